@@ -1,0 +1,42 @@
+# Contents of the workflow: data flows from the first include to the last.
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+# A file given by --configfile replaces the embedded default; it is not merged into it.
+if not workflow.overwrite_configfiles:
+
+    configfile: "config/config.yaml"
+
+
+include: "rules/common.smk"
+
+
+wildcard_constraints:
+    run=one_of([RUN]),
+    protocol=one_of(CONFIG.run_file.protocols),
+    model=one_of(CONFIG.models),
+    dataset=one_of(CONFIG.datasets),
+    method=one_of(CONFIG.methods),
+
+
+report: "rules/captions/workflow.rst"
+
+
+include: "rules/datasets.smk"
+include: "rules/models.smk"
+include: "rules/prompts.smk"
+include: "rules/generations.smk"
+include: "rules/attributions.smk"
+include: "rules/evaluations.smk"
+include: "rules/summaries.smk"
+include: "rules/tables.smk"
+include: "rules/figures.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        tables=TABLES,
+        figures=FIGURES,

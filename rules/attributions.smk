@@ -1,0 +1,50 @@
+# In:  prompts, generations, the model, and one method's own file.
+# Out: results/{run}/attributions/{model}/{method}/{dataset}.parquet, raw scores by step.
+
+
+def method_file(wildcards):
+    """Return the file of a method: an edit re-runs this method's jobs and no others."""
+    name = slices.method_name(wildcards.method, CONFIG.methods[wildcards.method])
+    return f"scripts/pisoft/attribution/{name}.py"
+
+
+rule attribute:
+    input:
+        prompts=rules.build_prompts.output.prompts,
+        generations=rules.generate.output.generations,
+        model=model_files,
+        method=method_file,
+        script="scripts/attribute.py",
+        code=code(
+            "attribution/base",
+            "attribution/engine",
+            "keyed",
+            "lm/attention",
+            "lm/batching",
+            "lm/gradients",
+            "lm/loading",
+            "lm/model",
+            "lm/prefix",
+        ),
+    output:
+        attributions="results/{run}/attributions/{model}/{method}/{dataset}.parquet",
+    log:
+        "results/{run}/logs/attribute/{model}/{method}/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/attribute/{model}/{method}/{dataset}.tsv"
+    conda:
+        "../envs/lm.yaml"
+    threads: model_resource("threads")
+    resources:
+        gpu=model_resource("gpu"),
+        mem_mb=model_resource("mem_mb"),
+        runtime=model_resource("runtime"),
+    params:
+        settings=settings("attribute"),
+        model_folder=model_folder_option,
+    message:
+        "Attributing {wildcards.model} on {wildcards.dataset} by {wildcards.method}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "--generations {input.generations:q} {params.model_folder} "
+        "--output {output.attributions:q} > {log:q} 2>&1"

@@ -1,0 +1,95 @@
+# What every rule file uses: the validated configuration, paths, and slices of settings.
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
+
+from pisoft import settings as slices
+from pisoft.config import load_run
+from pisoft.errors import BenchmarkError
+
+try:
+    CONFIG = load_run(config, workflow.overwrite_configfiles, Path("config"))
+except BenchmarkError as error:
+    raise WorkflowError(str(error)) from None
+
+RUN = CONFIG.run_file.run
+MODEL_FILES = [
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+]
+
+# Without conda or containers, `python` in a job is the interpreter that runs Snakemake, also
+# when its environment is not activated.
+if not workflow.deployment_settings.deployment_method:
+    shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
+
+
+def one_of(names):
+    """Return the constraint of a wildcard that has only these values."""
+    return "|".join(re.escape(name) for name in names)
+
+
+def settings(name):
+    """Return a params function: the job's slice of the configuration as JSON."""
+    make = getattr(slices, f"{name}_slice")
+    keys = [key for key in make.__annotations__ if key not in ("config", "return")]
+    return lambda wildcards: make(CONFIG, *(wildcards[key] for key in keys)).to_json()
+
+
+def code(*modules):
+    """Return the project's modules whose numerics a job depends on, as input files.
+
+    Inputs are compared by checksum, so an edit re-runs exactly the jobs that it may change.
+    """
+    return [f"scripts/pisoft/{module}.py" for module in modules]
+
+
+def model_resource(name):
+    """Return a function: one resource of the catalogue entry of a job's model."""
+    return lambda wildcards: getattr(CONFIG.models[wildcards.model].resources, name)
+
+
+def model_folder(wildcards):
+    """Return the folder with a model's weights; None if they come from the hub."""
+    source = CONFIG.models[wildcards.model].source
+    if source.kind == "trained":
+        return Path("results", wildcards.run, "models", wildcards.model)
+    return Path(source.path) if source.kind == "local" else None
+
+
+def model_files(wildcards):
+    """Return the files of a local or trained model, so that a change of weights is noticed."""
+    folder = model_folder(wildcards)
+    if folder is None:
+        return []
+    if CONFIG.models[wildcards.model].source.kind == "trained":
+        return [str(folder / name) for name in MODEL_FILES]
+    kinds = ("*.json", "*.jinja", "*.safetensors", "*.model")
+    return sorted(str(path) for kind in kinds for path in folder.glob(kind))
+
+
+def model_folder_option(wildcards):
+    """Return the command-line option that names a model's folder, if it has one."""
+    folder = model_folder(wildcards)
+    return "" if folder is None else f"--model-folder {shlex.quote(str(folder))}"
+
+
+def cells(pattern):
+    """Return a pattern's files for every selected combination, in order of selection."""
+    return expand(
+        pattern,
+        run=RUN,
+        protocol=CONFIG.run_file.protocols,
+        model=CONFIG.models,
+        method=CONFIG.methods,
+        dataset=CONFIG.datasets,
+    )

@@ -1,0 +1,61 @@
+# In:  a hub, a local file, or the generator of synthetic records.
+# Out: results/{run}/datasets/{dataset}.parquet, every record;
+#      results/{run}/samples/{dataset}.parquet, the records chosen by seed.
+
+
+def record_file(wildcards):
+    """Return the local file of a dataset, so that a change of it is noticed."""
+    source = CONFIG.datasets[wildcards.dataset].source
+    return [source.path] if source.kind == "file" else []
+
+
+rule fetch_dataset:
+    input:
+        records=record_file,
+        script="scripts/fetch_dataset.py",
+        code=code("data/sources", "data/text", "data/synthetic"),
+    output:
+        records="results/{run}/datasets/{dataset}.parquet",
+    log:
+        "results/{run}/logs/fetch_dataset/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/fetch_dataset/{dataset}.tsv"
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        settings=settings("fetch"),
+    message:
+        "Fetching dataset {wildcards.dataset}"
+    shell:
+        "python {input.script} --settings {params.settings:q} "
+        "--output {output.records:q} > {log:q} 2>&1"
+
+
+rule sample_dataset:
+    input:
+        records=rules.fetch_dataset.output.records,
+        script="scripts/sample_dataset.py",
+        code=code("data/sampling"),
+    output:
+        samples="results/{run}/samples/{dataset}.parquet",
+    log:
+        "results/{run}/logs/sample_dataset/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/sample_dataset/{dataset}.tsv"
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=10,
+    params:
+        settings=settings("sample"),
+    message:
+        "Sampling dataset {wildcards.dataset}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --records {input.records:q} "
+        "--output {output.samples:q} > {log:q} 2>&1"

@@ -1,0 +1,46 @@
+# In:  prompts, generations, attributions and the model.
+# Out: results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet, the distance of every draw.
+
+
+rule evaluate_soft:
+    input:
+        prompts=rules.build_prompts.output.prompts,
+        generations=rules.generate.output.generations,
+        attributions=rules.attribute.output.attributions,
+        model=model_files,
+        script="scripts/evaluate_soft.py",
+        code=code(
+            "faithfulness/calibration",
+            "faithfulness/distances",
+            "faithfulness/masks",
+            "faithfulness/scores",
+            "faithfulness/soft",
+            "keyed",
+            "lm/attention",
+            "lm/loading",
+            "lm/model",
+            "lm/prefix",
+        ),
+    output:
+        soft="results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet",
+    log:
+        "results/{run}/logs/evaluate_soft/{protocol}/{model}/{method}/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/evaluate_soft/{protocol}/{model}/{method}/{dataset}.tsv"
+    conda:
+        "../envs/lm.yaml"
+    threads: model_resource("threads")
+    resources:
+        gpu=model_resource("gpu"),
+        mem_mb=model_resource("mem_mb"),
+        runtime=model_resource("runtime"),
+    params:
+        settings=settings("evaluate"),
+        model_folder=model_folder_option,
+    message:
+        "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.dataset} "
+        "({wildcards.protocol} routing)"
+    shell:
+        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "--generations {input.generations:q} --attributions {input.attributions:q} "
+        "{params.model_folder} --output {output.soft:q} > {log:q} 2>&1"

@@ -1,0 +1,39 @@
+# In:  results/{run}/prompts/{model}/{dataset}.parquet and the model.
+# Out: results/{run}/generations/{model}/{dataset}.parquet, answers and explained steps.
+
+
+rule generate:
+    input:
+        prompts=rules.build_prompts.output.prompts,
+        model=model_files,
+        script="scripts/generate.py",
+        code=code(
+            "lm/attention",
+            "lm/batching",
+            "lm/generation",
+            "lm/loading",
+            "lm/model",
+            "lm/prefix",
+            "lm/tokenizer",
+        ),
+    output:
+        generations="results/{run}/generations/{model}/{dataset}.parquet",
+    log:
+        "results/{run}/logs/generate/{model}/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/generate/{model}/{dataset}.tsv"
+    conda:
+        "../envs/lm.yaml"
+    threads: model_resource("threads")
+    resources:
+        gpu=model_resource("gpu"),
+        mem_mb=model_resource("mem_mb"),
+        runtime=model_resource("runtime"),
+    params:
+        settings=settings("generate"),
+        model_folder=model_folder_option,
+    message:
+        "Generating with {wildcards.model} on {wildcards.dataset}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "{params.model_folder} --output {output.generations:q} > {log:q} 2>&1"

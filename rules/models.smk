@@ -1,0 +1,29 @@
+# In:  the configuration of a tiny model and the embedded tasks it learns.
+# Out: results/{run}/models/{model}/, a model folder as `save_pretrained` writes it.
+
+
+rule train_model:
+    input:
+        script="scripts/train_model.py",
+        code=code("lm/tiny", "data/synthetic"),
+    output:
+        files=expand("results/{{run}}/models/{{model}}/{file}", file=MODEL_FILES),
+        training="results/{run}/models/{model}/training.json",
+    log:
+        "results/{run}/logs/train_model/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/train_model/{model}.tsv"
+    conda:
+        "../envs/lm.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        settings=settings("train"),
+        folder=lambda wildcards, output: Path(output.training).parent,
+    message:
+        "Training model {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} "
+        "--output-folder {params.folder:q} > {log:q} 2>&1"

@@ -1,0 +1,30 @@
+# In:  results/{run}/samples/{dataset}.parquet and a model's tokenizer.
+# Out: results/{run}/prompts/{model}/{dataset}.parquet, token ids and masks.
+
+
+rule build_prompts:
+    input:
+        samples=rules.sample_dataset.output.samples,
+        model=model_files,
+        script="scripts/build_prompts.py",
+        code=code("data/prompts", "lm/tokenizer"),
+    output:
+        prompts="results/{run}/prompts/{model}/{dataset}.parquet",
+    log:
+        "results/{run}/logs/build_prompts/{model}/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/build_prompts/{model}/{dataset}.tsv"
+    conda:
+        "../envs/data.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        settings=settings("prompt"),
+        model_folder=model_folder_option,
+    message:
+        "Building prompts of {wildcards.dataset} for {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --samples {input.samples:q} "
+        "{params.model_folder} --output {output.prompts:q} > {log:q} 2>&1"

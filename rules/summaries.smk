@@ -1,0 +1,58 @@
+# In:  the evaluated cells; prompts and generations.
+# Out: results/{run}/summary/*.parquet, the tidy tables that every table and figure is made from.
+
+
+rule summarise:
+    input:
+        soft=cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        script="scripts/summarise.py",
+        code=code("analysis/curves", "analysis/summary"),
+    output:
+        samples="results/{run}/summary/soft_samples.parquet",
+        curves="results/{run}/summary/soft_curves.parquet",
+    log:
+        "results/{run}/logs/summarise.log",
+    benchmark:
+        "results/{run}/benchmarks/summarise.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        settings=settings("summarise"),
+    message:
+        "Summarising {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --soft {input.soft:q} "
+        "--samples-output {output.samples:q} --curves-output {output.curves:q} > {log:q} 2>&1"
+
+
+rule summarise_accuracy:
+    input:
+        prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
+        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
+        script="scripts/summarise_accuracy.py",
+        code=code("analysis/curves", "analysis/summary"),
+    output:
+        accuracy="results/{run}/summary/accuracy.parquet",
+    log:
+        "results/{run}/logs/summarise_accuracy.log",
+    benchmark:
+        "results/{run}/benchmarks/summarise_accuracy.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        models=list(CONFIG.models),
+        datasets=list(CONFIG.datasets),
+    message:
+        "Summarising the accuracy of {RUN}"
+    shell:
+        "python {input.script} --models {params.models:q} --datasets {params.datasets:q} "
+        "--prompts {input.prompts:q} --generations {input.generations:q} "
+        "--output {output.accuracy:q} > {log:q} 2>&1"

@@ -1,0 +1,120 @@
+# In:  results/{run}/summary/*.parquet.
+# Out: results/{run}/tables/, each table as CSV, LaTeX and HTML.
+
+TABLE_TEMPLATES = sorted(str(path) for path in Path("scripts/pisoft/analysis/templates").iterdir())
+TABLES = [
+    *cells("results/{run}/tables/pi_soft_auc/{protocol}/{model}.html"),
+    *cells("results/{run}/tables/original_soft/{protocol}/{model}.html"),
+    f"results/{RUN}/tables/accuracy.html",
+]
+
+
+rule tabulate_pi_soft_auc:
+    input:
+        samples=rules.summarise.output.samples,
+        curves=rules.summarise.output.curves,
+        script="scripts/build_table.py",
+        code=code("analysis/curves", "analysis/summary", "analysis/tables"),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/pi_soft_auc/{protocol}/{model}.csv",
+        tex="results/{run}/tables/pi_soft_auc/{protocol}/{model}.tex",
+        html=report(
+            "results/{run}/tables/pi_soft_auc/{protocol}/{model}.html",
+            caption="captions/pi_soft_auc.rst",
+            category="Tables",
+            subcategory="AUC of π-Soft-NS and π-Soft-NC",
+            labels={"model": "{model}", "protocol": "{protocol}"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_pi_soft_auc/{protocol}/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_pi_soft_auc/{protocol}/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("display"),
+    message:
+        "Tabulating π-Soft AUC of {wildcards.model} ({wildcards.protocol} routing)"
+    shell:
+        "python {input.script} --kind auc --settings {params.settings:q} "
+        "--samples {input.samples:q} --curves {input.curves:q} "
+        "--protocol {wildcards.protocol} --model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_original_soft:
+    input:
+        samples=rules.summarise.output.samples,
+        script="scripts/build_table.py",
+        code=code("analysis/curves", "analysis/summary", "analysis/tables"),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/original_soft/{protocol}/{model}.csv",
+        tex="results/{run}/tables/original_soft/{protocol}/{model}.tex",
+        html=report(
+            "results/{run}/tables/original_soft/{protocol}/{model}.html",
+            caption="captions/original_soft.rst",
+            category="Tables",
+            subcategory="Original Soft-NS and Soft-NC",
+            labels={"model": "{model}", "protocol": "{protocol}"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_original_soft/{protocol}/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_original_soft/{protocol}/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("display"),
+    message:
+        "Tabulating original Soft-NS/NC of {wildcards.model} ({wildcards.protocol} routing)"
+    shell:
+        "python {input.script} --kind original --settings {params.settings:q} "
+        "--samples {input.samples:q} "
+        "--protocol {wildcards.protocol} --model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_accuracy:
+    input:
+        accuracy=rules.summarise_accuracy.output.accuracy,
+        script="scripts/build_table.py",
+        code=code("analysis/curves", "analysis/summary", "analysis/tables"),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/accuracy.csv",
+        tex="results/{run}/tables/accuracy.tex",
+        html=report(
+            "results/{run}/tables/accuracy.html",
+            caption="captions/accuracy.rst",
+            category="Tables",
+            subcategory="Accuracy of the models",
+            labels={"model": "all", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_accuracy.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_accuracy.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("display"),
+    message:
+        "Tabulating the accuracy of the models"
+    shell:
+        "python {input.script} --kind accuracy --settings {params.settings:q} "
+        "--accuracy {input.accuracy:q} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"

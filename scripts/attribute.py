@@ -1,0 +1,52 @@
+"""Attribute every explained step of every sample to the prompt's tokens."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.attribution import load_method
+from pisoft.attribution.base import Context
+from pisoft.attribution.engine import attribute_block
+from pisoft.commandline import run, sample_range
+from pisoft.contracts import provenance, read_rows, write_rows
+from pisoft.lm.batching import blocks
+from pisoft.lm.loading import load_model, model_facts
+from pisoft.progress import progress
+from pisoft.settings import AttributeSlice
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read prompts and generations, attribute block by block, write one row per step."""
+    settings = AttributeSlice.model_validate_json(arguments.settings)
+    method_class = load_method(settings.method)
+    method = method_class(
+        method_class.Options.model_validate(settings.options), Context(seed=settings.seed)
+    )
+    prompts = read_rows(arguments.prompts, "prompts")
+    generations = read_rows(arguments.generations, "generations")
+    pairs = list(zip(prompts, generations, strict=True))
+    model = load_model(settings.model, arguments.model_folder)
+    method.check(model)
+    chosen = blocks(pairs, settings.block_size, arguments.samples)
+    rows = []
+    for block in progress(chosen, sum(map(len, chosen)), "attributing"):
+        rows += attribute_block(method, model, block, settings.token_budget)
+    facts = provenance(settings.model_dump(mode="json"), **model_facts(model))
+    write_rows(arguments.output, "attributions", rows, facts)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="AttributeSlice as JSON")
+    parser.add_argument("--prompts", required=True, type=Path)
+    parser.add_argument("--generations", required=True, type=Path)
+    parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
+    parser.add_argument("--samples", type=sample_range, default=slice(None), metavar="FIRST:LAST")
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,61 @@
+"""Generate the model's answers and choose the steps that are explained."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from pisoft.commandline import run, sample_range
+from pisoft.contracts import OK, provenance, read_rows, write_rows
+from pisoft.lm.batching import blocks
+from pisoft.lm.generation import classify, continue_greedily, empty_row
+from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.tokenizer import load_tokenizer
+from pisoft.progress import progress
+from pisoft.settings import GenerateSlice
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read prompts, generate block by block, write generations in the order of the prompts."""
+    settings = GenerateSlice.model_validate_json(arguments.settings)
+    prompts = read_rows(arguments.prompts, "prompts")
+    model = load_model(settings.model, arguments.model_folder)
+    tokenizer = load_tokenizer(settings.model, arguments.model_folder)
+    chosen = blocks(prompts, settings.block_size, arguments.samples)
+    answer = partial(classify, model, token_budget=settings.token_budget)
+    if settings.task == "generation":
+        answer = partial(
+            continue_greedily,
+            model,
+            token_budget=settings.token_budget,
+            max_new_tokens=settings.max_new_tokens,
+            step_interval=settings.step_interval,
+        )
+    rows = {}
+    for block in progress(chosen, sum(map(len, chosen)), "generating"):
+        usable = [prompt for prompt in block if prompt["status"] == OK]
+        for prompt in usable:
+            where = f"{arguments.prompts}: sample {prompt['sample_id']}"
+            model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
+        rows |= {p["sample_id"]: empty_row(p, p["status"]) for p in block}
+        rows |= {row["sample_id"]: row for row in answer(prompts=usable)}
+    for row in rows.values():
+        row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
+    facts = provenance(settings.model_dump(mode="json"), **model_facts(model))
+    write_rows(arguments.output, "generations", rows.values(), facts)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="GenerateSlice as JSON")
+    parser.add_argument("--prompts", required=True, type=Path)
+    parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
+    parser.add_argument("--samples", type=sample_range, default=slice(None), metavar="FIRST:LAST")
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,74 @@
+"""The contract of an attribution method."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pisoft.config import AttributedFunction
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.lm.model import Batch, LanguageModel
+
+Family = Literal["baseline", "attention", "gradient", "perturbation"]
+
+
+class Options(BaseModel):
+    """Options of a method; none unless a subclass adds some."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GradientOptions(Options):
+    """Options that the gradient methods share."""
+
+    attributed_function: AttributedFunction = Field(
+        "probability", description="What is differentiated: the target's probability or logit."
+    )
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a method may depend on besides the model and the batch."""
+
+    seed: int
+
+
+class AttributionMethod(ABC):
+    """One attribution method.
+
+    A subclass lives alone in a file of this folder; the file's name is the method's name, and
+    nothing else lists it. Class attributes:
+
+    * ``label``: name in tables and figures.
+    * ``family``: what kind of method it is.
+    * ``reference``: citation, one line.
+    * ``non_negative``: whether raw scores are never below zero.
+    * ``Options``: a subclass of :class:`Options` with the method's options and their defaults.
+    """
+
+    label: ClassVar[str]
+    family: ClassVar[Family]
+    reference: ClassVar[str]
+    non_negative: ClassVar[bool] = True
+
+    Options: ClassVar[type[Options]] = Options
+
+    def __init__(self, options: Options, context: Context) -> None:
+        self.options = options
+        self.context = context
+
+    def check(self, model: LanguageModel) -> None:  # noqa: B027 (most methods suit any model)
+        """Raise a BenchmarkError if the options do not suit the model; called once per job."""
+
+    @abstractmethod
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return raw scores, one tensor (steps, prompt tokens) for each sample of the batch.
+
+        The result for a sample must not depend on which other samples share its batch.
+        """

@@ -1,0 +1,48 @@
+"""What every script's command line shares: logging, and one readable line for what went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from pisoft.errors import BenchmarkError
+
+
+def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
+    """Parse the command line, run a script's work, and exit with its status.
+
+    A :class:`BenchmarkError` becomes one line `error: …` on standard error and exit status 1.
+    Anything else is a defect of the benchmark: the traceback is shown, followed by a line that
+    names the exception.
+    """
+    arguments = parser.parse_args()
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
+    )
+    for chatty in ("httpx", "datasets", "transformers", "huggingface_hub", "fsspec", "matplotlib", "fontTools"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        main(arguments)
+    except BenchmarkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except Exception as error:
+        logging.exception("unexpected failure")
+        print(f"error: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(0)
+
+
+def sample_range(text: str) -> slice:
+    """Read `FIRST:LAST` (0-based, LAST excluded, either may be empty) as a slice of samples.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else.
+    """
+    first, colon, last = text.partition(":")
+    if not colon or not all(part == "" or part.isdecimal() for part in (first, last)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not FIRST:LAST, for example 0:32")
+    return slice(int(first) if first else None, int(last) if last else None)

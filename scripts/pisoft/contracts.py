@@ -1,0 +1,289 @@
+"""The Parquet files that carry the data: columns, types, nullability, reading and writing.
+
+Every file is checked against its schema when it is written and when it is read. Writes are atomic:
+a temporary file in the same folder, then a rename. Failures are rows with a `status`, never
+missing rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pisoft.errors import BenchmarkError
+
+OK = "ok"
+EMPTY_RECORD = "empty_record"
+UNKNOWN_LABEL = "unknown_label"
+NO_CONTENT_TOKENS = "no_content_tokens"
+PROMPT_TOO_LONG = "prompt_too_long"
+EMPTY_GENERATION = "empty_generation"
+NONFINITE_ATTRIBUTION = "nonfinite_attribution"
+NONFINITE_LOGITS = "nonfinite_logits"
+DEGENERATE_BASELINE = "degenerate_baseline"
+STATUSES = (
+    OK,
+    EMPTY_RECORD,
+    UNKNOWN_LABEL,
+    NO_CONTENT_TOKENS,
+    PROMPT_TOO_LONG,
+    EMPTY_GENERATION,
+    NONFINITE_ATTRIBUTION,
+    NONFINITE_LOGITS,
+    DEGENERATE_BASELINE,
+)
+PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
+
+
+def _field(name: str, kind: pa.DataType, nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable)
+
+
+_TEXT, _WHOLE, _REAL, _TRUTH = pa.string(), pa.int32(), pa.float64(), pa.bool_()
+_TOKENS, _BITS, _FLOATS = pa.list_(_WHOLE), pa.list_(_TRUTH), pa.list_(pa.float32())
+_SPAN = pa.struct([("field", _TEXT), ("start", _WHOLE), ("end", _WHOLE)])
+
+_RECORD = (
+    _field("sample_id", _TEXT),
+    _field("fields", pa.map_(_TEXT, _TEXT)),
+    _field("label", _TEXT, nullable=True),  # label word
+    _field("answer", _TEXT, nullable=True),
+    _field("evidence", pa.list_(_SPAN), nullable=True),  # character offsets into a field
+    _field("status", _TEXT),
+)
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "datasets": pa.schema(_RECORD),
+    "samples": pa.schema(_RECORD),
+    "prompts": pa.schema(
+        [
+            _field("sample_id", _TEXT),
+            _field("input_ids", _TOKENS),  # (prompt tokens,)
+            _field("content_mask", _BITS),  # tokens that come from the record
+            _field("user_mask", _BITS),  # tokens of the user's turns
+            _field("bos_mask", _BITS),  # the beginning-of-sequence token
+            _field("evidence_mask", _BITS, nullable=True),
+            _field("prompt_text", _TEXT),
+            _field("label", _TEXT, nullable=True),
+            _field("label_words", pa.list_(_TEXT)),  # empty for open generation
+            _field("label_token_ids", _TOKENS),  # first token of each label word
+            _field("truncated", _TRUTH),
+            _field("status", _TEXT),
+        ]
+    ),
+    "generations": pa.schema(
+        [
+            _field("sample_id", _TEXT),
+            _field("output_ids", _TOKENS),
+            _field("output_text", _TEXT),
+            _field("steps", _TOKENS),  # explained steps, 0 = first generated token
+            _field("target_ids", _TOKENS),  # target token of each explained step
+            _field("predicted_label", _TEXT, nullable=True),
+            _field("label", _TEXT, nullable=True),
+            _field("correct", _TRUTH, nullable=True),
+            _field("greedy_token_id", _WHOLE, nullable=True),  # unconstrained first token
+            _field("greedy_is_label", _TRUTH, nullable=True),
+            _field("status", _TEXT),
+        ]
+    ),
+    "attributions": pa.schema(
+        [
+            _field("sample_id", _TEXT),
+            _field("step", _WHOLE),
+            _field("raw_scores", _FLOATS, nullable=True),  # one per prompt token
+            _field("seconds", _REAL, nullable=True),  # of the sample's batch, per sample and step
+            _field("status", _TEXT),
+        ]
+    ),
+    "soft": pa.schema(
+        [
+            _field("sample_id", _TEXT),
+            _field("step", _WHOLE),
+            _field("pi", _REAL, nullable=True),  # null: the original metrics (alpha = 1)
+            _field("perturbable", _WHOLE),  # number of perturbable tokens, m
+            _field("alpha", _REAL, nullable=True),
+            _field("achieved", _REAL, nullable=True),  # mean of the transformed scores
+            _field("feasible", _TRUTH, nullable=True),  # reachable without the score floor
+            _field("floored", _WHOLE, nullable=True),  # scores at or below the floor
+            _field("ceiled", _WHOLE, nullable=True),  # scores at or above 1 - floor
+            _field("h0", _REAL, nullable=True),  # H(clean, zero baseline)
+            _field("ns_distances", _FLOATS, nullable=True),  # H of each draw, kept by score
+            _field("nc_distances", _FLOATS, nullable=True),  # H of each draw, removed by score
+            _field("status", _TEXT),
+        ]
+    ),
+    "soft_samples": pa.schema(
+        [
+            _field("protocol", _TEXT),
+            _field("model", _TEXT),
+            _field("method", _TEXT),
+            _field("dataset", _TEXT),
+            _field("sample_id", _TEXT),
+            _field("metric", _TEXT),
+            _field("value", _REAL, nullable=True),
+            _field("status", _TEXT),
+        ]
+    ),
+    "soft_curves": pa.schema(
+        [
+            _field("protocol", _TEXT),
+            _field("model", _TEXT),
+            _field("method", _TEXT),
+            _field("dataset", _TEXT),
+            _field("metric", _TEXT),
+            _field("pi", _REAL),
+            _field("mean", _REAL, nullable=True),
+            _field("standard_error", _REAL, nullable=True),
+            _field("n", _WHOLE),
+            _field("n_failed", _WHOLE),
+        ]
+    ),
+    "accuracy": pa.schema(
+        [
+            _field("model", _TEXT),
+            _field("dataset", _TEXT),
+            _field("n", _WHOLE),
+            _field("n_failed", _WHOLE),
+            _field("truncated", _WHOLE),
+            _field("accuracy", _REAL, nullable=True),  # null for open generation
+            _field("greedy_is_label", _REAL, nullable=True),
+            _field("mean_prompt_tokens", _REAL, nullable=True),
+            _field("mean_output_tokens", _REAL, nullable=True),
+        ]
+    ),
+}
+
+
+def write_rows(
+    path: Path, kind: str, rows: Iterable[Mapping[str, Any]], provenance: Mapping[str, Any]
+) -> None:
+    """Write rows as a Parquet file of the given kind, atomically.
+
+    Args:
+        path: the file; missing folders are made.
+        kind: a key of :data:`SCHEMAS`.
+        rows: mappings with exactly the schema's columns.
+        provenance: what made the file; see :func:`provenance`.
+
+    Raises:
+        BenchmarkError: a column is missing, unknown, of the wrong type, or null where it may not
+            be; or the disk refuses the file.
+    """
+    schema = SCHEMAS[kind]
+    rows = list(rows)
+    for row in rows:
+        if set(row) != set(schema.names):
+            odd = sorted(set(row) ^ set(schema.names))
+            raise BenchmarkError(f"{path}: columns missing or unknown for '{kind}': {odd}")
+    try:
+        table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise BenchmarkError(f"{path}: a value does not fit '{kind}': {error}") from error
+    write_table(path, kind, table, provenance)
+
+
+def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str, Any]) -> None:
+    """Write a table of the given kind atomically; see :func:`write_rows`."""
+    schema = SCHEMAS[kind]
+    for field in schema:
+        nulls = table.column(field.name).null_count
+        if nulls and not field.nullable:
+            raise BenchmarkError(f"{path}: column '{field.name}' has {nulls} nulls, allowed: none")
+    if "status" in schema.names:
+        unknown = set(table.column("status").unique().to_pylist()) - set(STATUSES)
+        if unknown:
+            raise BenchmarkError(f"{path}: unknown status {sorted(unknown)}")
+    table = table.replace_schema_metadata(
+        {b"pisoft": json.dumps({"kind": kind, **provenance}, sort_keys=True).encode()}
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        pq.write_table(table, temporary, compression="zstd")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise BenchmarkError(f"{path}: cannot be written: {error}") from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def read_table(path: Path, kind: str) -> pa.Table:
+    """Read a Parquet file and check it against its schema.
+
+    Raises:
+        BenchmarkError: missing or corrupt file, or a column that is missing or of another type.
+    """
+    fix = "delete the file and run the workflow again"
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except FileNotFoundError as error:
+        raise BenchmarkError(f"{path}: no such file; {fix}") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BenchmarkError(f"{path}: is not a readable Parquet file ({error}); {fix}") from error
+    for field in SCHEMAS[kind]:
+        if field.name not in table.column_names:
+            raise BenchmarkError(f"{path}: column '{field.name}' is missing for '{kind}'; {fix}")
+        found = table.schema.field(field.name).type
+        if found != field.type:
+            raise BenchmarkError(
+                f"{path}: column '{field.name}' is {found}, expected {field.type}; {fix}"
+            )
+    return table.select(SCHEMAS[kind].names)
+
+
+def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
+    """Read a checked Parquet file as a list of rows; see :func:`read_table`."""
+    rows = read_table(path, kind).to_pylist()
+    if kind in ("datasets", "samples"):
+        for row in rows:
+            row["fields"] = dict(row["fields"])
+    return rows
+
+
+def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
+    """Return what made a result: settings, package versions, git commit, and further facts.
+
+    Args:
+        settings: the job's slice of the configuration.
+        facts: for example `device` or `model_revision`.
+    """
+    return {
+        "settings": dict(settings),
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "python": platform.python_version(),
+        "git_commit": _git_commit(),
+        **facts,
+    }
+
+
+def read_provenance(path: Path) -> dict[str, Any]:
+    """Return the provenance stored in a Parquet file."""
+    metadata = pq.read_schema(path).metadata or {}
+    return json.loads(metadata.get(b"pisoft", b"{}"))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

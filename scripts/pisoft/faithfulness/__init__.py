@@ -1,0 +1,1 @@
+"""Faithfulness metrics: score normalisation, calibration, masks, distances, Soft-NC and Soft-NS."""

@@ -1,0 +1,1 @@
+"""Language models: loading, attention probe, gradients, generation, batching."""

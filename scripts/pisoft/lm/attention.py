@@ -1,0 +1,168 @@
+"""The attention probe: record what every decoder layer's attention computes, or replay it.
+
+The probe is an implementation of the transformers attention interface. Without a probe it is
+exactly the library's SDPA attention; with one, the extra keyword argument `probe` of the model
+call reaches it. Shapes: B samples, H query heads, G key/value heads, T positions, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+ATTENTION_NAME = "pisoft"
+
+
+@dataclass(frozen=True)
+class AttentionInputs:
+    """What reaches one layer's attention.
+
+    ``query`` (B, H, T, D) and ``key`` (B, G, T, D) are rotated; ``value`` (B, G, T, D);
+    ``mask`` (B or 1, 1, T, T) is true where a key may be seen, None for plain causal attention.
+    """
+
+    module: torch.nn.Module
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    mask: torch.Tensor | None
+    scaling: float
+
+    @property
+    def layer(self) -> int:
+        """Index of the decoder layer, 0 = next to the embeddings."""
+        return int(self.module.layer_idx)
+
+    def probabilities(self) -> torch.Tensor:
+        """Return softmax attention (B, H, T, T), computed in float32 or better."""
+        scores = self.scores()
+        scores = scores.masked_fill(~self._visible(), torch.finfo(scores.dtype).min)
+        precision = torch.promote_types(scores.dtype, torch.float32)
+        return scores.softmax(dim=-1, dtype=precision).to(self.query.dtype)
+
+    def rows(self, positions: torch.Tensor) -> AttentionInputs:
+        """Return the same attention for chosen query positions (B, S) only.
+
+        This gives rows of the attention map, or of its scores, without the whole map.
+        """
+        batch = torch.arange(positions.shape[0], device=positions.device)[:, None]
+        query = self.query.transpose(1, 2)[batch, positions].transpose(1, 2)
+        columns = torch.arange(self.key.shape[2], device=positions.device)
+        visible = columns <= positions[..., None]  # (B, S, T)
+        if self.mask is not None:
+            full = self.mask.expand(positions.shape[0], -1, -1, -1)
+            visible = full[batch, 0, positions]
+        return replace(self, query=query, mask=visible[:, None])
+
+    def scores(self) -> torch.Tensor:
+        """Return scaled query-key products (B, H, T, T), nothing masked."""
+        return self.query @ self.per_query_head(self.key).transpose(2, 3) * self.scaling
+
+    def weighted_values(self, probabilities: torch.Tensor) -> torch.Tensor:
+        """Return attention output (B, T, H, D), before the output projection."""
+        output = probabilities @ self.per_query_head(self.value)
+        return output.transpose(1, 2).contiguous()
+
+    def per_query_head(self, grouped: torch.Tensor) -> torch.Tensor:
+        """Repeat keys or values (B, G, T, D) for every query head, (B, H, T, D)."""
+        return repeat_kv(grouped, self.query.shape[1] // grouped.shape[1])
+
+    def _visible(self) -> torch.Tensor:
+        if self.mask is not None:
+            return self.mask
+        rows, columns = self.query.shape[2], self.key.shape[2]
+        everything = torch.ones(rows, columns, dtype=torch.bool, device=self.query.device)
+        return everything.tril(columns - rows)
+
+
+class AttentionProbe(Protocol):
+    """Computes a layer's attention output (B, T, H, D) in place of the model."""
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Return the output; `default` is SDPA's, or None if `computes_output` is true."""
+
+    @property
+    def computes_output(self) -> bool:
+        """Whether the probe computes the output itself, so that SDPA need not run."""
+
+
+@dataclass
+class AttentionRecorder:
+    """Records attention of the chosen layers during one forward pass.
+
+    Args:
+        layers: layers to record.
+        detach_at: layer whose output starts the gradient graph: gradients flow back to recorded
+            outputs from there on and no further. None leaves the graph as it is.
+        keep_probabilities: also keep the full attention maps; (B, H, T, T) per layer.
+    """
+
+    layers: Container[int]
+    detach_at: int | None = None
+    keep_probabilities: bool = False
+    inputs: dict[int, AttentionInputs] = field(default_factory=dict)
+    outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+    probabilities: dict[int, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def computes_output(self) -> bool:
+        """True if attention maps are kept: the output is then computed from them."""
+        return self.keep_probabilities
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Record one layer and return its output (B, T, H, D)."""
+        maps = inputs.probabilities() if self.keep_probabilities else None
+        output = default if maps is None else inputs.weighted_values(maps)
+        assert output is not None
+        if inputs.layer == self.detach_at:
+            output = output.detach().requires_grad_(True)
+        if inputs.layer in self.layers:
+            self.inputs[inputs.layer] = inputs
+            self.outputs[inputs.layer] = output
+            if maps is not None:
+                self.probabilities[inputs.layer] = maps
+        return output
+
+
+@dataclass(frozen=True)
+class AttentionReplay:
+    """Replays recorded attention maps (1 or B, H, T, T) by layer, so that only values change."""
+
+    probabilities: Mapping[int, torch.Tensor]
+    computes_output: bool = True
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Return the output (B, T, H, D) of the recorded maps on the present values."""
+        return inputs.weighted_values(self.probabilities[inputs.layer])
+
+
+def probed_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float,
+    dropout: float = 0.0,
+    probe: AttentionProbe | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention function of the transformers interface; see the module's docstring."""
+    inputs = AttentionInputs(module, query, key, value, attention_mask, scaling)
+    if probe is not None and probe.computes_output:
+        return probe(inputs, None), None
+    output, _ = sdpa_attention_forward(
+        module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
+    )
+    return (output if probe is None else probe(inputs, output)), None
+
+
+# Without the second line the causal mask would silently be dropped.
+AttentionInterface.register(ATTENTION_NAME, probed_attention)
+AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)

@@ -1,0 +1,53 @@
+"""Choosing the device of a job."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from filelock import FileLock, Timeout
+
+from pisoft.errors import BenchmarkError
+
+_held: list[FileLock] = []  # kept until the process ends
+
+
+def choose_device(wanted: str) -> torch.device:
+    """Return the device for `auto`, `cpu` or `cuda`.
+
+    Local Snakemake jobs all see every GPU. If no scheduler has set CUDA_VISIBLE_DEVICES, each
+    process takes a lock on one device and waits until one is free, so that parallel jobs spread.
+
+    Raises:
+        BenchmarkError: `cuda` is asked for and there is none.
+    """
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise BenchmarkError("device: 'cuda' is asked for, but torch finds no CUDA device here")
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return torch.device("cuda", 0)
+    return torch.device("cuda", _claim_gpu(torch.cuda.device_count()))
+
+
+def device_name(device: torch.device) -> str:
+    """Return the hardware's name for provenance."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def _claim_gpu(count: int) -> int:
+    folder = Path(tempfile.gettempdir()) / "pisoft-gpu-locks"
+    folder.mkdir(exist_ok=True)
+    while True:
+        for index in range(count):
+            lock = FileLock(folder / f"gpu{index}.lock")
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                continue
+            _held.append(lock)
+            return index
+        time.sleep(1)

@@ -1,0 +1,128 @@
+"""What the model answers: the label word it prefers, or its greedy continuation.
+
+Definitions: DESIGN, classification target and open generation; paper §Faithfulness Metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+from pisoft.contracts import EMPTY_GENERATION, OK
+from pisoft.lm.batching import token_batches
+from pisoft.lm.model import LanguageModel
+
+Row = dict[str, Any]
+
+
+def classify(model: LanguageModel, prompts: Sequence[Row], token_budget: int) -> Iterator[Row]:
+    """Yield one `generations` row per prompt: the preferred label word at step 0.
+
+    The target is the argmax over the first tokens of the label words; whether the unconstrained
+    greedy token is one of them is recorded.
+    """
+    for batch in token_batches(prompts, lambda prompt: len(prompt["input_ids"]), token_budget):
+        logits = _next_token_logits(model, [prompt["input_ids"] for prompt in batch])
+        for prompt, row in zip(batch, logits, strict=True):
+            candidates = prompt["label_token_ids"]
+            choice = int(row[candidates].argmax())
+            greedy = int(row.argmax())
+            word = prompt["label_words"][choice]
+            yield {
+                **empty_row(prompt, OK),
+                "output_ids": [candidates[choice]],
+                "output_text": word,
+                "steps": [0],
+                "target_ids": [candidates[choice]],
+                "predicted_label": word,
+                "correct": None if prompt["label"] is None else word == prompt["label"],
+                "greedy_token_id": greedy,
+                "greedy_is_label": greedy in candidates,
+            }
+
+
+def continue_greedily(
+    model: LanguageModel,
+    prompts: Sequence[Row],
+    token_budget: int,
+    max_new_tokens: int,
+    step_interval: int,
+) -> Iterator[Row]:
+    """Yield one `generations` row per prompt: the greedy continuation and its explained steps.
+
+    Steps are 0, interval, 2·interval, …; the end-of-sequence token is not part of the output.
+    `output_text` is left empty, for the tokenizer to fill.
+    """
+    stops = _stop_ids(model)
+    config = GenerationConfig(
+        do_sample=False,
+        max_new_tokens=max_new_tokens,
+        eos_token_id=sorted(stops) or None,
+        pad_token_id=min(stops, default=0),
+    )
+    for batch in token_batches(prompts, lambda prompt: len(prompt["input_ids"]), token_budget):
+        for prompt, output in zip(batch, _generate(model, batch, config), strict=True):
+            ends = [index for index, token in enumerate(output) if token in stops]
+            output = output[: ends[0]] if ends else output
+            steps = list(range(0, len(output), step_interval))
+            yield {
+                **empty_row(prompt, OK if output else EMPTY_GENERATION),
+                "output_ids": output,
+                "steps": steps,
+                "target_ids": [output[step] for step in steps],
+                "greedy_token_id": output[0] if output else None,
+            }
+
+
+def empty_row(prompt: Row, status: str) -> Row:
+    """Return a `generations` row without output."""
+    return {
+        "sample_id": prompt["sample_id"],
+        "output_ids": [],
+        "output_text": "",
+        "steps": [],
+        "target_ids": [],
+        "predicted_label": None,
+        "label": prompt["label"],
+        "correct": None,
+        "greedy_token_id": None,
+        "greedy_is_label": None,
+        "status": status,
+    }
+
+
+@torch.inference_mode()
+def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return logits (B, V) behind each row of token ids."""
+    width = max(len(row) for row in rows)
+    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=model.device)
+    last = torch.tensor([[len(row) - 1] for row in rows], device=model.device)
+    return model.logits_at(model.hidden_states(model.embed(ids)), last).squeeze(1)
+
+
+@torch.inference_mode()
+def _generate(
+    model: LanguageModel, prompts: Sequence[Row], config: GenerationConfig
+) -> list[list[int]]:
+    """Return generated ids, up to and including stop tokens and padding behind them."""
+    rows = [prompt["input_ids"] for prompt in prompts]
+    width = max(len(row) for row in rows)
+    pad = [width - len(row) for row in rows]
+    ids = [[config.pad_token_id] * n + list(row) for n, row in zip(pad, rows, strict=True)]
+    mask = [[0] * n + [1] * len(row) for n, row in zip(pad, rows, strict=True)]
+    output = model.network.generate(
+        input_ids=torch.tensor(ids, device=model.device),
+        attention_mask=torch.tensor(mask, device=model.device),
+        generation_config=config,
+    )
+    return output[:, width:].tolist()
+
+
+def _stop_ids(model: LanguageModel) -> set[int]:
+    ids = model.network.generation_config.eos_token_id
+    if ids is None:
+        ids = model.network.config.eos_token_id
+    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)

@@ -1,0 +1,176 @@
+"""A decoder-only language model as attribution and evaluation see it.
+
+Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache, DynamicCache
+
+from pisoft.errors import BenchmarkError
+from pisoft.lm.attention import AttentionProbe
+from pisoft.lm.prefix import frozen_cache
+
+
+@dataclass(frozen=True)
+class ExplainedSample:
+    """One prompt, what the model generated, and the steps to be explained.
+
+    Step t explains the target token at the position that has read the prompt and the first t
+    generated tokens.
+    """
+
+    sample_id: str
+    prompt_ids: Sequence[int]
+    output_ids: Sequence[int]
+    steps: Sequence[int]
+    target_ids: Sequence[int]
+
+    @property
+    def read_ids(self) -> list[int]:
+        """All tokens that the model has read at the last explained step."""
+        return [*self.prompt_ids, *self.output_ids[: max(self.steps, default=0)]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples side by side, padded on the right, where causal attention never looks."""
+
+    samples: Sequence[ExplainedSample]
+    device: torch.device
+
+    @cached_property
+    def input_ids(self) -> torch.Tensor:
+        """Token ids (B, T), padded with 0."""
+        width = max(len(sample.read_ids) for sample in self.samples)
+        rows = [sample.read_ids + [0] * (width - len(sample.read_ids)) for sample in self.samples]
+        return torch.tensor(rows, device=self.device)
+
+    @cached_property
+    def positions(self) -> torch.Tensor:
+        """Predicting position of every step (B, S); missing steps repeat the first one."""
+        return self._by_step(
+            [[len(s.prompt_ids) - 1 + step for step in s.steps] for s in self.samples]
+        )
+
+    @cached_property
+    def targets(self) -> torch.Tensor:
+        """Target id of every step (B, S); missing steps repeat the first one."""
+        return self._by_step([list(sample.target_ids) for sample in self.samples])
+
+    @cached_property
+    def prompt_mask(self) -> torch.Tensor:
+        """True at prompt tokens, false at generated tokens and padding (B, T)."""
+        lengths = torch.tensor([len(s.prompt_ids) for s in self.samples], device=self.device)
+        return torch.arange(self.input_ids.shape[1], device=self.device) < lengths[:, None]
+
+    def split(self, per_step: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Turn scores by step, S tensors (B, T), into one (steps, prompt tokens) per sample."""
+        stacked = torch.stack(list(per_step), dim=1)  # (B, S, T)
+        return [
+            stacked[row, : len(sample.steps), : len(sample.prompt_ids)]
+            for row, sample in enumerate(self.samples)
+        ]
+
+    def _by_step(self, rows: list[list[int]]) -> torch.Tensor:
+        width = max(len(row) for row in rows)
+        return torch.tensor(
+            [row + row[:1] * (width - len(row)) for row in rows], device=self.device
+        )
+
+
+class LanguageModel:
+    """A frozen model with its decoder and output head taken apart.
+
+    Args:
+        model: a causal language model loaded with the attention implementation of
+            :mod:`pisoft.lm.attention`.
+        name: its name, for error messages.
+    """
+
+    def __init__(self, model: PreTrainedModel, name: str) -> None:
+        self.network = model.eval().requires_grad_(False)
+        self.name = name
+        self.decoder = model.base_model
+        self.head = model.get_output_embeddings()
+        self.device = model.get_input_embeddings().weight.device
+        self.layers = int(model.config.num_hidden_layers)
+        self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
+        self._check_taken_apart()
+
+    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Return input embeddings (B, T, d) of token ids (B, T)."""
+        return self.network.get_input_embeddings()(input_ids)
+
+    def hidden_states(
+        self,
+        embeddings: torch.Tensor,
+        *,
+        probe: AttentionProbe | None = None,
+        prefix: Cache | None = None,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return final hidden states (B, T, d) for input embeddings (B, T, d).
+
+        Args:
+            embeddings: of the tokens behind the prefix, if one is given.
+            probe: records or replays attention.
+            prefix: keys and values of the tokens before; see :meth:`read_prefix`.
+            attention_mask: (B, T), 0 at padding; not needed for padding on the right.
+            position_ids: (B, T); needed for padding on the left.
+        """
+        return self.decoder(
+            inputs_embeds=embeddings,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=prefix,
+            use_cache=False,
+            probe=probe,
+        ).last_hidden_state
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return next-token logits (…, V) of final hidden states (…, d), float32 or better."""
+        logits = self.head(hidden)
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
+        rows = torch.arange(hidden.shape[0], device=hidden.device)[:, None]
+        return self.logits(hidden[rows, positions])
+
+    def read_prefix(self, embeddings: torch.Tensor) -> Cache | None:
+        """Return a reusable cache of one prefix's embeddings (1, P, d); None if P is 0."""
+        if embeddings.shape[1] == 0:
+            return None
+        cache = DynamicCache()
+        self.decoder(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
+        return frozen_cache(cache)
+
+    def check_ids(self, ids: Sequence[int], where: str) -> None:
+        """Raise a BenchmarkError if a token id is outside the vocabulary."""
+        outside = [token for token in ids if not 0 <= token < self.vocabulary_size]
+        if outside:
+            raise BenchmarkError(
+                f"{where}: token id {outside[0]} is outside the vocabulary of model "
+                f"'{self.name}' (allowed: 0 to {self.vocabulary_size - 1})"
+            )
+
+    @torch.no_grad()
+    def _check_taken_apart(self) -> None:
+        """Models that rescale embeddings or logits in between would silently be explained wrong."""
+        ids = torch.tensor([[0, 1]], device=self.device)
+        whole = self.network(input_ids=ids, use_cache=False).logits
+        parts = self.head(self.hidden_states(self.embed(ids)))
+        if not torch.allclose(whole, parts, rtol=1e-2, atol=1e-3, equal_nan=True):
+            raise BenchmarkError(
+                f"model '{self.name}': class {type(self.network).__name__} does more between "
+                "embeddings, decoder and output head than this benchmark can follow; "
+                "classes known to work: LlamaForCausalLM, MistralForCausalLM"
+            )

@@ -1,0 +1,289 @@
+"""Slices of the configuration: exactly what one job depends on, and nothing else.
+
+A rule passes its slice to its script as JSON with sorted keys. Snakemake re-runs a job when its
+slice changes, so labels, resources and entries of other methods must not be part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pisoft.config import (
+    Config,
+    DatasetEntry,
+    EmbeddedDataset,
+    EvaluationSettings,
+    FileDataset,
+    HubDataset,
+    HubModel,
+    Labels,
+    Message,
+    MethodEntry,
+    ModelEntry,
+    Protocol,
+    Strict,
+    Task,
+    TextField,
+    TrainedModel,
+)
+
+
+class Slice(Strict):
+    """Settings of one job."""
+
+    def to_json(self) -> str:
+        """Return the slice as JSON with sorted keys, equal for equal settings."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
+
+class ModelSlice(Slice):
+    """What identifies a loaded model; weights of local and trained models are input files."""
+
+    name: str
+    repository: str | None  # None: the weights lie in the folder given to the script
+    revision: str | None
+    dtype: str
+    quantization: str
+    device: str
+
+
+class FetchSlice(Slice):
+    """Settings of `fetch_dataset`."""
+
+    dataset: str
+    task: Task
+    source: HubDataset | FileDataset | EmbeddedDataset
+    fields: dict[str, TextField]
+    labels: Labels | None
+    id_column: str | None
+    answer_column: str | None
+
+
+class SampleSlice(Slice):
+    """Settings of `sample_dataset`."""
+
+    dataset: str
+    samples: int | None
+    seed: int
+
+
+class TrainingTask(Strict):
+    """One embedded dataset as a tiny model trains on it."""
+
+    dataset: str
+    generator: str
+    evaluation_seed: int  # training must use other records
+    messages: tuple[Message, ...]
+    labels: Labels | None
+
+
+class TrainSlice(Slice):
+    """Settings of `train_model`."""
+
+    model: str
+    source: TrainedModel
+    tasks: tuple[TrainingTask, ...]
+
+
+class PromptSlice(Slice):
+    """Settings of `build_prompts`."""
+
+    model: ModelSlice
+    chat_template: str
+    dataset: str
+    messages: tuple[Message, ...]
+    label_words: tuple[str, ...]
+    truncate: str | None
+    max_tokens: int | None
+    reserved_tokens: int
+
+
+class GenerateSlice(Slice):
+    """Settings of `generate`."""
+
+    model: ModelSlice
+    task: Task
+    max_new_tokens: int
+    step_interval: int
+    block_size: int
+    token_budget: int
+
+
+class AttributeSlice(Slice):
+    """Settings of `attribute`."""
+
+    model: ModelSlice
+    method: str
+    options: dict[str, Any]
+    seed: int
+    block_size: int
+    token_budget: int
+
+
+class EvaluateSlice(Slice):
+    """Settings of `evaluate_soft`."""
+
+    model: ModelSlice
+    protocol: Protocol
+    evaluation: EvaluationSettings
+    seed: int
+    token_budget: int
+
+
+class SummariseSlice(Slice):
+    """Settings of `summarise`: the cells, in the order of the input files."""
+
+    protocols: tuple[str, ...]
+    models: tuple[str, ...]
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...]
+    minimum_h0: float
+
+
+class DisplaySlice(Slice):
+    """Settings of tables and figures: names in order, with their labels."""
+
+    models: dict[str, str]
+    datasets: dict[str, str]
+    methods: dict[str, str]
+    tasks: dict[str, str]  # by dataset
+
+
+def fetch_slice(config: Config, dataset: str) -> FetchSlice:
+    """Return what `fetch_dataset` depends on."""
+    entry = config.datasets[dataset]
+    return FetchSlice(
+        dataset=dataset,
+        task=entry.task,
+        source=entry.source,
+        fields=entry.fields,
+        labels=entry.labels,
+        id_column=entry.id_column,
+        answer_column=entry.answer_column,
+    )
+
+
+def sample_slice(config: Config, dataset: str) -> SampleSlice:
+    """Return what `sample_dataset` depends on."""
+    limits = [config.datasets[dataset].samples, config.run_file.max_samples]
+    given = [limit for limit in limits if limit is not None]
+    return SampleSlice(
+        dataset=dataset, samples=min(given, default=None), seed=config.run_file.seed
+    )
+
+
+def train_slice(config: Config, model: str) -> TrainSlice:
+    """Return what `train_model` depends on; the model's source must be of kind `trained`."""
+    source = config.models[model].source
+    assert isinstance(source, TrainedModel)
+    tasks = tuple(_training_task(name, config.datasets[name]) for name in source.datasets)
+    return TrainSlice(model=model, source=source, tasks=tasks)
+
+
+def prompt_slice(config: Config, model: str, dataset: str) -> PromptSlice:
+    """Return what `build_prompts` depends on."""
+    entry = config.datasets[dataset]
+    words = tuple(entry.labels.words.values()) if entry.labels else ()
+    generated = 1 if entry.task == "classification" else config.run_file.generation.max_new_tokens
+    return PromptSlice(
+        model=model_slice(model, config.models[model]),
+        chat_template=config.models[model].chat_template,
+        dataset=dataset,
+        messages=entry.messages,
+        label_words=words,
+        truncate=entry.truncate,
+        max_tokens=config.run_file.prompts.max_tokens,
+        reserved_tokens=generated,
+    )
+
+
+def generate_slice(config: Config, model: str, dataset: str) -> GenerateSlice:
+    """Return what `generate` depends on."""
+    return GenerateSlice(
+        model=model_slice(model, config.models[model]),
+        task=config.datasets[dataset].task,
+        max_new_tokens=config.run_file.generation.max_new_tokens,
+        step_interval=config.run_file.generation.step_interval,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
+    """Return what `attribute` depends on."""
+    entry = config.methods[method]
+    return AttributeSlice(
+        model=model_slice(model, config.models[model]),
+        method=method_name(method, entry),
+        options=entry.options,
+        seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSlice:
+    """Return what `evaluate_soft` depends on."""
+    return EvaluateSlice(
+        model=model_slice(model, config.models[model]),
+        protocol=protocol,
+        evaluation=config.run_file.evaluation,
+        seed=config.run_file.seed,
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def summarise_slice(config: Config) -> SummariseSlice:
+    """Return what `summarise` depends on."""
+    return SummariseSlice(
+        protocols=config.run_file.protocols,
+        models=tuple(config.models),
+        methods=tuple(config.methods),
+        datasets=tuple(config.datasets),
+        minimum_h0=config.run_file.evaluation.minimum_h0,
+    )
+
+
+def display_slice(config: Config) -> DisplaySlice:
+    """Return what tables and figures depend on, besides the summary files."""
+    from pisoft.attribution import load_method
+
+    return DisplaySlice(
+        models={name: entry.label for name, entry in config.models.items()},
+        datasets={name: entry.label for name, entry in config.datasets.items()},
+        methods={
+            name: entry.label or load_method(method_name(name, entry)).label
+            for name, entry in config.methods.items()
+        },
+        tasks={name: entry.task for name, entry in config.datasets.items()},
+    )
+
+
+def model_slice(name: str, entry: ModelEntry) -> ModelSlice:
+    """Return what identifies a loaded model."""
+    hub = entry.source if isinstance(entry.source, HubModel) else None
+    return ModelSlice(
+        name=name,
+        repository=hub.repository if hub else None,
+        revision=hub.revision if hub else None,
+        dtype=entry.dtype,
+        quantization=entry.quantization,
+        device=entry.device,
+    )
+
+
+def method_name(name: str, entry: MethodEntry) -> str:
+    """Return the method file's name for a catalogue entry."""
+    return entry.method or name
+
+
+def _training_task(name: str, entry: DatasetEntry) -> TrainingTask:
+    assert isinstance(entry.source, EmbeddedDataset)
+    return TrainingTask(
+        dataset=name,
+        generator=entry.source.task,
+        evaluation_seed=entry.source.seed,
+        messages=entry.messages,
+        labels=entry.labels,
+    )

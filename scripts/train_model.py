@@ -1,0 +1,54 @@
+"""Train a tiny model of the embedded default; fails below the required held-out accuracy."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.data.synthetic import make_records
+from pisoft.lm.tiny import Dialogue, train_tiny_model
+from pisoft.settings import TrainingTask, TrainSlice
+
+TRAINING_SEED, HELD_OUT_SEED = 1, 2  # added to the evaluation seed, so that no record is shared
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Make the dialogues of every task, train, and save model and tokenizer."""
+    settings = TrainSlice.model_validate_json(arguments.settings)
+    source = settings.source
+    train_tiny_model(
+        arguments.output_folder,
+        **source.model_dump(
+            exclude={"kind", "datasets", "training_records", "held_out_records"}
+        ),
+        training=dialogues(settings.tasks, source.training_records, TRAINING_SEED),
+        held_out=dialogues(settings.tasks, source.held_out_records, HELD_OUT_SEED),
+    )
+
+
+def dialogues(tasks: tuple[TrainingTask, ...], count: int, seed: int) -> list[Dialogue]:
+    """Return prompts and answers of every task's synthetic records."""
+    return [
+        Dialogue(
+            messages=[
+                {"role": message.role, "content": message.content.format(**record["fields"])}
+                for message in task.messages
+            ],
+            answer=task.labels.words[record["label"]] if task.labels else record["answer"],
+        )
+        for task in tasks
+        for record in make_records(task.generator, count, task.evaluation_seed + seed)
+    ]
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="TrainSlice as JSON")
+    parser.add_argument("--output-folder", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

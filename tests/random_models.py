@@ -1,0 +1,71 @@
+"""Small random-weight models for tests: one with the attention probe, its twin unpatched."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+
+from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.model import ExplainedSample, LanguageModel
+
+VOCABULARY = 97
+SHAPES = {
+    "llama-gqa": (LlamaConfig, LlamaForCausalLM, {"num_key_value_heads": 2}),
+    "llama-mha-tied": (
+        LlamaConfig,
+        LlamaForCausalLM,
+        {"num_key_value_heads": 4, "tie_word_embeddings": True},
+    ),
+    "mistral-sliding": (
+        MistralConfig,
+        MistralForCausalLM,
+        {"num_key_value_heads": 1, "sliding_window": 7},
+    ),
+}
+
+
+def twins(shape: str, dtype: torch.dtype = torch.float64) -> tuple[LanguageModel, torch.nn.Module]:
+    """Return the probed model and an eager model with the same weights."""
+    config_class, model_class, extra = SHAPES[shape]
+    config = config_class(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        head_dim=8,
+        max_position_embeddings=128,
+        pad_token_id=None,
+        bos_token_id=1,
+        eos_token_id=2,
+        **extra,
+    )
+    torch.manual_seed(7)
+    plain = model_class._from_config(copy.deepcopy(config), attn_implementation="eager").to(dtype).eval()
+    for parameter in plain.parameters():  # sharper than the default, so that attention varies
+        parameter.data.mul_(4 if parameter.dim() > 1 else 1)
+    probed = model_class._from_config(config, attn_implementation=ATTENTION_NAME).to(dtype)
+    probed.load_state_dict(plain.state_dict())
+    return LanguageModel(probed, shape), plain
+
+
+def samples() -> list[ExplainedSample]:
+    """Return samples of different lengths, one of them with several steps, one with one token."""
+    generator = torch.Generator().manual_seed(3)
+
+    def ids(count: int) -> list[int]:
+        return torch.randint(3, VOCABULARY, (count,), generator=generator).tolist()
+
+    output = ids(7)
+    return [
+        ExplainedSample("long", ids(13), output, [0, 5], [output[0], output[5]]),
+        ExplainedSample("short", ids(6), [11], [0], [11]),
+        ExplainedSample("same", [9] * 8, [12], [0], [12]),
+        ExplainedSample("single", [5], [4], [0], [4]),
+    ]
+
+
+# transformers' eager softmax rounds to float32 even in a float64 model; ours does not.
+EAGER = {"rtol": 1e-4, "atol": 1e-6}

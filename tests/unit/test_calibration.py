@@ -1,0 +1,117 @@
+"""Calibration against bisection in 60 digits, over every kind of score vector."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pisoft.faithfulness.calibration import calibrate, clip_scores
+
+FLOOR = 1e-6
+GRID = np.array([0.01, 0.05, 0.3, 0.5, 0.77, 0.95, 0.99])
+
+
+def one_row(scores, pi=GRID):
+    scores = np.asarray(scores, dtype=np.float64)
+    return calibrate(scores[None], np.ones((1, scores.size), bool), np.asarray(pi), FLOOR)
+
+
+@st.composite
+def score_vectors(draw):
+    kind = draw(st.sampled_from(["uniform", "tied", "zeros", "one_hot", "constant", "sparse"]))
+    m = draw(st.integers(1, 2000))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if kind == "uniform":
+        return rng.random(m)
+    if kind == "tied":
+        return rng.choice([0.0, 0.25, 0.5, 1.0], size=m)
+    if kind == "zeros":
+        return rng.random(m) * (rng.random(m) < 0.05)
+    if kind == "one_hot":
+        return np.eye(1, m, rng.integers(m))[0]
+    if kind == "constant":
+        return np.full(m, draw(st.floats(0, 1)))
+    return rng.random(m) ** 30
+
+
+@settings(max_examples=150, deadline=None)
+@given(score_vectors(), st.lists(st.floats(0.001, 0.999), min_size=1, max_size=5))
+def test_transformed_scores_reach_the_target_mean(scores, pi):
+    result = one_row(scores, pi)
+    clipped = clip_scores(scores, FLOOR)
+    for alpha, achieved, target in zip(result.alpha[0], result.achieved[0], pi, strict=True):
+        assert abs((clipped**alpha).mean() - target) <= 1e-9
+        assert abs(achieved - target) <= 1e-9
+
+
+@settings(max_examples=12, deadline=None)
+@given(score_vectors(), st.floats(0.01, 0.99))
+def test_alpha_equals_high_precision_bisection(scores, pi):
+    scores = scores[:150]
+    alpha = one_row(scores, [pi]).alpha[0, 0]
+    with mpmath.workdps(60):
+        logs = [mpmath.log(mpmath.mpf(float(s))) for s in clip_scores(scores, FLOOR)]
+
+        def mean(log_alpha):
+            power = mpmath.exp(log_alpha)
+            return sum(mpmath.exp(power * x) for x in logs) / len(logs)
+
+        low, high = mpmath.mpf(-60), mpmath.mpf(60)
+        for _ in range(160):
+            middle = (low + high) / 2
+            low, high = (middle, high) if mean(middle) > pi else (low, middle)
+        # α is as sharp as the mean is steep in it; compare where float64 can tell.
+        slope = abs(sum(mpmath.exp(low) * x * mpmath.exp(mpmath.exp(low) * x) for x in logs))
+        tolerance = 1e-8 + 1e-11 / max(float(slope / len(logs)), 1e-300)
+        assert abs(float(mpmath.log(alpha) - low)) <= tolerance
+
+
+def test_many_rows_at_once_equal_one_row_at_a_time():
+    rng = np.random.default_rng(0)
+    lengths = [1, 5, 17, 40]
+    scores, present = np.zeros((4, 40)), np.zeros((4, 40), bool)
+    for row, length in enumerate(lengths):
+        present[row, :length] = True
+        scores[row, :length] = rng.random(length) ** 3
+    together = calibrate(scores, present, GRID, FLOOR)
+    for row, length in enumerate(lengths):
+        alone = one_row(scores[row, :length])
+        np.testing.assert_allclose(together.alpha[row], alone.alpha[0], rtol=1e-9)
+        assert together.feasible[row].tolist() == alone.feasible[0].tolist()
+
+
+def test_constant_scores_become_pi_itself():
+    clipped = clip_scores(np.full(9, 0.5), FLOOR)
+    for alpha, pi in zip(one_row(clipped).alpha[0], GRID, strict=True):
+        np.testing.assert_allclose(clipped**alpha, pi, atol=1e-9)
+
+
+def test_scores_of_mean_pi_need_alpha_one():
+    scores = np.array([0.1, 0.4, 0.7, 0.8])
+    assert one_row(scores, [scores.mean()]).alpha[0, 0] == pytest.approx(1, abs=1e-9)
+
+
+def test_feasible_says_what_is_reachable_without_the_floor():
+    scores = np.array([0, 0, 0.3, 0.6, 0.6, 0.9, 0.95, 1, 1, 1])  # 3 ones, 2 zeros of 10
+    feasible = one_row(scores, [0.25, 0.3, 0.31, 0.79, 0.8, 0.9]).feasible[0]
+    assert feasible.tolist() == [False, False, True, True, False, False]
+    assert one_row(np.full(4, 0.5), [0.1, 0.9]).feasible.all()
+    assert not one_row(np.ones(4), [0.1, 0.9]).feasible.any()
+    assert not one_row(np.zeros(4), [0.1, 0.9]).feasible.any()
+
+
+def test_counts_of_scores_at_floor_and_ceiling():
+    result = one_row([0, 1e-7, 0.5, 1, 1 - 1e-7])
+    assert (result.floored[0], result.ceiled[0]) == (2, 2)
+
+
+@pytest.mark.parametrize("pi", [[0.0], [1.0], [0.5, 1.2], []])
+def test_pi_outside_its_range_is_refused(pi):
+    with pytest.raises(ValueError, match="retaining probabilities"):
+        one_row([0.2, 0.4], pi)
+
+
+def test_scores_outside_zero_one_are_refused():
+    with pytest.raises(ValueError, match="scores"):
+        one_row([0.2, np.nan])

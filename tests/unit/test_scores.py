@@ -1,0 +1,43 @@
+"""Normalisation of raw scores."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pisoft.faithfulness.scores import normalise
+
+finite = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e300, 1e300))
+
+
+@given(finite, st.sampled_from(["minmax", "rank", "max"]))
+def test_scores_are_in_range_and_keep_the_order(raw, how):
+    scores = normalise(raw, how)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    order = np.argsort(raw, kind="stable")
+    assert (np.diff(scores[order]) >= 0).all()
+
+
+def test_minmax_spans_zero_to_one():
+    np.testing.assert_allclose(normalise(np.array([2.0, 4.0, 3.0]), "minmax"), [0, 1, 0.5])
+
+
+def test_rank_averages_ties():
+    np.testing.assert_allclose(normalise(np.array([5.0, 1, 1, 9]), "rank"), [2 / 3, 1 / 6, 1 / 6, 1])
+
+
+def test_max_divides_by_the_maximum_and_cuts_negative_scores():
+    np.testing.assert_allclose(normalise(np.array([-3.0, 1.0, 4.0]), "max"), [0, 0.25, 1])
+
+
+@pytest.mark.parametrize("how", ["minmax", "rank", "max"])
+@pytest.mark.parametrize("raw", [[0.0], [7.0], [-2.0, -2.0], [0.0, 0.0]])
+def test_scores_without_order_become_one_half(raw, how):
+    np.testing.assert_array_equal(normalise(np.array(raw), how), 0.5)
+
+
+@pytest.mark.parametrize("raw", [[], [np.nan, 1.0], [np.inf, 1.0]])
+def test_raw_scores_that_are_not_finite_are_refused(raw):
+    with pytest.raises(ValueError, match="finite"):
+        normalise(np.array(raw), "minmax")
