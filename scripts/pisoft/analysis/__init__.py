@@ -1,0 +1,1 @@
+"""Statistics, tables and figures made from the result files; nothing here needs torch."""

@@ -1,0 +1,354 @@
+"""From per-draw distances to per-sample metrics, curves over π, and means per cell.
+
+Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero baseline:
+
+- soft_ns_unclamped = (H₀ − mean of ns_distances) / H₀
+- soft_ns = max(0, soft_ns_unclamped): clamped after averaging over the draws
+- soft_nc = mean of nc_distances / H₀
+
+A step counts if all of its rows are ok. A sample's value is the mean over its steps that count; a
+sample without one has no value, and the status of its first failing row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pisoft.analysis.curves import auc, auc_full
+from pisoft.contracts import DEGENERATE_BASELINE, OK, SCHEMAS, read_table
+from pisoft.errors import BenchmarkError
+
+CURVE_METRICS = ("pi_soft_ns", "pi_soft_nc")
+SAMPLE_METRICS = (
+    "auc_pi_soft_ns",
+    "auc_pi_soft_nc",
+    "auc_full_pi_soft_ns",
+    "auc_full_pi_soft_nc",
+    "soft_ns",  # original metrics, α = 1
+    "soft_nc",
+    "soft_ns_unclamped",
+    "expected_retained",  # E[R] = Σ s_i, tokens, of the original metrics
+    "h0",
+)
+CELL = ["protocol", "model", "method", "dataset"]
+REPAIR = "delete the file and run the workflow again"
+_UNEVEN = "an ok step lacks or repeats a retaining probability"
+_LINE_COLUMNS = ("sample", "step", "pi", "ns", "nc", "expected", "h0")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination that is evaluated: the rows of one `soft` file."""
+
+    protocol: str
+    model: str
+    method: str
+    dataset: str
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps that count, G of them, with the original metrics in front of the P grid points."""
+
+    sample: np.ndarray  # (G,) position of the sample in the file
+    ns: np.ndarray  # (G, 1 + P) unclamped
+    nc: np.ndarray  # (G, 1 + P)
+    expected: np.ndarray  # (G,)
+    h0: np.ndarray  # (G,)
+
+
+@dataclass(frozen=True)
+class _Curves:
+    """Means over samples of one cell; `grid` is empty if the file has no row with a π."""
+
+    cell: Cell
+    grid: np.ndarray  # (P,)
+    means: dict[str, np.ndarray]  # by metric, (P,)
+    errors: dict[str, np.ndarray]  # by metric, (P,)
+    n: int
+    n_failed: int
+
+
+def pair_cells(
+    protocols: Sequence[str],
+    models: Sequence[str],
+    methods: Sequence[str],
+    datasets: Sequence[str],
+    paths: Sequence[Path],
+) -> list[tuple[Cell, Path]]:
+    """Pair every cell with its file.
+
+    Args:
+        protocols, models, methods, datasets: names; the cells are their product, in that order.
+        paths: files `…/{protocol}/{model}/{method}/{dataset}.parquet` in the same order.
+
+    Raises:
+        BenchmarkError: too few or too many files, or a file that lies at another cell's path.
+    """
+    names = list(itertools.product(protocols, models, methods, datasets))
+    if len(names) != len(paths):
+        raise BenchmarkError(f"{len(names)} cells need as many soft files, got {len(paths)}")
+    for (*folders, dataset), path in zip(names, paths, strict=True):
+        expected = (*folders, f"{dataset}.parquet")
+        if path.parts[-4:] != expected:
+            raise BenchmarkError(f"{path}: expected the file …/{'/'.join(expected)} at this place")
+    return [(Cell(*name), path) for name, path in zip(names, paths, strict=True)]
+
+
+def summarise(cells: Iterable[tuple[Cell, Path]], minimum_h0: float) -> tuple[pa.Table, pa.Table]:
+    """Summarise `soft` files, one cell in memory at a time.
+
+    Args:
+        cells: cells with their files; see :func:`pair_cells`.
+        minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`.
+
+    Returns:
+        A `soft_samples` table, one row per cell, sample and metric of :data:`SAMPLE_METRICS`, and
+        a `soft_curves` table, one row per cell, metric of :data:`CURVE_METRICS` and π.
+
+    Raises:
+        BenchmarkError: an unreadable file, an ok row without distances, a step that lacks a
+            retaining probability, or cells evaluated on different π grids.
+    """
+    samples, curves = [SCHEMAS["soft_samples"].empty_table()], []
+    for cell, path in cells:
+        rows = _row_values(path, minimum_h0)
+        grid = np.unique(rows["pi"].dropna().to_numpy())
+        steps = _steps_that_count(rows, grid, path)
+        by_sample = _means_over_steps(steps)
+        samples.append(_sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
+        curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
+    return pa.concat_tables(samples), _curve_rows(curves)
+
+
+def averages(samples: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over samples of every cell and metric.
+
+    Args:
+        samples: rows of `soft_samples`.
+
+    Returns:
+        One row per cell and metric with `value` (mean over the ok samples; NaN if there are none),
+        `n` (ok samples) and `n_failed`, in the order in which the cells first appear.
+    """
+    ok = samples["status"] == OK
+    marked = samples.assign(value=samples["value"].where(ok), ok=ok, failed=~ok)
+    groups = marked.groupby([*CELL, "metric"], sort=False)
+    means = groups.agg(value=("value", "mean"), n=("ok", "sum"), n_failed=("failed", "sum"))
+    return means.reset_index()
+
+
+def load_rows(path: Path, kind: str, **selection: str) -> pd.DataFrame:
+    """Read the rows of a summary file whose columns equal the given values.
+
+    Args:
+        path: the file.
+        kind: its kind, a key of :data:`pisoft.contracts.SCHEMAS`.
+        selection: column names with the value to keep, for example `protocol="dynamic"`.
+
+    Raises:
+        BenchmarkError: an unreadable file, or no such row.
+    """
+    table = read_table(path, kind)
+    for column, value in selection.items():
+        table = table.filter(pc.equal(table.column(column), value))
+    if selection and not table.num_rows:
+        wanted = ", ".join(f"{column} '{value}'" for column, value in selection.items())
+        raise BenchmarkError(f"{path}: holds no row for {wanted}")
+    return table.to_pandas()
+
+
+def accuracy_rows(cells: Iterable[tuple[str, str, Path, Path]]) -> list[dict[str, Any]]:
+    """Summarise what the models answered, as rows of kind `accuracy`.
+
+    All numbers are over the ok samples, `n` of them: `truncated` counts shortened prompts,
+    `accuracy` is the share of correct preferred labels among samples with a known label, and
+    `greedy_is_label` the share whose unconstrained greedy token is a label word. Both are null for
+    open generation.
+
+    Args:
+        cells: model, dataset, `prompts` file and `generations` file.
+
+    Raises:
+        BenchmarkError: an unreadable file, or two files that hold different samples.
+    """
+    return [_accuracy_row(*cell) for cell in cells]
+
+
+# Soft files -----------------------------------------------------------------------------------
+
+
+def _row_values(path: Path, minimum_h0: float) -> pd.DataFrame:
+    """Read one file with a column each for the metrics of a row, NaN where it is not ok."""
+    table = read_table(path, "soft")
+    rows = table.drop_columns(["ns_distances", "nc_distances"]).to_pandas()
+    rows["sample"] = pd.factorize(rows["sample_id"])[0]
+    degenerate = (rows["status"] == OK) & (rows["h0"] < minimum_h0)
+    rows.loc[degenerate, "status"] = DEGENERATE_BASELINE
+    ok = (rows["status"] == OK).to_numpy()
+    usable, h0 = table.filter(pa.array(ok)), rows.loc[ok, "h0"].to_numpy()
+    values = {
+        "ns": (h0 - _mean_over_draws(usable, "ns_distances", path)) / h0,
+        "nc": _mean_over_draws(usable, "nc_distances", path) / h0,
+        "expected": (rows["achieved"] * rows["perturbable"]).to_numpy()[ok],
+    }
+    for name, found in values.items():
+        if not np.isfinite(found).all():
+            raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
+        rows[name] = np.nan
+        rows.loc[ok, name] = found
+    return rows
+
+
+def _mean_over_draws(table: pa.Table, column: str, path: Path) -> np.ndarray:
+    """Return the mean of every row's list, in float64."""
+    lists = table.column(column)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    if (lengths == 0).any():
+        raise BenchmarkError(f"{path}: an ok row has no '{column}'; {REPAIR}")
+    draws = pc.list_flatten(lists).to_numpy().astype(np.float64)
+    starts = np.cumsum(lengths) - lengths
+    return np.add.reduceat(draws, starts) / lengths if lengths.size else np.empty(0)
+
+
+def _steps_that_count(rows: pd.DataFrame, grid: np.ndarray, path: Path) -> _Steps:
+    """Arrange the steps of which every row is ok as one line each, original metrics first."""
+    failed = (rows["status"] != OK).groupby([rows["sample"], rows["step"]]).transform("any")
+    kept = rows[~failed].sort_values(["sample", "step", "pi"], na_position="first")
+    line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π
+    if len(kept) % line.size:
+        raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
+    lines = {name: kept[name].to_numpy().reshape(-1, line.size) for name in _LINE_COLUMNS}
+    whole = (np.nan_to_num(lines["pi"]) == line).all()
+    one_step = all((lines[name] == lines[name][:, :1]).all() for name in ("sample", "step"))
+    if not whole or not one_step or (len(kept) and grid.size < 2):
+        raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
+    original = {name: lines[name][:, 0] for name in ("sample", "expected", "h0")}
+    return _Steps(ns=lines["ns"], nc=lines["nc"], **original)
+
+
+def _means_over_steps(steps: _Steps) -> dict[str, pd.DataFrame]:
+    """Return means over each sample's steps, indexed by the samples that have a step."""
+    columns = {
+        "ns": np.maximum(steps.ns, 0.0),  # (G, 1 + P)
+        "nc": steps.nc,
+        "ns_unclamped": steps.ns[:, :1],  # (G, 1)
+        "expected": steps.expected[:, None],
+        "h0": steps.h0[:, None],
+    }
+    return {
+        name: pd.DataFrame(values).groupby(steps.sample).mean() for name, values in columns.items()
+    }
+
+
+def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.DataFrame:
+    """Return one row per sample that has a value, one column per sample metric."""
+    metrics = pd.DataFrame(index=by_sample["h0"].index, columns=SAMPLE_METRICS, dtype=np.float64)
+    if metrics.empty:
+        return metrics
+    for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True):
+        values = by_sample[name].to_numpy()
+        metrics[f"soft_{name}"] = values[:, 0]
+        metrics[f"auc_{metric}"] = auc(grid, values[:, 1:])
+        metrics[f"auc_full_{metric}"] = auc_full(grid, values[:, 1:], metric)
+    metrics["soft_ns_unclamped"] = by_sample["ns_unclamped"][0]
+    metrics["expected_retained"] = by_sample["expected"][0]
+    metrics["h0"] = by_sample["h0"][0]
+    return metrics
+
+
+def _sample_rows(cell: Cell, rows: pd.DataFrame, metrics: pd.DataFrame) -> pa.Table:
+    """Return the `soft_samples` rows of one cell, every sample of the file included."""
+    identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
+    failures = rows[rows["status"] != OK].drop_duplicates("sample").set_index("sample")["status"]
+    status = failures.reindex(identifiers.index)
+    status[identifiers.index.isin(metrics.index)] = OK
+    width = len(SAMPLE_METRICS)
+    tidy = {
+        **{name: getattr(cell, name) for name in CELL},
+        "sample_id": identifiers.repeat(width).to_numpy(),
+        "metric": np.tile(SAMPLE_METRICS, len(identifiers)),
+        "value": metrics.reindex(identifiers.index).to_numpy().ravel(),
+        "status": status.repeat(width).to_numpy(),
+    }
+    schema = SCHEMAS["soft_samples"]
+    return pa.Table.from_pandas(
+        pd.DataFrame(tidy), schema=schema, preserve_index=False
+    ).replace_schema_metadata(None)
+
+
+def _curves(
+    cell: Cell, by_sample: dict[str, pd.DataFrame], grid: np.ndarray, samples: int
+) -> _Curves:
+    """Reduce the curves of one cell's samples to means and standard errors."""
+    curves = {
+        metric: by_sample[name].reindex(columns=range(1, 1 + grid.size))
+        for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True)
+    }
+    n = len(by_sample["h0"])
+    return _Curves(
+        cell=cell,
+        grid=grid,
+        means={metric: curve.mean().to_numpy() for metric, curve in curves.items()},
+        errors={metric: curve.sem(ddof=1).to_numpy() for metric, curve in curves.items()},
+        n=n,
+        n_failed=samples - n,
+    )
+
+
+def _curve_rows(cells: list[_Curves]) -> pa.Table:
+    """Return the `soft_curves` rows; a cell without any π takes the grid of the others."""
+    grid = next((curves.grid for curves in cells if curves.grid.size), np.empty(0))
+    schema = SCHEMAS["soft_curves"]
+    tables = [schema.empty_table()]
+    for curves in cells:
+        if curves.grid.size and not np.array_equal(curves.grid, grid):
+            raise BenchmarkError(
+                f"{curves.cell}: evaluated at π = {curves.grid.tolist()}, other cells at "
+                f"{grid.tolist()}; delete its soft file and run the workflow again"
+            )
+        for metric in CURVE_METRICS:
+            unknown = np.full(grid.size, np.nan)
+            tidy = {
+                **{name: getattr(curves.cell, name) for name in CELL},
+                "metric": metric,
+                "pi": grid,
+                "mean": curves.means[metric] if curves.grid.size else unknown,
+                "standard_error": curves.errors[metric] if curves.grid.size else unknown,
+                "n": curves.n,
+                "n_failed": curves.n_failed,
+            }
+            frame = pd.DataFrame(tidy)
+            tables.append(pa.Table.from_pandas(frame, schema=schema, preserve_index=False))
+    return pa.concat_tables(tables).replace_schema_metadata(None)
+
+
+# Prompts and generations ----------------------------------------------------------------------
+
+
+def _accuracy_row(model: str, dataset: str, prompts: Path, generations: Path) -> dict[str, Any]:
+    asked, answered = read_table(prompts, "prompts"), read_table(generations, "generations")
+    if asked.column("sample_id").to_pylist() != answered.column("sample_id").to_pylist():
+        raise BenchmarkError(f"{generations}: holds other samples than {prompts}; {REPAIR}")
+    ok = pc.equal(answered.column("status"), OK)
+    asked, answered = asked.filter(ok), answered.filter(ok)
+    return {
+        "model": model,
+        "dataset": dataset,
+        "n": answered.num_rows,
+        "n_failed": len(ok) - answered.num_rows,
+        "truncated": pc.sum(asked.column("truncated"), min_count=0).as_py(),
+        "accuracy": pc.mean(answered.column("correct")).as_py(),
+        "greedy_is_label": pc.mean(answered.column("greedy_is_label")).as_py(),
+        "mean_prompt_tokens": pc.mean(pc.list_value_length(asked.column("input_ids"))).as_py(),
+        "mean_output_tokens": pc.mean(pc.list_value_length(answered.column("output_ids"))).as_py(),
+    }

@@ -1,0 +1,408 @@
+"""The paper's tables as CSV, LaTeX and HTML.
+
+Every table is built once as a neutral :class:`Table` (labels, texts, ranks, notes, and the numbers
+in tidy form) and written by one writer, so the three files never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pandas as pd
+
+from pisoft.analysis.summary import averages
+from pisoft.contracts import OK
+
+NOTHING = "\N{EN DASH}"  # shown where there is no value
+AVERAGE = "average"  # dataset column of the CSV for the mean over datasets
+AUC_BLOCKS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft-NC ↑"}
+ORIGINAL_ROWS = {
+    "soft_ns": ("Soft-NS ↑", 3),
+    "soft_nc": ("Soft-NC ↑", 3),
+    "expected_retained": ("E[R]", 1),
+}
+ACCURACY_COLUMNS = {
+    "accuracy": ("Accuracy ↑", 3),
+    "greedy_is_label": ("Greedy is label", 3),
+    "truncated": ("Truncated", 0),
+    "mean_prompt_tokens": ("Prompt tokens", 1),
+    "mean_output_tokens": ("Output tokens", 1),
+    "n": ("n", 0),
+    "n_failed": ("n failed", 0),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number as text; `rank` 1, 2 or 3 marks it as best, second or third of its row."""
+
+    text: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table; a strong one is set in bold."""
+
+    label: str
+    entries: tuple[Entry, ...]
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines under a common heading."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's layout, without anything of LaTeX or HTML, and its numbers."""
+
+    title: str
+    corner: str  # heading of the row labels
+    columns: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...]
+    values: pd.DataFrame  # one number per row, full precision: what the CSV holds
+    spanner: str | None = None  # heading over all columns
+
+
+def auc_table(
+    samples: pd.DataFrame,
+    grid: Sequence[float],
+    *,
+    where: str,
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+) -> Table:
+    """Build the table of areas under the π-Soft curves (paper, tab:llama-soft).
+
+    Args:
+        samples: `soft_samples` rows of one protocol and model.
+        grid: retaining probabilities of the curves.
+        where: model and protocol, for the title.
+        methods: label of each method, in the order of the columns.
+        datasets: label of each dataset, in the order of the rows.
+    """
+    values = _tidy(averages(samples), tuple(AUC_BLOCKS), methods, datasets)
+    values = pd.concat([values, _over_datasets(values)], ignore_index=True)
+    blocks = []
+    for metric, title in AUC_BLOCKS.items():
+        numbers = _matrix(values, metric, [*datasets, AVERAGE], methods)
+        rows = [_row(datasets[name], numbers.loc[name], 3) for name in datasets]
+        rows.append(_ranked_row("Avg", numbers.loc[AVERAGE], 3))
+        blocks.append(Block(title, tuple(rows)))
+    order = {metric: position for position, metric in enumerate(AUC_BLOCKS)}
+    statistic = (
+        "Mean over samples of the area under the curve (trapezoid) on the grid π = "
+        f"{min(grid):g}, …, {max(grid):g} ({len(grid)} values), so a curve that is 1 everywhere "
+        f"has {max(grid) - min(grid):.3g}. Higher is better."
+    )
+    marks = (
+        "Avg: mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark the "
+        "best, second and third; methods that agree before rounding share a rank."
+    )
+    return Table(
+        title=f"AUC of π-Soft-NS and π-Soft-NC · {where}",
+        corner="Dataset",
+        columns=tuple(methods.values()),
+        blocks=tuple(blocks),
+        notes=(
+            statistic,
+            marks,
+            *_missing_average_notes(samples, methods, datasets),
+            *_coverage_notes(samples, methods, datasets),
+        ),
+        values=values.sort_values("metric", key=lambda names: names.map(order), kind="stable"),
+        spanner="Methods",
+    )
+
+
+def original_table(
+    samples: pd.DataFrame,
+    *,
+    where: str,
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+) -> Table:
+    """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`).
+
+    Args:
+        samples: `soft_samples` rows of one protocol and model.
+        where: model and protocol, for the title.
+        methods: label of each method, in the order of the columns.
+        datasets: label of each dataset, in the order of the blocks.
+    """
+    values = _tidy(averages(samples), tuple(ORIGINAL_ROWS), methods, datasets)
+    numbers = {metric: _matrix(values, metric, datasets, methods) for metric in ORIGINAL_ROWS}
+    blocks = tuple(
+        Block(
+            title,
+            tuple(
+                _row(label, numbers[metric].loc[name], decimals)
+                for metric, (label, decimals) in ORIGINAL_ROWS.items()
+            ),
+        )
+        for name, title in datasets.items()
+    )
+    statistic = (
+        "Means over samples, scores used as they are (no calibration). Higher is better for "
+        "Soft-NS and Soft-NC. E[R] is the expected number of retained tokens, the sum of the "
+        "scores: methods that retain different numbers of tokens are not comparable here."
+    )
+    return Table(
+        title=f"Original Soft-NS and Soft-NC · {where}",
+        corner="Metric",
+        columns=tuple(methods.values()),
+        blocks=blocks,
+        notes=(statistic, *_coverage_notes(samples, methods, datasets)),
+        values=values,
+        spanner="Methods",
+    )
+
+
+def accuracy_table(
+    rows: pd.DataFrame, *, models: Mapping[str, str], datasets: Mapping[str, str]
+) -> Table:
+    """Build the table of what the models answered.
+
+    Args:
+        rows: rows of kind `accuracy`.
+        models: label of each model, in the order of the blocks.
+        datasets: label of each dataset, in the order of the rows.
+    """
+    numbers = rows.set_index(["model", "dataset"])[list(ACCURACY_COLUMNS)]
+    numbers = numbers.reindex(pd.MultiIndex.from_product([models, datasets])).astype(np.float64)
+    blocks = tuple(
+        Block(
+            title,
+            tuple(
+                Row(label, tuple(_accuracy_entries(numbers.loc[(model, dataset)])))
+                for dataset, label in datasets.items()
+            ),
+        )
+        for model, title in models.items()
+    )
+    notes = (
+        "Over the n samples that could be evaluated. Accuracy: share whose preferred label word "
+        "is the right one. Greedy is label: share whose most probable next token, over the whole "
+        f"vocabulary, begins a label word. Both are {NOTHING} for open generation.",
+        "Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
+        "n failed: samples left out of all means.",
+    )
+    return Table(
+        title="Accuracy and lengths",
+        corner="Dataset",
+        columns=tuple(label for label, _ in ACCURACY_COLUMNS.values()),
+        blocks=blocks,
+        notes=notes,
+        values=_accuracy_values(rows),
+    )
+
+
+def write(table: Table, csv: Path, tex: Path, html: Path) -> None:
+    """Write a table's numbers as CSV and its layout as LaTeX and HTML.
+
+    The LaTeX file is to be read by `\\input` in a document with booktabs and xcolor; the HTML
+    file needs no other file.
+    """
+    table.values.to_csv(csv, index=False, lineterminator="\n")
+    tex.write_text(_LATEX.get_template("table.tex.jinja").render(table=table), encoding="utf-8")
+    html.write_text(_HTML.get_template("table.html.jinja").render(table=table), encoding="utf-8")
+
+
+# Numbers --------------------------------------------------------------------------------------
+
+
+def _tidy(
+    cells: pd.DataFrame,
+    metrics: Sequence[str],
+    methods: Iterable[str],
+    datasets: Iterable[str],
+) -> pd.DataFrame:
+    """Return metric, dataset, method, value, n, n_failed of every cell, with rows or without."""
+    keys = ["metric", "dataset", "method"]
+    wanted = pd.MultiIndex.from_product([metrics, list(datasets), list(methods)], names=keys)
+    found = cells.set_index(keys)[["value", "n", "n_failed"]].reindex(wanted).reset_index()
+    return found.fillna({"n": 0, "n_failed": 0}).astype({"n": int, "n_failed": int})
+
+
+def _over_datasets(values: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over datasets per metric and method; NaN if a dataset has no value."""
+    groups = values.groupby(["metric", "method"], sort=False)
+    means = groups.agg(
+        value=("value", lambda column: column.mean(skipna=False)),
+        n=("n", "sum"),
+        n_failed=("n_failed", "sum"),
+    )
+    return means.reset_index().assign(dataset=AVERAGE)[values.columns]
+
+
+def _matrix(
+    values: pd.DataFrame, metric: str, datasets: Iterable[str], methods: Iterable[str]
+) -> pd.DataFrame:
+    """Return one metric as datasets by methods."""
+    chosen = values[values["metric"] == metric]
+    matrix = chosen.pivot(index="dataset", columns="method", values="value")
+    return matrix.reindex(index=list(datasets), columns=list(methods))
+
+
+def _accuracy_values(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return metric, model, dataset, value, n, n_failed."""
+    measured = [name for name in ACCURACY_COLUMNS if name not in ("n", "n_failed")]
+    keys = ["model", "dataset", "n", "n_failed"]
+    tidy = rows.melt(id_vars=keys, value_vars=measured, var_name="metric")
+    return tidy[["metric", "model", "dataset", "value", "n", "n_failed"]]
+
+
+# Layout ---------------------------------------------------------------------------------------
+
+
+def _text(value: float, decimals: int) -> str:
+    return NOTHING if np.isnan(value) else f"{value:.{decimals}f}"
+
+
+def _row(label: str, values: pd.Series, decimals: int) -> Row:
+    return Row(label, tuple(Entry(_text(value, decimals)) for value in values))
+
+
+def _ranked_row(label: str, values: pd.Series, decimals: int) -> Row:
+    """Return a strong row whose three highest unrounded values are marked; ties share a rank."""
+    ranks = values.rank(ascending=False, method="min")
+    entries = tuple(
+        Entry(_text(value, decimals), int(rank) if rank <= 3 else None)
+        for value, rank in zip(values, ranks, strict=True)
+    )
+    return Row(label, entries, strong=True)
+
+
+def _accuracy_entries(values: pd.Series) -> Iterable[Entry]:
+    for name, (_, decimals) in ACCURACY_COLUMNS.items():
+        yield Entry(_text(values[name], decimals))
+
+
+# Notes ----------------------------------------------------------------------------------------
+
+
+def _coverage_notes(
+    samples: pd.DataFrame, methods: Mapping[str, str], datasets: Mapping[str, str]
+) -> list[str]:
+    """Say how many samples there are, and which of them failed why."""
+    totals, failures = _sample_counts(samples)
+    present = [name for name in datasets if name in totals.index]
+    listed = ", ".join(f"{datasets[name]} {totals.loc[name].max():.0f}" for name in present)
+    notes = [f"Samples per dataset: {listed}."]
+    failed = []
+    for name in present:
+        reasons = {m: failures[name, m] for m in methods if (name, m) in failures}
+        for reason in dict.fromkeys(reasons.values()):
+            affected = [methods[m] for m in methods if reasons.get(m) == reason]
+            who = "all methods" if len(affected) == len(methods) else ", ".join(affected)
+            failed.append(f"{datasets[name]} ({who}): {reason}")
+    if failed:
+        notes.append("Failed samples, left out of the means: " + "; ".join(failed) + ".")
+    else:
+        notes.append("No sample failed.")
+    return notes
+
+
+def _missing_average_notes(
+    samples: pd.DataFrame, methods: Mapping[str, str], datasets: Mapping[str, str]
+) -> list[str]:
+    """Say for each method without an average which datasets have no value, and why."""
+    _, failures = _sample_counts(samples)
+    evaluated = samples[samples["status"] == OK].groupby(["dataset", "method"]).size()
+    notes = []
+    for method, label in methods.items():
+        lacking = [
+            f"{dataset_label}: {failures.get((dataset, method), 'no samples')}"
+            for dataset, dataset_label in datasets.items()
+            if (dataset, method) not in evaluated.index
+        ]
+        if lacking:
+            notes.append(f"No average for {label}, no sample evaluated ({'; '.join(lacking)}).")
+    return notes
+
+
+def _sample_counts(samples: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
+    """Return samples by dataset and method, and per cell its failures in words."""
+    keys = ["dataset", "method"]
+    single = samples.drop_duplicates([*keys, "sample_id"])
+    totals = single.groupby(keys).size().unstack()
+    failed = single[single["status"] != OK].groupby([*keys, "status"]).size()
+    words: dict[tuple[str, str], list[str]] = {}
+    for (dataset, method, status), count in failed.items():
+        words.setdefault((dataset, method), []).append(f"{count} {status}")
+    return totals, {cell: ", ".join(parts) for cell, parts in words.items()}
+
+
+# LaTeX and HTML -------------------------------------------------------------------------------
+
+_RANK_COLOURS = {1: "red", 2: "blue", 3: "green!60!black"}  # pure green is illegible on white
+_LATEX_CHARACTERS = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        **{character: f"{{{character}}}" for character in "[]*"},  # after \\ they are arguments
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "π": r"$\pi$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "·": r"$\cdot$",
+        "…": r"\ldots{}",
+        "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "\N{MINUS SIGN}": "$-$",
+        "\N{EN DASH}": "--",
+        "\N{EM DASH}": "---",
+    }
+)
+
+
+def _latex(text: str) -> str:
+    """Escape text for LaTeX; letters beyond ASCII are left to the document's input encoding."""
+    return " ".join(text.split()).translate(_LATEX_CHARACTERS)
+
+
+def _latex_bold(code: str, strong: bool) -> str:
+    return rf"\textbf{{{code}}}" if strong else code
+
+
+def _latex_ranked(code: str, rank: int | None) -> str:
+    """Colour a marked number and give it its rank, so that colour is not the only sign."""
+    return code if rank is None else rf"\textcolor{{{_RANK_COLOURS[rank]}}}{{{code}}}$^{{{rank}}}$"
+
+
+def _environment(**syntax: Any) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **syntax,
+    )
+
+
+_HTML = _environment(autoescape=True)
+_LATEX = _environment(
+    autoescape=False,  # braces and percent signs belong to LaTeX
+    block_start_string="((%",
+    block_end_string="%))",
+    variable_start_string="(((",
+    variable_end_string=")))",
+    comment_start_string="((#",
+    comment_end_string="#))",
+)
+_LATEX.filters.update(latex=_latex, bold=_latex_bold, ranked=_latex_ranked)

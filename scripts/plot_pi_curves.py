@@ -1,0 +1,44 @@
+"""Draw π-Soft-NS and π-Soft-NC over the retaining probability for one model and dataset."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.figures import plot_pi_curves
+from pisoft.analysis.style import save_figure
+from pisoft.analysis.summary import load_rows
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--curves", required=True, type=Path, help="soft_curves file")
+    for name in ("protocol", "model", "dataset"):
+        line.add_argument(f"--{name}", required=True)
+    for kind in ("pdf", "svg", "png"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the curves of one cell per method and draw them."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    curves = load_rows(
+        arguments.curves,
+        "soft_curves",
+        protocol=arguments.protocol,
+        model=arguments.model,
+        dataset=arguments.dataset,
+    )
+    model, dataset = settings.models[arguments.model], settings.datasets[arguments.dataset]
+    where = f"{model} · {dataset} · {arguments.protocol} routing"
+    figure = plot_pi_curves(curves, settings.methods, where)
+    save_figure(figure, [arguments.pdf, arguments.svg, arguments.png])
+
+
+if __name__ == "__main__":
+    run(main, parser())

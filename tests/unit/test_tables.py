@@ -1,0 +1,393 @@
+"""Tables: numbers, ranks, notes, and the three file formats."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pisoft
+from pisoft.analysis.summary import SAMPLE_METRICS
+from pisoft.analysis.tables import (
+    NOTHING,
+    Block,
+    Entry,
+    Row,
+    Table,
+    accuracy_table,
+    auc_table,
+    original_table,
+    write,
+)
+from pisoft.contracts import write_rows
+
+GRID = [0.05, 0.5, 0.95]
+METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
+DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+SCRIPTS = Path(pisoft.__file__).parents[1]
+
+
+def sample_rows(means, failed=(), samples=3):
+    """Rows of `soft_samples`; `means` = {(method, dataset): mean}; `failed` = (…, sample, why)."""
+    reasons = {key: why for *key_parts, why in failed for key in [tuple(key_parts)]}
+    rows = []
+    for (method, dataset), mean in means.items():
+        for number in range(samples):
+            status = reasons.get((method, dataset, number), "ok")
+            for metric in SAMPLE_METRICS:
+                value = mean + (number - 1) / 100 if status == "ok" else None
+                rows.append(
+                    {
+                        "protocol": "dynamic",
+                        "model": "llama",
+                        "method": method,
+                        "dataset": dataset,
+                        "sample_id": f"s{number}",
+                        "metric": metric,
+                        "value": value,
+                        "status": status,
+                    }
+                )
+    return rows
+
+
+MEANS = {
+    ("random", "sst2"): 0.2,
+    ("attention", "sst2"): 0.4,
+    ("mine", "sst2"): 0.9,
+    ("random", "imdb"): 0.3,
+    ("attention", "imdb"): 0.5,
+    ("mine", "imdb"): 0.1,
+}
+
+
+def auc_of(rows, methods=METHODS, datasets=DATASETS):
+    where = "Llama · dynamic routing"
+    return auc_table(pd.DataFrame(rows), GRID, where=where, methods=methods, datasets=datasets)
+
+
+def value_of(table, metric, dataset, method):
+    values = table.values.set_index(["metric", "dataset", "method"])
+    return values.loc[(metric, dataset, method)]
+
+
+def average_ranks(table):
+    return [entry.rank for entry in table.blocks[0].rows[-1].entries]
+
+
+# Numbers --------------------------------------------------------------------------------------
+
+
+def test_auc_table_shows_means_over_samples_and_their_mean_over_datasets():
+    table = auc_of(sample_rows(MEANS))
+    assert table.columns == ("Random", "Attention", "Mine")
+    assert [block.title for block in table.blocks] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
+    for block in table.blocks:
+        assert [row.label for row in block.rows] == ["SST2", "IMDb", "Avg"]
+        assert [entry.text for entry in block.rows[0].entries] == ["0.200", "0.400", "0.900"]
+        assert [entry.text for entry in block.rows[2].entries] == ["0.250", "0.450", "0.500"]
+        assert [row.strong for row in block.rows] == [False, False, True]
+        assert [entry.rank for row in block.rows[:2] for entry in row.entries] == [None] * 6
+        assert [entry.rank for entry in block.rows[2].entries] == [3, 2, 1]
+
+
+def test_datasets_weigh_the_same_in_the_average_whatever_their_number_of_samples():
+    rows = sample_rows({("random", "sst2"): 0.2}, samples=3)
+    rows += sample_rows({("random", "imdb"): 0.8}, samples=101)
+    table = auc_of(rows, methods={"random": "Random"})
+    small, large = np.mean([0.19, 0.2, 0.21]), np.mean([0.79 + k / 100 for k in range(101)])
+    average = value_of(table, "auc_pi_soft_ns", "average", "random")
+    assert average["value"] == pytest.approx((small + large) / 2)
+    assert average["n"] == 104
+
+
+def test_failed_samples_are_left_out_counted_and_explained():
+    failed = [
+        ("mine", "imdb", 0, "nonfinite_attribution"),
+        ("mine", "imdb", 2, "nonfinite_logits"),
+        *((method, "sst2", 1, "degenerate_baseline") for method in METHODS),
+    ]
+    table = auc_of(sample_rows(MEANS, failed))
+    cell = value_of(table, "auc_pi_soft_ns", "imdb", "mine")
+    assert (cell["value"], cell["n"], cell["n_failed"]) == (pytest.approx(0.1), 1, 2)
+    notes = " ".join(table.notes)
+    assert "Samples per dataset: SST2 3, IMDb 3." in notes
+    assert "SST2 (all methods): 1 degenerate_baseline" in notes
+    assert "IMDb (Mine): 1 nonfinite_attribution, 1 nonfinite_logits" in notes
+
+
+def test_no_failure_is_said_too():
+    assert "No sample failed." in auc_of(sample_rows(MEANS)).notes
+
+
+def test_a_method_whose_samples_all_failed_has_no_average_and_a_reason():
+    failed = [("mine", "imdb", number, "nonfinite_attribution") for number in range(3)]
+    table = auc_of(sample_rows(MEANS, failed))
+    assert table.blocks[0].rows[1].entries[2] == Entry(NOTHING)
+    assert table.blocks[0].rows[2].entries[2] == Entry(NOTHING)
+    assert average_ranks(table) == [2, 1, None]
+    assert np.isnan(value_of(table, "auc_pi_soft_nc", "average", "mine")["value"])
+    note = "No average for Mine, no sample evaluated (IMDb: 3 nonfinite_attribution)."
+    assert note in table.notes
+
+
+def test_a_missing_method_has_dashes_and_no_samples():
+    means = {cell: mean for cell, mean in MEANS.items() if cell[0] != "mine"}
+    table = auc_of(sample_rows(means))
+    assert {row.entries[2].text for block in table.blocks for row in block.rows} == {NOTHING}
+    note = "No average for Mine, no sample evaluated (SST2: no samples; IMDb: no samples)."
+    assert note in table.notes
+    assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 0
+
+
+def test_equal_values_share_a_rank_and_the_next_rank_is_skipped():
+    tied = {cell: 0.5 for cell in MEANS} | {("random", "sst2"): 0.1}
+    assert average_ranks(auc_of(sample_rows(tied))) == [3, 1, 1]
+
+
+def test_values_that_only_look_equal_do_not_share_a_rank():
+    close = {cell: 0.5 for cell in MEANS} | {("mine", "sst2"): 0.5002}
+    table = auc_of(sample_rows(close))
+    assert {entry.text for entry in table.blocks[0].rows[2].entries} == {"0.500"}
+    assert average_ranks(table) == [2, 2, 1]
+
+
+def test_no_more_than_three_ranks_are_marked():
+    methods = {name: name.upper() for name in "abcde"}
+    means = {(name, "sst2"): k / 10 for k, name in enumerate(methods)}
+    table = auc_of(sample_rows(means), methods, {"sst2": "SST2"})
+    assert average_ranks(table) == [None, None, 3, 2, 1]
+
+
+def test_the_grid_and_its_span_are_stated():
+    assert "0.05, …, 0.95 (3 values)" in auc_of(sample_rows(MEANS)).notes[0]
+    assert "has 0.9." in auc_of(sample_rows(MEANS)).notes[0]
+
+
+def test_a_single_sample_makes_a_table():
+    table = auc_of(sample_rows({cell: 0.25 for cell in MEANS}, samples=1))
+    assert table.blocks[0].rows[0].entries[0].text == "0.240"
+    assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
+
+
+def test_original_table_has_a_block_of_three_rows_per_dataset():
+    names = {"methods": METHODS, "datasets": DATASETS}
+    table = original_table(pd.DataFrame(sample_rows(MEANS)), where="Llama", **names)
+    assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
+    assert [row.label for row in table.blocks[1].rows] == ["Soft-NS ↑", "Soft-NC ↑", "E[R]"]
+    assert [entry.text for entry in table.blocks[0].rows[0].entries] == ["0.200", "0.400", "0.900"]
+    assert [entry.text for entry in table.blocks[0].rows[2].entries] == ["0.2", "0.4", "0.9"]
+    assert len(table.values) == 3 * 2 * 3
+
+
+ACCURACY = [
+    {
+        "model": "llama",
+        "dataset": dataset,
+        "n": 98,
+        "n_failed": 2,
+        "truncated": 1,
+        "accuracy": accuracy,
+        "greedy_is_label": accuracy,
+        "mean_prompt_tokens": 41.25,
+        "mean_output_tokens": 1.0,
+    }
+    for dataset, accuracy in (("sst2", 0.9375), ("imdb", None))
+]
+
+
+def test_accuracy_table_leaves_open_generation_empty():
+    table = accuracy_table(
+        pd.DataFrame(ACCURACY), models={"llama": "Llama", "gone": "Gone"}, datasets=DATASETS
+    )
+    (sst2, imdb), (gone, _) = (block.rows for block in table.blocks)
+    expected = ["0.938", "0.938", "1", "41.2", "1.0", "98", "2"]
+    assert [entry.text for entry in sst2.entries] == expected
+    assert [entry.text for entry in imdb.entries] == [NOTHING, NOTHING, *expected[2:]]
+    assert {entry.text for entry in gone.entries} == {NOTHING}
+    assert table.values.columns.tolist() == [
+        "metric",
+        "model",
+        "dataset",
+        "value",
+        "n",
+        "n_failed",
+    ]
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+def written(table, folder):
+    paths = [folder / f"table.{suffix}" for suffix in ("csv", "tex", "html")]
+    write(table, *paths)
+    return paths
+
+
+def test_csv_holds_every_number_in_full_precision(tmp_path):
+    rows = sample_rows({cell: mean / 3 for cell, mean in MEANS.items()})
+    path, _, _ = written(auc_of(rows), tmp_path)
+    lines = list(csv.DictReader(path.open(encoding="utf-8")))
+    assert list(lines[0]) == ["metric", "dataset", "method", "value", "n", "n_failed"]
+    assert len(lines) == 2 * (2 + 1) * 3
+    first = lines[0]
+    assert (first["metric"], first["dataset"], first["method"]) == (
+        "auc_pi_soft_ns",
+        "sst2",
+        "random",
+    )
+    values = [row["value"] for row in rows[:: len(SAMPLE_METRICS)]][:3]
+    assert float(first["value"]) == pytest.approx(sum(values) / 3, rel=1e-15)
+    assert [line["metric"] for line in lines] == ["auc_pi_soft_ns"] * 9 + ["auc_pi_soft_nc"] * 9
+
+
+HOSTILE = (
+    r"50% a_b & c#d $e ^~ {f} \g [h] * <script>alert('x')</script> | "
+    "\N{MULTIPLICATION SIGN} \N{EN DASH} π"
+)
+
+
+def hostile_table():
+    rows = (
+        Row(HOSTILE, (Entry("1.000", 1), Entry(NOTHING))),
+        Row(f"[{HOSTILE}", (Entry("2.000", 2), Entry("3.000", 3)), strong=True),
+        Row("* star", (Entry("2.000"), Entry("3.000"))),
+    )
+    return Table(
+        title=HOSTILE,
+        corner=HOSTILE,
+        columns=(HOSTILE, "B"),
+        blocks=(Block(HOSTILE, rows), Block("[second]", rows)),
+        notes=(HOSTILE, "second\n\nnote"),
+        values=pd.DataFrame({"metric": [HOSTILE]}),
+        spanner=HOSTILE,
+    )
+
+
+def test_latex_specials_are_escaped(tmp_path):
+    _, path, _ = written(hostile_table(), tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert r"50\% a\_b \& c\#d \$e \textasciicircum{}\textasciitilde{} \{f\}" in text
+    assert r"\textbackslash{}g {[}h{]} {*} \textless{}script\textgreater{}" in text
+    assert r"$\times$ -- $\pi$" in text
+    assert "second note" in text
+
+
+def test_latex_marks_ranks_by_colour_and_by_number(tmp_path):
+    _, path, _ = written(auc_of(sample_rows(MEANS)), tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert (
+        r"\textbf{Avg} & \textcolor{green!60!black}{\textbf{0.250}}$^{3}$ "
+        r"& \textcolor{blue}{\textbf{0.450}}$^{2}$ & \textcolor{red}{\textbf{0.500}}$^{1}$ \\"
+    ) in text
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
+@pytest.mark.parametrize("make", [hostile_table, lambda: auc_of(sample_rows(MEANS))])
+def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
+    written(make(), tmp_path)
+    (tmp_path / "document.tex").write_text(
+        "\\documentclass{article}\n\\usepackage{booktabs,xcolor}\n"
+        "\\begin{document}\n\\input{table.tex}\n\\end{document}\n",
+        encoding="utf-8",
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "document.tex"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-2000:]
+
+
+class Page(HTMLParser):
+    """Collects the elements of a page, their text, and whether every one is closed."""
+
+    VOID = ("meta", "link", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_html_shows_a_hostile_label_as_text(tmp_path):
+    _, _, path = written(hostile_table(), tmp_path)
+    page = Page(path.read_text(encoding="utf-8"))
+    assert not page.open
+    assert "script" not in [tag for tag, _ in page.tags]
+    assert page.text.count(HOSTILE) >= 6
+
+
+def test_html_is_self_contained_and_marks_ranks_without_colour_too(tmp_path):
+    _, _, path = written(auc_of(sample_rows(MEANS)), tmp_path)
+    page = Page(path.read_text(encoding="utf-8"))
+    assert not [tag for tag, found in page.tags if {"src", "href"} & set(found)]
+    ranks = [found["class"] for tag, found in page.tags if tag == "td" and "class" in found]
+    assert ranks == ["rank3", "rank2", "rank1"] * 2
+    assert [tag for tag, _ in page.tags].count("sup") == 6
+
+
+def test_tables_are_equal_bytes_every_time(tmp_path):
+    first = [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
+    assert first == [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
+
+
+# Command line ---------------------------------------------------------------------------------
+
+
+def tabulate(folder, kind, *arguments):
+    settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
+    settings["tasks"] = {name: "classification" for name in DATASETS}
+    outputs = [part for s in ("csv", "tex", "html") for part in (f"--{s}", str(folder / f"t.{s}"))]
+    return subprocess.run(
+        [sys.executable, str(SCRIPTS / "build_table.py"), "--settings", json.dumps(settings)]
+        + ["--kind", kind, *map(str, arguments), *outputs],
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def curve_rows():
+    cell = {"protocol": "dynamic", "model": "llama", "method": "random", "dataset": "sst2"}
+    numbers = {"metric": "pi_soft_ns", "mean": 0.5, "standard_error": None, "n": 1, "n_failed": 0}
+    return [cell | numbers | {"pi": pi} for pi in GRID]
+
+
+@pytest.mark.parametrize("kind", ["auc", "original", "accuracy"])
+def test_the_script_writes_every_kind(tmp_path, kind):
+    write_rows(tmp_path / "samples.parquet", "soft_samples", sample_rows(MEANS), {})
+    write_rows(tmp_path / "curves.parquet", "soft_curves", curve_rows(), {})
+    write_rows(tmp_path / "accuracy.parquet", "accuracy", ACCURACY, {})
+    inputs = {
+        "auc": ("samples", "curves"),
+        "original": ("samples",),
+        "accuracy": ("accuracy",),
+    }[kind]
+    files = [part for name in inputs for part in (f"--{name}", tmp_path / f"{name}.parquet")]
+    cell = () if kind == "accuracy" else ("--protocol", "dynamic", "--model", "llama")
+    result = tabulate(tmp_path, kind, *files, *cell)
+    assert result.returncode == 0, result.stderr
+    assert all((tmp_path / f"t.{suffix}").stat().st_size for suffix in ("csv", "tex", "html"))
+
+
+def test_the_script_names_a_missing_argument(tmp_path):
+    result = tabulate(tmp_path, "auc", "--protocol", "dynamic", "--model", "llama")
+    assert result.returncode == 1
+    assert result.stderr == "error: --kind auc needs --samples, --curves\n"
