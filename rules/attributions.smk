@@ -2,12 +2,6 @@
 # Out: results/{run}/attributions/{model}/{method}/{dataset}.parquet, raw scores by step.
 
 
-def method_file(wildcards):
-    """Return the file of a method: an edit re-runs this method's jobs and no others."""
-    name = slices.method_name(wildcards.method, CONFIG.methods[wildcards.method])
-    return f"scripts/pisoft/attribution/{name}.py"
-
-
 rule attribute:
     input:
         prompts=rules.build_prompts.output.prompts,

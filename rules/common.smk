@@ -1,4 +1,4 @@
-# What every rule file uses: the validated configuration, paths, and slices of settings.
+# What the other files share. The validated configuration, paths, slices of settings.
 import re
 import shlex
 import sys
@@ -51,6 +51,18 @@ def code(*modules):
     Inputs are compared by checksum, so an edit re-runs exactly the jobs that it may change.
     """
     return [f"scripts/pisoft/{module}.py" for module in modules]
+
+
+def record_file(wildcards):
+    """Return the local file of a dataset, so that a change of it is noticed."""
+    source = CONFIG.datasets[wildcards.dataset].source
+    return [source.path] if source.kind == "file" else []
+
+
+def method_file(wildcards):
+    """Return the file of a method: an edit re-runs this method's jobs and no others."""
+    name = slices.method_name(wildcards.method, CONFIG.methods[wildcards.method])
+    return f"scripts/pisoft/attribution/{name}.py"
 
 
 def model_resource(name):

@@ -3,12 +3,6 @@
 #      results/{run}/samples/{dataset}.parquet, the records chosen by seed.
 
 
-def record_file(wildcards):
-    """Return the local file of a dataset, so that a change of it is noticed."""
-    source = CONFIG.datasets[wildcards.dataset].source
-    return [source.path] if source.kind == "file" else []
-
-
 rule fetch_dataset:
     input:
         records=record_file,

@@ -111,7 +111,7 @@ rule tabulate_accuracy:
         mem_mb=2000,
         runtime=10,
     params:
-        settings=settings("display"),
+        settings=settings("accuracy"),
     message:
         "Tabulating the accuracy of the models"
     shell:

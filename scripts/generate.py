@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
             max_new_tokens=settings.max_new_tokens,
             step_interval=settings.step_interval,
         )
-    rows = {}
+    rows: dict[str, dict] = {}
     for block in progress(chosen, sum(map(len, chosen)), "generating"):
         usable = [prompt for prompt in block if prompt["status"] == OK]
         for prompt in usable:

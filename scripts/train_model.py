@@ -19,9 +19,7 @@ def main(arguments: argparse.Namespace) -> None:
     source = settings.source
     train_tiny_model(
         arguments.output_folder,
-        **source.model_dump(
-            exclude={"kind", "datasets", "training_records", "held_out_records"}
-        ),
+        **source.model_dump(exclude={"kind", "datasets", "training_records", "held_out_records"}),
         training=dialogues(settings.tasks, source.training_records, TRAINING_SEED),
         held_out=dialogues(settings.tasks, source.held_out_records, HELD_OUT_SEED),
     )

@@ -43,7 +43,11 @@ def twins(shape: str, dtype: torch.dtype = torch.float64) -> tuple[LanguageModel
         **extra,
     )
     torch.manual_seed(7)
-    plain = model_class._from_config(copy.deepcopy(config), attn_implementation="eager").to(dtype).eval()
+    plain = (
+        model_class._from_config(copy.deepcopy(config), attn_implementation="eager")
+        .to(dtype)
+        .eval()
+    )
     for parameter in plain.parameters():  # sharper than the default, so that attention varies
         parameter.data.mul_(4 if parameter.dim() > 1 else 1)
     probed = model_class._from_config(config, attn_implementation=ATTENTION_NAME).to(dtype)

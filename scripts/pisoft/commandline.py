@@ -22,7 +22,15 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
     )
-    for chatty in ("httpx", "datasets", "transformers", "huggingface_hub", "fsspec", "matplotlib", "fontTools"):
+    for chatty in (
+        "httpx",
+        "datasets",
+        "transformers",
+        "huggingface_hub",
+        "fsspec",
+        "matplotlib",
+        "fontTools",
+    ):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         main(arguments)

@@ -6,9 +6,10 @@ the key path, the bad value, what is allowed and the nearest match.
 
 from __future__ import annotations
 
+import itertools
 import string
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -100,7 +101,7 @@ class ModelEntry(Strict):
     )
     chat_template: Literal["tokenizer", "plain"] = Field(
         "tokenizer",
-        description="`plain` joins the messages by blank lines, for base models without a template.",
+        description="`plain` joins the messages by blank lines, for models without a template.",
     )
     token_budget: int = Field(
         768,
@@ -292,7 +293,7 @@ class EvaluationSettings(Strict):
         for pi in grid:
             if not 0 < pi < 1:
                 raise ValueError(f"each retaining probability must be in (0, 1), got {pi}")
-        if any(b <= a for a, b in zip(grid, grid[1:], strict=False)):
+        if any(b <= a for a, b in itertools.pairwise(grid)):
             raise ValueError(f"retaining probabilities must increase, got {list(grid)}")
         return grid
 
@@ -420,9 +421,9 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
             raise BenchmarkError(
                 f"{origin}: catalogue.{kind}.{name}: duplicate name; {path} has it already"
             )
-        where = {name: str(path) for name in listed} | {
-            name: f"{origin}: catalogue.{kind}" for name in additions
-        }
+        where = {name: str(path) for name in listed} | dict.fromkeys(
+            additions, f"{origin}: catalogue.{kind}"
+        )
         available = {**listed, **additions}
         chosen = _selected(getattr(run_file, kind), available, f"{origin}: {kind}")
         entries[kind] = {
@@ -445,11 +446,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
         BenchmarkError: missing file, broken YAML, a duplicate key, or no mapping at the top.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+        with path.open(encoding="utf-8") as file:  # a loader of a file knows the file's name
+            content = yaml.load(file, Loader=_UniqueKeyLoader)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise BenchmarkError(f"{path}: is not valid YAML: {error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BenchmarkError(
+            f"{path}: is not valid YAML: {' '.join(str(error).split())}"
+        ) from error
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -464,6 +468,8 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):  # `{{text}}` without quotes; refused below
+                continue
             if key in seen:
                 line = key_node.start_mark.line + 1
                 raise BenchmarkError(
@@ -544,9 +550,7 @@ def _check_model_folder(name: str, folder: Path, origin: str) -> None:
         raise BenchmarkError(f"{where}: {folder} holds no *.safetensors; other formats are refused")
 
 
-def _check_training_datasets(
-    name: str, source: TrainedModel, config: Config, origin: str
-) -> None:
+def _check_training_datasets(name: str, source: TrainedModel, config: Config, origin: str) -> None:
     embedded = {k for k, v in config.datasets.items() if v.source.kind == "embedded"}
     for dataset in source.datasets:
         if dataset not in embedded:
@@ -577,7 +581,8 @@ def _validate(schema: type[Any], raw: Any, where: str) -> Any:
 
 def _first_problem(schema: type[BaseModel], error: ValidationError, where: str) -> str:
     """Name key path, bad value, what is allowed and the nearest match of the first problem."""
-    problem = error.errors()[0]
+    # A misspelt key says more than the required key that is missing because of it.
+    problem = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     loc = problem["loc"]
     path = [part for index, part in enumerate(loc) if not _is_union_tag(index, loc)]
     key_path = ".".join(str(part) for part in path)
@@ -608,7 +613,9 @@ def _keys_at(schema: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
     models: list[type[BaseModel]] = [schema]
     for index, part in enumerate(loc):
         if _is_union_tag(index, loc):
-            models = [m for m in models if part in typing.get_args(m.model_fields["kind"].annotation)]
+            models = [
+                m for m in models if part in typing.get_args(m.model_fields["kind"].annotation)
+            ]
         else:  # a field of the schema, or else a key or an index inside a mapping or list
             nested = [
                 found

@@ -168,9 +168,7 @@ def sample_slice(config: Config, dataset: str) -> SampleSlice:
     """Return what `sample_dataset` depends on."""
     limits = [config.datasets[dataset].samples, config.run_file.max_samples]
     given = [limit for limit in limits if limit is not None]
-    return SampleSlice(
-        dataset=dataset, samples=min(given, default=None), seed=config.run_file.seed
-    )
+    return SampleSlice(dataset=dataset, samples=min(given, default=None), seed=config.run_file.seed)
 
 
 def train_slice(config: Config, model: str) -> TrainSlice:
@@ -258,6 +256,11 @@ def display_slice(config: Config) -> DisplaySlice:
         },
         tasks={name: entry.task for name, entry in config.datasets.items()},
     )
+
+
+def accuracy_slice(config: Config) -> DisplaySlice:
+    """Return what the accuracy table depends on: no method, as answers come before them."""
+    return display_slice(config).model_copy(update={"methods": {}})
 
 
 def model_slice(name: str, entry: ModelEntry) -> ModelSlice:

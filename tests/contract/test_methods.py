@@ -5,12 +5,12 @@ import weakref
 
 import pytest
 import torch
-from random_models import SHAPES, samples, twins
 
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.lm.model import Batch, ExplainedSample
+from random_models import SHAPES, samples, twins
 
 METHODS = available_methods()
 

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from random_models import EAGER, SHAPES, VOCABULARY, samples, twins
 
 from pisoft.lm.attention import AttentionRecorder, AttentionReplay
 from pisoft.lm.model import Batch
+from random_models import EAGER, SHAPES, VOCABULARY, samples, twins
 
 LENGTH = 12
 
@@ -23,7 +23,9 @@ def ids():
 def test_logits_without_a_probe_equal_eager(models, ids):
     model, plain = models
     expected = plain(ids).logits
-    torch.testing.assert_close(model.logits(model.hidden_states(model.embed(ids))), expected, **EAGER)
+    torch.testing.assert_close(
+        model.logits(model.hidden_states(model.embed(ids))), expected, **EAGER
+    )
 
 
 def test_recorded_probabilities_and_outputs_equal_eager(models, ids):
@@ -38,7 +40,9 @@ def test_recorded_probabilities_and_outputs_equal_eager(models, ids):
     hidden = model.hidden_states(model.embed(ids), probe=recorder)
     torch.testing.assert_close(model.logits(hidden), expected.logits, **EAGER)
     for layer in range(model.layers):
-        torch.testing.assert_close(recorder.probabilities[layer], expected.attentions[layer], **EAGER)
+        torch.testing.assert_close(
+            recorder.probabilities[layer], expected.attentions[layer], **EAGER
+        )
         torch.testing.assert_close(recorder.outputs[layer].flatten(2), seen[layer], **EAGER)
 
 
@@ -51,7 +55,9 @@ def test_rows_equal_rows_of_the_whole_map(models, ids):
     for layer in range(model.layers):
         rows = recorder.inputs[layer].rows(positions).probabilities()
         for sample in range(2):
-            torch.testing.assert_close(rows[sample], attentions[layer][sample][:, positions[sample]], **EAGER)
+            torch.testing.assert_close(
+                rows[sample], attentions[layer][sample][:, positions[sample]], **EAGER
+            )
 
 
 def test_gradients_of_recorded_outputs_equal_eager(models, ids):
@@ -123,7 +129,5 @@ def test_left_padding_right_padding_and_none_agree(models):
         left = torch.nn.functional.pad(ids, (pad, 0))
         mask = torch.nn.functional.pad(torch.ones_like(ids), (pad, 0))
         positions = (mask.cumsum(1) - 1).clamp(min=0)
-        hidden = model.hidden_states(
-            model.embed(left), attention_mask=mask, position_ids=positions
-        )
+        hidden = model.hidden_states(model.embed(left), attention_mask=mask, position_ids=positions)
         torch.testing.assert_close(model.logits(hidden)[0, batch.positions[row] + pad], alone)

@@ -2,19 +2,19 @@
 
 import pytest
 import torch
-from random_models import twins
 
 from pisoft.attribution import load_method
-from pisoft.attribution.base import AttributionMethod, Context, Options
+from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block
 from pisoft.errors import BenchmarkError
+from random_models import twins
 
 
 class Fixed(AttributionMethod):
     label, family, reference = "Fixed", "baseline", "test"
 
     def __init__(self, scores):
-        super().__init__(Options(), Context(seed=0))
+        super().__init__(MethodOptions(), Context(seed=0))
         self.scores = scores
 
     def attribute(self, model, batch):

@@ -82,7 +82,9 @@ def test_legend_lies_below_the_panels_and_inside_the_figure():
     figure = draw(curve_rows(methods), methods)
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
-    assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= figure.bbox.x1
     assert all(box.y1 <= panel.get_tightbbox().y0 for panel in figure.axes)
 
 
@@ -116,7 +118,8 @@ def test_methods_look_the_same_in_every_figure():
 def test_known_methods_keep_their_look_when_others_are_added():
     before = line_styles(["random", "attention", "mine"])
     after = line_styles(["new", "random", "attention", "mine"])
-    assert before["random"] == after["random"] and before["attention"] == after["attention"]
+    assert before["random"] == after["random"]
+    assert before["attention"] == after["attention"]
     assert line_styles(["random", "attention", "mine", "new"])["mine"] == before["mine"]
 
 

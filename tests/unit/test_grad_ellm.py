@@ -4,19 +4,17 @@ import itertools
 
 import pytest
 import torch
-from random_models import EAGER, SHAPES, samples, twins
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.errors import BenchmarkError
 from pisoft.lm.model import Batch
+from random_models import EAGER, SHAPES, samples, twins
 
 OPTIONS = [
     dict(zip(("layers", "token_weights", "heads"), values, strict=True))
-    for values in itertools.product(
-        (1, 2, None), ("loosened", "original"), ("merged", "per_head")
-    )
+    for values in itertools.product((1, 2, None), ("loosened", "original"), ("merged", "per_head"))
 ]
 
 
@@ -68,7 +66,9 @@ def plain_grad_ellm(plain, sample, step, target, options):
     return total.detach()
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(map(str, options.values())))
+@pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda options: "-".join(map(str, options.values()))
+)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_equals_the_plain_implementation(shape, options):
     model, _ = twins(shape)

@@ -31,7 +31,13 @@ def test_more_draws_keep_the_earlier_ones():
 
 def test_every_part_of_the_key_matters():
     reference = keyed_uniforms(1, "a", 0, 2, 3, 9)
-    for key in [(2, "a", 0, 2), (1, "b", 0, 2), (1, "a", 5, 2), (1, "a", 0, 3), (1, "a", 0, ORIGINAL)]:
+    for key in [
+        (2, "a", 0, 2),
+        (1, "b", 0, 2),
+        (1, "a", 5, 2),
+        (1, "a", 0, 3),
+        (1, "a", 0, ORIGINAL),
+    ]:
         assert not np.isclose(keyed_uniforms(*key, 3, 9), reference).any()
 
 

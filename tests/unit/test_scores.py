@@ -24,7 +24,9 @@ def test_minmax_spans_zero_to_one():
 
 
 def test_rank_averages_ties():
-    np.testing.assert_allclose(normalise(np.array([5.0, 1, 1, 9]), "rank"), [2 / 3, 1 / 6, 1 / 6, 1])
+    np.testing.assert_allclose(
+        normalise(np.array([5.0, 1, 1, 9]), "rank"), [2 / 3, 1 / 6, 1 / 6, 1]
+    )
 
 
 def test_max_divides_by_the_maximum_and_cuts_negative_scores():

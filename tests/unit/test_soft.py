@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from random_models import SHAPES, VOCABULARY, twins
 
 from pisoft.config import EvaluationSettings
 from pisoft.faithfulness.calibration import clip_scores
@@ -14,7 +13,7 @@ from pisoft.faithfulness.soft import (
     evaluate_step,
     perturbable_positions,
 )
-
+from random_models import SHAPES, VOCABULARY, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 PERTURBABLE = np.array([3, 4, 6, 7, 8])
@@ -140,5 +139,3 @@ def test_scopes_choose_the_positions():
         "all_but_bos": [1, 2, 3, 4],
         "all": [0, 1, 2, 3, 4],
     }
-
-

@@ -1,5 +1,6 @@
 """Per-sample metrics, curves and accuracy, recomputed in plain Python from the written rows."""
 
+import itertools
 import json
 import math
 import os
@@ -94,9 +95,7 @@ def recomputed_curve(rows, sample, kind):
 
 
 def area(points):
-    return sum(
-        (x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in zip(points, points[1:], strict=False)
-    )
+    return sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(points))
 
 
 def test_sample_metrics_equal_the_definitions(tmp_path):
@@ -185,7 +184,7 @@ def test_a_sample_without_any_ok_step_stays_as_null_with_its_first_status(tmp_pa
 
 
 def test_a_sample_that_failed_before_evaluation_has_a_single_row(tmp_path):
-    rows = soft_rows({"a": 1}) + [soft_row("b", 0, None, random.Random(), "prompt_too_long")]
+    rows = [*soft_rows({"a": 1}), soft_row("b", 0, None, random.Random(), "prompt_too_long")]
     values, statuses, curves = summarised(tmp_path, rows)
     assert statuses == {"a": "ok", "b": "prompt_too_long"}
     assert values["b", "h0"] is None
@@ -266,7 +265,8 @@ def test_averages_count_ok_and_failed_samples(tmp_path):
     means = averages(samples.to_pandas()).set_index("metric")
     expected = statistics.fmean(recomputed_curve(rows, s, "nc")[None] for s in "ac")
     assert means.loc["soft_nc", "value"] == pytest.approx(expected)
-    assert (means["n"] == 2).all() and (means["n_failed"] == 1).all()
+    assert (means["n"] == 2).all()
+    assert (means["n_failed"] == 1).all()
 
 
 def test_averages_of_an_all_failed_cell_are_nan(tmp_path):
@@ -274,7 +274,8 @@ def test_averages_of_an_all_failed_cell_are_nan(tmp_path):
     samples, _ = summarise([(CELL, write_soft(tmp_path, rows))], MINIMUM_H0)
     means = averages(samples.to_pandas())
     assert len(means) == len(SAMPLE_METRICS)
-    assert means["value"].isna().all() and (means["n"] == 0).all()
+    assert means["value"].isna().all()
+    assert (means["n"] == 0).all()
 
 
 def test_cells_are_paired_with_files_in_the_order_of_the_product():
@@ -394,7 +395,9 @@ def test_accuracy_is_over_ok_samples(tmp_path):
 def test_open_generation_has_no_accuracy(tmp_path):
     files = write_answers(tmp_path, [("a", "ok", 10, False, None, None)])
     (row,) = accuracy_rows([("llama", "wikibio", *files)])
-    assert row["accuracy"] is None and row["greedy_is_label"] is None and row["n"] == 1
+    assert row["accuracy"] is None
+    assert row["greedy_is_label"] is None
+    assert row["n"] == 1
     write_rows(tmp_path / "accuracy.parquet", "accuracy", [row], {})
 
 
@@ -402,7 +405,8 @@ def test_accuracy_of_a_dataset_whose_samples_all_failed_is_null(tmp_path):
     files = write_answers(tmp_path, [("a", "empty_record", 0, False, None, None)])
     (row,) = accuracy_rows([("llama", "sst2", *files)])
     assert (row["n"], row["n_failed"], row["truncated"]) == (0, 1, 0)
-    assert row["accuracy"] is None and row["mean_prompt_tokens"] is None
+    assert row["accuracy"] is None
+    assert row["mean_prompt_tokens"] is None
     write_rows(tmp_path / "accuracy.parquet", "accuracy", [row], {})
 
 

@@ -148,12 +148,12 @@ def test_a_missing_method_has_dashes_and_no_samples():
 
 
 def test_equal_values_share_a_rank_and_the_next_rank_is_skipped():
-    tied = {cell: 0.5 for cell in MEANS} | {("random", "sst2"): 0.1}
+    tied = dict.fromkeys(MEANS, 0.5) | {("random", "sst2"): 0.1}
     assert average_ranks(auc_of(sample_rows(tied))) == [3, 1, 1]
 
 
 def test_values_that_only_look_equal_do_not_share_a_rank():
-    close = {cell: 0.5 for cell in MEANS} | {("mine", "sst2"): 0.5002}
+    close = dict.fromkeys(MEANS, 0.5) | {("mine", "sst2"): 0.5002}
     table = auc_of(sample_rows(close))
     assert {entry.text for entry in table.blocks[0].rows[2].entries} == {"0.500"}
     assert average_ranks(table) == [2, 2, 1]
@@ -172,7 +172,7 @@ def test_the_grid_and_its_span_are_stated():
 
 
 def test_a_single_sample_makes_a_table():
-    table = auc_of(sample_rows({cell: 0.25 for cell in MEANS}, samples=1))
+    table = auc_of(sample_rows(dict.fromkeys(MEANS, 0.25), samples=1))
     assert table.blocks[0].rows[0].entries[0].text == "0.240"
     assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
 
@@ -353,11 +353,19 @@ def test_tables_are_equal_bytes_every_time(tmp_path):
 
 def tabulate(folder, kind, *arguments):
     settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
-    settings["tasks"] = {name: "classification" for name in DATASETS}
+    settings["tasks"] = dict.fromkeys(DATASETS, "classification")
     outputs = [part for s in ("csv", "tex", "html") for part in (f"--{s}", str(folder / f"t.{s}"))]
     return subprocess.run(
-        [sys.executable, str(SCRIPTS / "build_table.py"), "--settings", json.dumps(settings)]
-        + ["--kind", kind, *map(str, arguments), *outputs],
+        [
+            sys.executable,
+            str(SCRIPTS / "build_table.py"),
+            "--settings",
+            json.dumps(settings),
+            "--kind",
+            kind,
+            *map(str, arguments),
+            *outputs,
+        ],
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         capture_output=True,
         text=True,

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 Family = Literal["baseline", "attention", "gradient", "perturbation"]
 
 
-class Options(BaseModel):
+class MethodOptions(BaseModel):
     """Options of a method; none unless a subclass adds some."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class GradientOptions(Options):
+class GradientOptions(MethodOptions):
     """Options that the gradient methods share."""
 
     attributed_function: AttributedFunction = Field(
@@ -49,7 +49,7 @@ class AttributionMethod(ABC):
     * ``family``: what kind of method it is.
     * ``reference``: citation, one line.
     * ``non_negative``: whether raw scores are never below zero.
-    * ``Options``: a subclass of :class:`Options` with the method's options and their defaults.
+    * ``Options``: a subclass of :class:`MethodOptions` with options and their defaults.
     """
 
     label: ClassVar[str]
@@ -57,9 +57,9 @@ class AttributionMethod(ABC):
     reference: ClassVar[str]
     non_negative: ClassVar[bool] = True
 
-    Options: ClassVar[type[Options]] = Options
+    Options: ClassVar[type[MethodOptions]] = MethodOptions
 
-    def __init__(self, options: Options, context: Context) -> None:
+    def __init__(self, options: MethodOptions, context: Context) -> None:
         self.options = options
         self.context = context
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from pisoft.attribution.base import AttributionMethod, Options
+from pisoft.attribution.base import AttributionMethod, MethodOptions
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pisoft.lm.model import Batch, LanguageModel
 
 
-class GradEllmOptions(Options):
+class GradEllmOptions(MethodOptions):
     """What the paper leaves open, or varies."""
 
     layers: int | None = Field(
@@ -76,16 +76,15 @@ class GradEllm(AttributionMethod):
             more = step + 1 < values.shape[1]
             gradients = torch.autograd.grad(values[:, step].sum(), outputs, retain_graph=more)
             positions = batch.positions[:, step]
-            scores.append(
-                sum(
-                    self._layer_scores(
-                        recorder.inputs[layer].rows(positions[:, None]),
-                        gradient[samples, positions],
-                        batch.prompt_mask,
-                    )
-                    for layer, gradient in zip(chosen, gradients, strict=True)
+            layer_scores = [
+                self._layer_scores(
+                    recorder.inputs[layer].rows(positions[:, None]),
+                    gradient[samples, positions],
+                    batch.prompt_mask,
                 )
-            )
+                for layer, gradient in zip(chosen, gradients, strict=True)
+            ]
+            scores.append(torch.stack(layer_scores).sum(dim=0))
         return batch.split(scores)
 
     def _layer_scores(

@@ -29,9 +29,7 @@ class Calibration:
     ceiled: np.ndarray
 
 
-def calibrate(
-    scores: np.ndarray, present: np.ndarray, pi: np.ndarray, floor: float
-) -> Calibration:
+def calibrate(scores: np.ndarray, present: np.ndarray, pi: np.ndarray, floor: float) -> Calibration:
     """Solve mean(s^α) = π over each row's perturbable tokens, all rows and all π at once.
 
     Scores are clipped to [floor, 1 - floor] first, so that every π in (0, 1) has exactly one

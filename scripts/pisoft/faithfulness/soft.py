@@ -122,9 +122,7 @@ def evaluate_step(
         return failed_rows(attribution, settings, count, NONFINITE_ATTRIBUTION)
     scores = normalise(raw, settings.normalisation)
     present = np.ones((1, count), dtype=bool)
-    calibration = calibrate(
-        scores[None], present, np.array(settings.pi_grid), settings.score_floor
-    )
+    calibration = calibrate(scores[None], present, np.array(settings.pi_grid), settings.score_floor)
     masks = _masks(attribution, scores, calibration, settings, seed)  # (P + 1, K, m)
     perturber = SoftPerturber(model, target, token_budget)
     h0 = float(perturber.distances(np.zeros((1, count), dtype=bool))[0])

@@ -27,7 +27,7 @@ class AttentionInputs:
     ``mask`` (B or 1, 1, T, T) is true where a key may be seen, None for plain causal attention.
     """
 
-    module: torch.nn.Module
+    module: Any  # the decoder layer's attention
     query: torch.Tensor
     key: torch.Tensor
     value: torch.Tensor

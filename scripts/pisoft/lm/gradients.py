@@ -28,9 +28,7 @@ def embedding_gradients(
     """
     embeddings = model.embed(batch.input_ids).detach().requires_grad_(True)
     hidden = model.hidden_states(embeddings)
-    values = attributed_values(
-        model.logits_at(hidden, batch.positions), batch.targets, function
-    )
+    values = attributed_values(model.logits_at(hidden, batch.positions), batch.targets, function)
     for step in range(values.shape[1]):
         more = step + 1 < values.shape[1]
         (gradients,) = torch.autograd.grad(values[:, step].sum(), embeddings, retain_graph=more)

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM
+from transformers.utils import logging as transformers_logging
 
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.device import choose_device
+from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
-from pisoft.lm.tokenizer import explain_loading_error
+from pisoft.lm.tokenizer import explain_loading_error, model_location
 from pisoft.settings import ModelSlice
 
 
@@ -26,9 +27,9 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
     Raises:
         BenchmarkError: the model cannot be found, read, or followed, or the device is missing.
     """
+    transformers_logging.disable_progress_bar()  # a log file is no place for it
     device = choose_device(settings.device)
-    source = str(folder) if folder is not None else settings.repository
-    options: dict[str, Any] = {} if folder is not None else {"revision": settings.revision}
+    source, options = model_location(settings, folder)
     try:
         network = AutoModelForCausalLM.from_pretrained(
             source,
@@ -40,7 +41,7 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
             device_map={"": device},
             **options,
         )
-    except (OSError, ValueError) as error:
+    except Exception as error:  # as for tokenizers: dozens of undocumented classes
         raise explain_loading_error(error, settings, folder) from error
     if not network._supports_attention_backend:
         raise BenchmarkError(
@@ -52,8 +53,6 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
     """Return provenance of a loaded model: its hub commit (None if local) and its device."""
-    from pisoft.lm.device import device_name
-
     return {
         "model_commit": getattr(model.network.config, "_commit_hash", None),
         "device": device_name(model.device),

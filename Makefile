@@ -1,0 +1,69 @@
+# π-Soft Bench. `make demo` is all a fresh clone needs; `make help` lists the rest.
+
+PYTHON ?= python3# the interpreter the environment is made from, 3.11 or newer
+PIP_FLAGS ?=# for example --extra-index-url https://download.pytorch.org/whl/cpu
+WORKERS ?= 2# test processes
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+RESULTS := results/demo
+
+.DEFAULT_GOAL := help
+.PHONY: demo test lint bench schema lock env clean help
+
+demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
+	$(BIN)/snakemake --cores all
+	$(BIN)/snakemake --report $(RESULTS)/report.html
+	@printf '\nTables   %s\nFigures  %s\nReport   %s\n' \
+		$(RESULTS)/tables/ $(RESULTS)/figures/ $(RESULTS)/report.html
+
+test: $(STAMP) ## run all tests
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+
+lint: $(STAMP) ## check format, types, spelling, imports between packages, and the workflow
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/mypy
+	$(BIN)/codespell
+	PYTHONPATH=scripts $(BIN)/lint-imports --no-logo
+	$(BIN)/snakemake --lint
+
+bench: $(STAMP) ## measure the speed of the evaluation
+	$(BIN)/python tests/bench/evaluation.py
+
+schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
+	$(BIN)/python scripts/make_schema.py
+
+# CUDA packages are left out: torch pins them itself, and a CPU build has none.
+lock: $(STAMP) ## install what pyproject.toml adds, then pin every package in requirements.lock
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' \
+		| $(BIN)/python -m pip install $(PIP_FLAGS) --requirement /dev/stdin
+	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip --exclude pisoft > .venv/freeze.txt
+	{ sed -n 's/^\(torch==[^+]*\).*/\1/p' .venv/freeze.txt; \
+		grep -vE '^(torch==|nvidia-|cuda-|triton==)' .venv/freeze.txt | LC_ALL=C sort -f; \
+		} > requirements.lock
+	@touch $(STAMP)
+
+env: $(STAMP) ## make the environment in .venv from requirements.lock
+
+$(STAMP): requirements.lock pyproject.toml
+	@command -v $(PYTHON) > /dev/null || \
+		{ echo "error: '$(PYTHON)' is not found; name Python 3.11 or newer: make PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: Python 3.11 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version 2>&1);" \
+		"name another one: make PYTHON=python3.11" >&2; exit 1; }
+	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || \
+		$(PYTHON) -m venv --clear .venv || \
+		{ echo "error: no virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_FLAGS) --requirement requirements.lock
+	@touch $@
+
+# Other runs' results stay, and so does .snakemake: it remembers what made them.
+clean: ## remove caches and the results of the embedded benchmark
+	rm -rf $(RESULTS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

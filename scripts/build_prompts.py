@@ -1,0 +1,36 @@
+"""Tokenise the prompts of a model and a dataset, with masks of what came from the record."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.contracts import provenance, read_rows, write_rows
+from pisoft.data.prompts import build_prompts
+from pisoft.lm.tokenizer import load_tokenizer, model_context
+from pisoft.settings import PromptSlice
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read samples and write their prompts in the same order."""
+    settings = PromptSlice.model_validate_json(arguments.settings)
+    samples = read_rows(arguments.samples, "samples")
+    tokenizer = load_tokenizer(settings.model, arguments.model_folder)
+    context = model_context(settings.model, arguments.model_folder)
+    rows = build_prompts(samples, settings, tokenizer, context)
+    write_rows(arguments.output, "prompts", rows, provenance(settings.model_dump(mode="json")))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="PromptSlice as JSON")
+    parser.add_argument("--samples", required=True, type=Path)
+    parser.add_argument("--model-folder", type=Path, help="local model; else from the hub")
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,30 @@
+"""Read a dataset from the hub, a local file or the embedded generator."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.contracts import provenance, write_rows
+from pisoft.data.sources import fetch
+from pisoft.settings import FetchSlice
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the records and write them in the order of the source."""
+    settings = FetchSlice.model_validate_json(arguments.settings)
+    rows = fetch(settings)
+    write_rows(arguments.output, "datasets", rows, provenance(settings.model_dump(mode="json")))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="FetchSlice as JSON")
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

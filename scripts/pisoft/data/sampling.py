@@ -1,0 +1,69 @@
+"""Choosing the records that are explained."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+from pisoft.contracts import OK
+from pisoft.errors import BenchmarkError
+
+logger = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+
+def sample(rows: Sequence[Row], count: int | None, seed: int) -> list[Row]:
+    """Choose records at random, equally many per label.
+
+    Records are ordered by a hash of seed and `sample_id`, and labels take turns. So a record's
+    place depends on no other record of another label, a larger count keeps everything a smaller
+    one chose, and every beginning of the result is about balanced. A label with too few records
+    gives all it has; the others do not make up for it. Records that failed are no candidates.
+
+    Args:
+        rows: rows of kind `datasets`.
+        count: how many to choose; None takes every candidate.
+        seed: seed of the choice.
+
+    Raises:
+        BenchmarkError: no record is usable.
+    """
+    candidates = [row for row in rows if row["status"] == OK]
+    failed = Counter(row["status"] for row in rows if row["status"] != OK)
+    if failed:
+        logger.info("not sampled: %s", ", ".join(f"{n} {status}" for status, n in failed.items()))
+    if not candidates:
+        raise BenchmarkError(f"no usable record among {len(rows)}: {dict(failed)}")
+    by_label: dict[str | None, list[Row]] = {}
+    for row in sorted(candidates, key=lambda row: _sort_key(row, seed)):
+        by_label.setdefault(row["label"], []).append(row)
+    turns = sorted(
+        ((rank, _sort_key(row, seed), row) for group in by_label.values()
+         for rank, row in enumerate(group)),
+        key=lambda turn: turn[:2],
+    )  # fmt: skip
+    if count is None:
+        return [row for _, _, row in turns]
+    full_turns, remainder = divmod(count, len(by_label))
+    _report_shortage(by_label, full_turns, count)
+    chosen = [row for rank, _, row in turns if rank < full_turns]
+    return chosen + [row for rank, _, row in turns if rank == full_turns][:remainder]
+
+
+def _sort_key(row: Row, seed: int) -> tuple[bytes, str]:
+    """Return the keyed hash of a record, and its id to settle the improbable tie."""
+    digest = blake2b(row["sample_id"].encode(), key=str(seed).encode(), digest_size=16).digest()
+    return digest, row["sample_id"]
+
+
+def _report_shortage(by_label: dict[str | None, list[Row]], wanted: int, count: int) -> None:
+    for label, group in by_label.items():
+        if len(group) < wanted:
+            what = f"label '{label}'" if label is not None else "the dataset"
+            logger.warning(
+                "%s has %d records, fewer than %d of %d", what, len(group), wanted, count
+            )

@@ -1,0 +1,251 @@
+"""Embedded datasets whose evidence is planted: the words that decide each answer are known.
+
+Two tasks, both in words of our own making:
+
+- ``sentiment``: a short review; only its opinion words, all of one polarity, decide the label.
+- ``why``: three persons and three reasons; the question asks for the reason of one of them, and
+  the answer repeats that reason word for word.
+
+A record depends on its task, the seed and its own index alone, so a dataset can grow without
+changing the records it already has.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+TASKS: tuple[str, ...] = ("sentiment", "why")
+
+POSITIVE_WORDS: tuple[str, ...] = (
+    "wonderful", "excellent", "delightful", "superb", "charming", "brilliant", "lovely",
+    "great", "amazing", "fantastic", "enjoyable", "splendid", "marvellous", "impressive",
+    "beautiful", "graceful", "touching", "hilarious", "clever", "inspiring", "captivating",
+    "refreshing", "magnificent", "fabulous", "stunning", "gorgeous", "admirable", "perfect",
+)  # fmt: skip
+NEGATIVE_WORDS: tuple[str, ...] = (
+    "awful", "terrible", "dreadful", "horrible", "boring", "dull", "tedious",
+    "bad", "disappointing", "annoying", "clumsy", "mediocre", "pathetic", "atrocious",
+    "ugly", "messy", "shallow", "lifeless", "stupid", "depressing", "irritating",
+    "tiresome", "miserable", "lousy", "painful", "hideous", "pointless", "worthless",
+)  # fmt: skip
+
+# Frames and slot words carry no opinion; no frame puts "a" or "an" before an opinion word,
+# because the article would tell vowel-initial words of one polarity from those of the other.
+OPINION_FRAMES: tuple[str, ...] = (
+    "The {aspect} was {opinion} from the first {unit}.",
+    "I found the {aspect} {opinion} that {time}.",
+    "My {relative} called the {aspect} {opinion} twice.",
+    "The {aspect} seemed {opinion} to everyone in the {place}.",
+    "There was something {opinion} about the {aspect}.",
+    "Its {opinion} {aspect} took up most of the {time}.",
+    "To my {relative} the {aspect} looked {opinion}.",
+    "They kept the {opinion} {aspect} until the last {unit}.",
+)
+NEUTRAL_FRAMES: tuple[str, ...] = (
+    "We went to see the {work} in {month}.",
+    "My {relative} bought two tickets for {day}.",
+    "The {work} was made by people from {city}.",
+    "It runs for {number} {unit}s without any break.",
+    "They show the {work} every {day} at {number}.",
+    "I read about the {work} in the {place}.",
+    "This was the {ordinal} {work} by the same team.",
+    "We took the train to {city} with my {relative}.",
+    "The {place} opens at {number} on every {day}.",
+    "Since {month} it has moved to {city}.",
+)
+SLOT_WORDS: dict[str, tuple[str, ...]] = {
+    "aspect": (
+        "plot", "cast", "music", "ending", "script", "dialogue", "costume", "scenery", "lighting",
+        "story", "opening", "pace", "sound", "acting", "title", "poster", "narrator", "theme",
+        "song", "dance", "camera", "setting", "language", "translation",
+    ),
+    "work": (
+        "film", "novel", "album", "play", "series", "musical", "opera", "sequel", "show",
+        "documentary", "comedy", "drama", "concert", "exhibition", "ballet", "cartoon",
+    ),
+    "relative": (
+        "brother", "sister", "uncle", "aunt", "cousin", "neighbour", "father", "mother",
+        "nephew", "niece", "colleague", "flatmate",
+    ),
+    "place": (
+        "theatre", "library", "cinema", "hall", "office", "studio", "museum", "gallery",
+        "school", "garden", "village", "town",
+    ),
+    "month": (
+        "January", "February", "March", "April", "May", "June", "July", "August", "September",
+        "October", "November", "December",
+    ),
+    "day": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "city": (
+        "Oslo", "Porto", "Vienna", "Krakow", "Lyon", "Turin", "Dublin", "Ghent", "Bergen",
+        "Seville",
+    ),
+    "unit": ("minute", "page", "scene", "act", "chapter", "part"),
+    "time": ("morning", "afternoon", "evening", "night", "weekend", "hour"),
+    "number": ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve"),
+    "ordinal": ("second", "third", "fourth", "fifth", "sixth", "seventh"),
+}  # fmt: skip
+
+NAMES: tuple[str, ...] = (
+    "Anna", "Boris", "Clara", "David", "Elena", "Felix", "Greta", "Henry", "Irene", "Jonas",
+    "Karim", "Laura", "Marta", "Nadia", "Oscar", "Paula", "Rosa", "Simon", "Tomas", "Vera",
+)  # fmt: skip
+# What a person did, as the narrative says it and as the question says it.
+ACTIONS: tuple[tuple[str, str], ...] = (
+    ("stayed home", "stay home"),
+    ("missed the ferry", "miss the ferry"),
+    ("cancelled the picnic", "cancel the picnic"),
+    ("walked to work", "walk to work"),
+    ("called a taxi", "call a taxi"),
+    ("left early", "leave early"),
+    ("bought candles", "buy candles"),
+    ("slept upstairs", "sleep upstairs"),
+    ("took the bus", "take the bus"),
+    ("changed jobs", "change jobs"),
+    ("sold the van", "sell the van"),
+    ("hired a guide", "hire a guide"),
+    ("wrote a letter", "write a letter"),
+    ("moved abroad", "move abroad"),
+    ("arrived late", "arrive late"),
+    ("borrowed a tent", "borrow a tent"),
+    ("ate outside", "eat outside"),
+    ("phoned the mayor", "phone the mayor"),
+    ("carried a lamp", "carry a lamp"),
+    ("skipped the lesson", "skip the lesson"),
+)
+# A reason reads "<culprit> <deed> <owner> <quality> <building> <moment>". All but the deed are drawn
+# on their own, so that the later words of an answer do not follow from its first, and the reasons
+# of one narrative share no word, so that every word says which word comes next.
+CULPRITS: tuple[tuple[str, str], ...] = (
+    ("storms", "damaged"),
+    ("thieves", "emptied"),
+    ("floods", "reached"),
+    ("builders", "closed"),
+    ("wolves", "circled"),
+    ("frost", "covered"),
+    ("lightning", "struck"),
+    ("mice", "invaded"),
+    ("painters", "blocked"),
+    ("smoke", "filled"),
+    ("police", "sealed"),
+    ("goats", "entered"),
+    ("sailors", "rented"),
+    ("tourists", "crowded"),
+    ("students", "occupied"),
+    ("bees", "surrounded"),
+)
+OWNERS: tuple[str, ...] = ("the", "his", "her", "their", "our", "my", "one", "another", "every")
+QUALITIES: tuple[str, ...] = (
+    "old", "small", "public", "empty", "narrow", "main", "stone", "wooden", "northern", "quiet",
+)  # fmt: skip
+BUILDINGS: tuple[str, ...] = (
+    "kitchen", "station", "garden", "library", "workshop", "harbour", "school", "market",
+    "stable", "theatre", "bakery", "cellar", "museum", "chapel", "office", "barn",
+)  # fmt: skip
+MOMENTS: tuple[str, ...] = (
+    "overnight", "again", "yesterday", "that morning", "last week", "before dawn", "at noon",
+    "on Sunday",
+)  # fmt: skip
+PERSONS_PER_NARRATIVE = 3
+
+
+def make_records(task: str, count: int, seed: int) -> list[dict[str, Any]]:
+    """Make the first ``count`` records of a task under a seed.
+
+    Each record has ``record_id``, ``fields`` (text by field name), ``label`` or ``answer`` (the
+    other is None) and ``evidence``: ``{"field", "start", "end"}`` with end-exclusive character
+    offsets into that field. Record ``i`` depends on ``task``, ``seed`` and ``i`` only.
+
+    Raises:
+        ValueError: the task is not one of ``TASKS``, or the count is negative.
+    """
+    if task not in TASKS:
+        raise ValueError(f"unknown task {task!r}; choose one of: {', '.join(TASKS)}")
+    if count < 0:
+        raise ValueError(f"count must not be negative, got {count}")
+    make_record = _sentiment_record if task == "sentiment" else _why_record
+    return [
+        {"record_id": f"{task}-{index:06d}"} | make_record(index, Random(f"{task}/{seed}/{index}"))
+        for index in range(count)
+    ]
+
+
+def _sentiment_record(index: int, generator: Random) -> dict[str, Any]:
+    """Write a review of two or three sentences, of which one or more hold an opinion word."""
+    label, opinion_words = (
+        ("positive", POSITIVE_WORDS) if index % 2 == 0 else ("negative", NEGATIVE_WORDS)
+    )
+    sentence_count = generator.choice((2, 3))
+    opinion_count = generator.randint(1, sentence_count)
+    opinionated = set(generator.sample(range(sentence_count), opinion_count))
+    # Equally long word lists: every draw below is the same whatever the label.
+    opinions = iter(generator.sample(range(len(POSITIVE_WORDS)), opinion_count))
+    opinion_frames = _shuffled(OPINION_FRAMES, generator)
+    neutral_frames = _shuffled(NEUTRAL_FRAMES, generator)
+    slots = {name: _shuffled(words, generator) for name, words in SLOT_WORDS.items()}
+
+    text, evidence = "", []
+    for position in range(sentence_count):
+        text += " " if text else ""
+        if position not in opinionated:
+            text += _fill(next(neutral_frames), slots)
+            continue
+        before, after = next(opinion_frames).split("{opinion}")
+        text += _fill(before, slots)
+        opinion = opinion_words[next(opinions)]
+        evidence.append({"field": "text", "start": len(text), "end": len(text) + len(opinion)})
+        text += opinion + _fill(after, slots)
+    return {"fields": {"text": text}, "label": label, "answer": None, "evidence": evidence}
+
+
+def _why_record(index: int, generator: Random) -> dict[str, Any]:
+    """Tell why three persons acted and ask for the reason of one of them."""
+    names = generator.sample(NAMES, PERSONS_PER_NARRATIVE)
+    actions = generator.sample(ACTIONS, PERSONS_PER_NARRATIVE)
+    reasons = _reasons(generator)
+    asked = generator.randrange(PERSONS_PER_NARRATIVE)
+
+    narrative, start = "", 0
+    for person, (name, (action, _), reason) in enumerate(zip(names, actions, reasons, strict=True)):
+        narrative += " " if narrative else ""
+        narrative += f"{name} {action} because "
+        if person == asked:
+            start = len(narrative)
+        narrative += f"{reason}."
+    answer = reasons[asked]
+    return {
+        "fields": {
+            "narrative": narrative,
+            "question": f"Why did {names[asked]} {actions[asked][1]}?",
+        },
+        "label": None,
+        "answer": answer,
+        "evidence": [{"field": "narrative", "start": start, "end": start + len(answer)}],
+    }
+
+
+def _reasons(generator: Random) -> list[str]:
+    """Draw the reasons of one narrative; no two share a word of any one slot."""
+    parts = zip(
+        generator.sample(CULPRITS, PERSONS_PER_NARRATIVE),
+        generator.sample(OWNERS, PERSONS_PER_NARRATIVE),
+        generator.sample(QUALITIES, PERSONS_PER_NARRATIVE),
+        generator.sample(BUILDINGS, PERSONS_PER_NARRATIVE),
+        generator.sample(MOMENTS, PERSONS_PER_NARRATIVE),
+        strict=True,
+    )
+    return [
+        f"{culprit} {deed} {owner} {quality} {building} {moment}"
+        for (culprit, deed), owner, quality, building, moment in parts
+    ]
+
+
+def _shuffled(items: tuple[str, ...], generator: Random) -> Iterator[str]:
+    """Iterate over all items in random order, so that no review uses one of them twice."""
+    return iter(generator.sample(items, len(items)))
+
+
+def _fill(frame: str, slots: dict[str, Iterator[str]]) -> str:
+    """Replace every ``{slot}`` of a frame by the next word of that slot."""
+    used = {name: next(words) for name, words in slots.items() if f"{{{name}}}" in frame}
+    return frame.format(**used)

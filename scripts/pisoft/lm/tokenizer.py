@@ -1,0 +1,77 @@
+"""Loading tokenizers and what is known of a model before its weights are loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pisoft.errors import BenchmarkError
+from pisoft.hub import first_line, hub_advice
+from pisoft.settings import ModelSlice
+
+
+def load_tokenizer(model: ModelSlice, folder: Path | None) -> Any:
+    """Load a model's tokenizer.
+
+    Args:
+        model: which model.
+        folder: where a local or trained model lies; None loads from the hub.
+
+    Returns:
+        A fast tokenizer (`transformers.PreTrainedTokenizerBase` backed by `tokenizers`).
+
+    Raises:
+        BenchmarkError: repository or folder is absent, closed, broken or out of reach, or the
+            tokenizer gives no character offsets.
+    """
+    from transformers import AutoTokenizer
+
+    source, options = model_location(model, folder)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
+    except Exception as error:  # the libraries below raise dozens of classes, some undocumented
+        raise explain_loading_error(error, model, folder) from error
+    if not getattr(tokenizer, "is_fast", False):
+        raise BenchmarkError(
+            f"model '{model.name}': its tokenizer ({type(tokenizer).__name__}) gives no character "
+            "offsets; a tokenizer.json is needed"
+        )
+    return tokenizer
+
+
+def model_context(model: ModelSlice, folder: Path | None) -> int | None:
+    """Return the longest sequence a model can read, in tokens; None if its config does not say.
+
+    Raises:
+        BenchmarkError: as :func:`load_tokenizer`.
+    """
+    from transformers import AutoConfig
+
+    source, options = model_location(model, folder)
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **options)
+    except Exception as error:
+        raise explain_loading_error(error, model, folder) from error
+    return getattr(config.get_text_config(), "max_position_embeddings", None)
+
+
+def explain_loading_error(
+    error: Exception, model: ModelSlice, folder: Path | None
+) -> BenchmarkError:
+    """Return the readable error for whatever a loader of transformers raised."""
+    if folder is None:
+        advice = hub_advice(error, str(model.repository), str(model.revision), "models")
+        return BenchmarkError(f"model '{model.name}': {advice}")
+    if not folder.is_dir():
+        return BenchmarkError(f"model '{model.name}': no such folder: {folder}")
+    return BenchmarkError(
+        f"model '{model.name}': cannot be loaded from {folder}: {first_line(error)}"
+    )
+
+
+def model_location(model: ModelSlice, folder: Path | None) -> tuple[str, dict[str, Any]]:
+    """Return the first argument and the options of `from_pretrained`."""
+    if folder is None:
+        return str(model.repository), {"revision": model.revision}
+    # A path that does not exist would be looked up on the hub as if it were `owner/name`.
+    return str(folder), {"local_files_only": True}

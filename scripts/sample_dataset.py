@@ -1,0 +1,32 @@
+"""Choose the records that are explained, equally many per label."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.contracts import provenance, read_rows, write_rows
+from pisoft.data.sampling import sample
+from pisoft.settings import SampleSlice
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the records and write those chosen."""
+    settings = SampleSlice.model_validate_json(arguments.settings)
+    records = read_rows(arguments.records, "datasets")
+    rows = sample(records, settings.samples, settings.seed)
+    write_rows(arguments.output, "samples", rows, provenance(settings.model_dump(mode="json")))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="SampleSlice as JSON")
+    parser.add_argument("--records", required=True, type=Path)
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,116 @@
+"""The house rules that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pisoft.attribution import available_methods
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "scripts"
+PACKAGE = SCRIPTS / "pisoft"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SNAKEFILE_LINES = 60
+SCRIPT_LINES = 80
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a fresh interpreter that sees the package, in the repository's root."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_imports_point_one_way() -> None:
+    code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
+    finished = python("-c", code)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+def test_parse_time_imports_stay_free_of_torch() -> None:
+    modules = ["config", "settings", "contracts", "schema", "attribution"]
+    modules += [f"attribution.{method}" for method in available_methods()]
+    code = (
+        "import importlib, sys\n"
+        "for module in sys.argv[1:]:\n"
+        "    importlib.import_module(f'pisoft.{module}')\n"
+        "    if heavy := {'torch', 'transformers', 'inseq', 'datasets'} & set(sys.modules):\n"
+        "        sys.exit(f'pisoft.{module} imports {sorted(heavy)}')"
+    )
+    finished = python("-c", code, *modules)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_snakefile_is_a_contents_page() -> None:
+    found = lines(ROOT / "Snakefile")
+    assert len(found) <= SNAKEFILE_LINES
+    assert not [line for line in found if line.lstrip().startswith("def ")], "functions: common.smk"
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
+def test_script_is_thin(path: Path) -> None:
+    assert len(lines(path)) < SCRIPT_LINES, f"{name(path)}: move work into scripts/pisoft/"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name)
+def test_everything_public_has_a_docstring(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    missing = [
+        f"{name(path)}:{getattr(node, 'lineno', 1)}: {getattr(node, 'name', 'module')}"
+        for node in public(tree)
+        if not ast.get_docstring(node)
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def public(
+    node: ast.Module | ast.ClassDef,
+) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield a module or class and the public classes, functions and methods inside it."""
+    yield node
+    for child in node.body:
+        if isinstance(child, ast.ClassDef) and not child.name.startswith("_"):
+            yield from public(child)
+        elif isinstance(child, FUNCTIONS) and not child.name.startswith("_"):
+            yield child
+
+
+def test_nothing_is_left_to_do() -> None:
+    marks = ("TO" + "DO", "FIX" + "ME")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = []
+    for file in listed.stdout.split("\0"):
+        path = ROOT / file
+        if path.is_file():  # else deleted and not committed yet
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += [
+                f"{file}:{number}"
+                for number, line in enumerate(text.splitlines(), start=1)
+                if any(mark in line for mark in marks)
+            ]
+    assert not found

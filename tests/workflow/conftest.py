@@ -1,0 +1,140 @@
+"""A copy of the project with a configuration so small that the whole workflow runs in a minute."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from pisoft.data.synthetic import make_records
+from pisoft.lm.tiny import Dialogue, train_tokenizer
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("Snakefile", "rules", "scripts", "config", "envs", "profiles")
+METHODS = """\
+random: {}
+attention: {}
+saliency: {}
+"""
+RUN_FILE = """\
+run: tiny
+models: [toy]
+datasets: [toy-sentiment]
+methods: all
+max_samples: 3
+block_size: 2
+evaluation: {pi_grid: [0.2, 0.5, 0.8], draws: 2}
+catalogue:
+  models:
+    toy:
+      label: Toy
+      source: {kind: local, path: toy-model}
+      resources: {mem_mb: 1000, runtime: 5}
+  datasets:
+    toy-sentiment:
+      extends: demo-sentiment
+      label: Toy sentiment
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the project in a folder of its own."""
+
+    folder: Path
+
+    def snakemake(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake there, with an environment that is not activated."""
+        result = subprocess.run(
+            self.command(*arguments), cwd=self.folder, env=self.environment(), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        if check and result.returncode:
+            pytest.fail(f"snakemake {' '.join(arguments)} failed:\n{result.stdout}")
+        return result
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line of Snakemake."""
+        program = str(Path(sys.executable).parent / "snakemake")
+        return [program, "--configfile", "config/tiny.yaml", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """Return an environment in which nothing but the command itself leads to the packages."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+        return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
+
+    def run(self) -> None:
+        """Run the whole workflow."""
+        self.snakemake("--cores", "2")
+
+    def pending(self) -> set[str]:
+        """Return the outputs that a dry run would make, relative to the run's results."""
+        listed = self.snakemake("--dry-run", "--printshellcmds").stdout
+        outputs = re.findall(
+            r"--(?:\w+-)?output(?:-folder)? (\S+)|--html (\S+)|--svg (\S+)", listed
+        )
+        return {name.removeprefix("results/tiny/") for match in outputs for name in match if name}
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the copy."""
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def copy_sources_to(self, folder: Path) -> None:
+        """Copy code and configuration, not results, with new time stamps, as a clone does."""
+        for name in SOURCES:
+            source = self.folder / name
+            if source.is_dir():
+                shutil.copytree(
+                    source,
+                    folder / name,
+                    copy_function=shutil.copyfile,
+                    ignore=shutil.ignore_patterns("__pycache__"),
+                )
+            else:
+                shutil.copyfile(source, folder / name)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a fresh copy of the project, nothing run yet."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    Project(ROOT).copy_sources_to(folder)
+    copy = Project(folder)
+    copy.write("config/tiny.yaml", RUN_FILE)
+    copy.write("config/catalogue/methods.yaml", METHODS)
+    save_toy_model(folder / "toy-model")
+    return copy
+
+
+def save_toy_model(folder: Path) -> None:
+    """Save a random Llama with the tokenizer and chat template of the tiny models."""
+    dialogues = [
+        Dialogue([{"role": "user", "content": f"Text: {record['fields']['text']}"}], word)
+        for record in make_records("sentiment", 50, 9)
+        for word in ("Positive", "Negative")
+    ]
+    tokenizer = train_tokenizer(dialogues, "llama", 400)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        initializer_range=0.3,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

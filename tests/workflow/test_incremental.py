@@ -1,0 +1,149 @@
+"""What is computed again, and what is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+NEW_METHOD = '''\
+"""Embedding norms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.lm.model import Batch, LanguageModel
+
+
+class EmbeddingNorm(AttributionMethod):
+    """Norm of each token's embedding."""
+
+    label = "Embedding norm"
+    family = "baseline"
+    reference = "example"
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return norms, one tensor (steps, prompt tokens) per sample."""
+        norms = model.embed(batch.input_ids).norm(dim=-1)
+        return batch.split([norms] * batch.positions.shape[1])
+'''
+TAIL = {
+    "summary/soft_samples.parquet",
+    "summary/soft_curves.parquet",
+    "tables/pi_soft_auc/dynamic/toy.html",
+    "tables/original_soft/dynamic/toy.html",
+    "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
+}
+ACCURACY = {"summary/accuracy.parquet", "tables/accuracy.html"}
+
+
+def of_method(name):
+    """Return the outputs of one method's own jobs."""
+    return {
+        f"attributions/toy/{name}/toy-sentiment.parquet",
+        f"soft/dynamic/toy/{name}/toy-sentiment.parquet",
+    }
+
+
+def test_only_what_changed_is_computed_again(project, tmp_path):
+    project.run()
+    assert project.pending() == set(), "a second run has nothing to do"
+
+    for path in project.folder.rglob("*"):
+        if path.is_file() and "results" not in path.parts and ".snakemake" not in path.parts:
+            os.utime(path)
+    assert project.pending() == set(), "touching every source file changes nothing"
+
+    clone = type(project)(tmp_path / "clone")
+    clone.folder.mkdir()
+    project.copy_sources_to(clone.folder)
+    for name in ("results", ".snakemake", "toy-model"):
+        subprocess.run(["cp", "-a", project.folder / name, clone.folder / name], check=True)
+    assert clone.pending() == set(), "a fresh clone beside copied results has nothing to do"
+
+    run_file = project.folder / "config/tiny.yaml"
+    run_file.write_text(run_file.read_text().replace("runtime: 5", "runtime: 9"))
+    assert project.pending() == set(), "resources are not settings"
+
+    method = project.folder / "scripts/pisoft/attribution/saliency.py"
+    method.write_text(method.read_text() + "\n# edited\n")
+    assert project.pending() == of_method("saliency") | TAIL, "an edited method re-runs alone"
+    project.run()
+
+    numerics = project.folder / "scripts/pisoft/faithfulness/masks.py"
+    original = numerics.read_text()
+    numerics.write_text(original + "\n# edited\n")
+    cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
+    evaluated = {name for name in cells if name.startswith("soft/")}
+    assert project.pending() == evaluated | TAIL, "edited numerics re-run what depends on them"
+    numerics.write_text(original)
+
+    project.write("scripts/pisoft/attribution/embedding_norm.py", NEW_METHOD)
+    catalogue = project.folder / "config/catalogue/methods.yaml"
+    catalogue.write_text(catalogue.read_text() + "embedding_norm: {}\n")
+    expected = of_method("embedding_norm") | TAIL
+    assert project.pending() == expected, "one file and one line add exactly one method's cells"
+    project.run()
+    assert project.pending() == set()
+    table = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.csv").read_text()
+    assert "embedding_norm" in table
+
+
+def test_a_killed_run_is_finished_by_the_next_one(project):
+    folder = project.folder / "results/tiny/attributions/toy"
+    with subprocess.Popen(
+        project.command("--cores", "1"), cwd=project.folder, env=project.environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    ) as running:  # fmt: skip
+        while len(made := list(folder.rglob("*.parquet"))) < 2 and running.poll() is None:
+            time.sleep(0.05)
+        os.killpg(running.pid, signal.SIGKILL)
+    assert len(made) == 2, "the run ended before it could be killed"
+    first = min(
+        made, key=lambda path: path.stat().st_mtime
+    )  # the next job had begun, so it is done
+    project.snakemake("--unlock")
+    left = project.pending()
+    assert str(first.relative_to(project.folder / "results/tiny")) not in left
+    assert left > {"tables/pi_soft_auc/dynamic/toy.html"}
+    project.run()
+    assert project.pending() == set()
+
+
+def test_slices_of_samples_give_the_bits_of_the_whole(project):
+    """A job over some blocks must write the rows that a job over all of them writes."""
+    project.run()
+    lines = project.snakemake("--dry-run", "--forceall", "--printshellcmds").stdout.splitlines()
+    for output in (
+        "generations/toy/toy-sentiment",
+        "attributions/toy/saliency/toy-sentiment",
+        "soft/dynamic/toy/saliency/toy-sentiment",
+    ):
+        (command,) = [line for line in lines if f"--output results/tiny/{output}.parquet" in line]
+        command = command[command.index("python ") :]
+        parts = []
+        for part in ("0:2", "2:"):
+            target = f"part{part[0]}.parquet"
+            changed = command.replace(
+                f"results/tiny/{output}.parquet", f"{target} --samples {part}"
+            )
+            environment = project.environment()
+            environment["PATH"] = f"{os.path.dirname(project.command()[0])}:{environment['PATH']}"
+            subprocess.run(changed, cwd=project.folder, env=environment, shell=True, check=True)
+            parts += pq.read_table(project.folder / target).to_pylist()
+        whole = pq.read_table(project.folder / f"results/tiny/{output}.parquet").to_pylist()
+        for row in [*parts, *whole]:
+            row.pop("seconds", None)
+        assert parts == whole
