@@ -34,6 +34,7 @@ def dialogues(tasks: tuple[TrainingTask, ...], count: int, seed: int) -> list[Di
                 for message in task.messages
             ],
             answer=task.labels.words[record["label"]] if task.labels else record["answer"],
+            group=task.dataset,
         )
         for task in tasks
         for record in make_records(task.generator, count, task.evaluation_seed + seed)

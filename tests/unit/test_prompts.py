@@ -365,7 +365,8 @@ def test_label_words_with_the_same_first_token_are_an_error_that_names_both(toke
 
 def test_a_template_that_rewrites_earlier_turns_is_an_error():
     tokenizer = changed(
-        "{{ bos_token }}{{ messages | length }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+        "{{ bos_token }}{{ messages | length }}"
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     )
     with pytest.raises(BenchmarkError, match=r"model 'm', dataset 'd': the prompt's tokens"):
         build(tokenizer, settings(OPEN, label_words=("a", "b")), sample(text="a"))

@@ -138,7 +138,7 @@ def test_an_unknown_label_is_a_row_with_a_status(tmp_path):
 
 def test_no_known_label_at_all_is_an_error_that_names_found_and_allowed(tmp_path):
     records = [{"text": "a", "label": "pos"}, {"text": "b", "label": "neg"}]
-    with pytest.raises(BenchmarkError, match="found 'pos', 'neg'; `labels.words` allows 1, 0"):
+    with pytest.raises(BenchmarkError, match=r"found 'pos', 'neg'; .* allows 1, 0"):
         fetch(settings(json_lines(tmp_path / "f", records)))
 
 

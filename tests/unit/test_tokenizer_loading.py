@@ -8,7 +8,6 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 
 from pisoft.config import HubDataset, TextField
 from pisoft.data.sources import fetch
@@ -16,6 +15,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.hub import hub_advice
 from pisoft.lm.tokenizer import load_tokenizer, model_context
 from pisoft.settings import FetchSlice, ModelSlice
+from tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 REFUSALS = {  # repository → (HTTP status, the hub's error code), what the message must say

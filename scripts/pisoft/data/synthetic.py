@@ -113,9 +113,8 @@ ACTIONS: tuple[tuple[str, str], ...] = (
     ("carried a lamp", "carry a lamp"),
     ("skipped the lesson", "skip the lesson"),
 )
-# A reason reads "<culprit> <deed> <owner> <quality> <building> <moment>". All but the deed are drawn
-# on their own, so that the later words of an answer do not follow from its first, and the reasons
-# of one narrative share no word, so that every word says which word comes next.
+# A reason reads "<culprit> <deed> <owner> <quality> <building> <moment>", each part drawn on its own
+# (but the deed, which goes with the culprit): no word of an answer follows from the one before.
 CULPRITS: tuple[tuple[str, str], ...] = (
     ("storms", "damaged"),
     ("thieves", "emptied"),
@@ -146,6 +145,17 @@ MOMENTS: tuple[str, ...] = (
     "overnight", "again", "yesterday", "that morning", "last week", "before dawn", "at noon",
     "on Sunday",
 )  # fmt: skip
+# What the other persons did says nothing about the reason.
+ASIDES: tuple[str, ...] = (
+    "{name} brought warm soup.",
+    "{name} wore a green scarf.",
+    "{name} liked the weather.",
+    "{name} played the flute.",
+    "{name} told a long story.",
+    "{name} had a red bicycle.",
+    "{name} spoke very little.",
+    "{name} knew many people.",
+)
 PERSONS_PER_NARRATIVE = 3
 
 
@@ -199,45 +209,29 @@ def _sentiment_record(index: int, generator: Random) -> dict[str, Any]:
 
 
 def _why_record(index: int, generator: Random) -> dict[str, Any]:
-    """Tell why three persons acted and ask for the reason of one of them."""
+    """Tell why one of three persons acted, and ask for that reason."""
     names = generator.sample(NAMES, PERSONS_PER_NARRATIVE)
-    actions = generator.sample(ACTIONS, PERSONS_PER_NARRATIVE)
-    reasons = _reasons(generator)
-    asked = generator.randrange(PERSONS_PER_NARRATIVE)
-
-    narrative, start = "", 0
-    for person, (name, (action, _), reason) in enumerate(zip(names, actions, reasons, strict=True)):
-        narrative += " " if narrative else ""
-        narrative += f"{name} {action} because "
-        if person == asked:
-            start = len(narrative)
-        narrative += f"{reason}."
-    answer = reasons[asked]
+    action, question = generator.choice(ACTIONS)
+    asides = generator.sample(ASIDES, PERSONS_PER_NARRATIVE - 1)
+    sentences = [aside.format(name=name) for aside, name in zip(asides, names[1:], strict=True)]
+    reason = _reason(generator)
+    place = generator.randrange(PERSONS_PER_NARRATIVE)
+    sentences.insert(place, f"{names[0]} {action} because {reason}.")
+    narrative = " ".join(sentences)
+    start = narrative.index(reason)
     return {
-        "fields": {
-            "narrative": narrative,
-            "question": f"Why did {names[asked]} {actions[asked][1]}?",
-        },
+        "fields": {"narrative": narrative, "question": f"Why did {names[0]} {question}?"},
         "label": None,
-        "answer": answer,
-        "evidence": [{"field": "narrative", "start": start, "end": start + len(answer)}],
+        "answer": reason,
+        "evidence": [{"field": "narrative", "start": start, "end": start + len(reason)}],
     }
 
 
-def _reasons(generator: Random) -> list[str]:
-    """Draw the reasons of one narrative; no two share a word of any one slot."""
-    parts = zip(
-        generator.sample(CULPRITS, PERSONS_PER_NARRATIVE),
-        generator.sample(OWNERS, PERSONS_PER_NARRATIVE),
-        generator.sample(QUALITIES, PERSONS_PER_NARRATIVE),
-        generator.sample(BUILDINGS, PERSONS_PER_NARRATIVE),
-        generator.sample(MOMENTS, PERSONS_PER_NARRATIVE),
-        strict=True,
-    )
-    return [
-        f"{culprit} {deed} {owner} {quality} {building} {moment}"
-        for (culprit, deed), owner, quality, building, moment in parts
-    ]
+def _reason(generator: Random) -> str:
+    """Draw a reason."""
+    culprit, deed = generator.choice(CULPRITS)
+    parts = [generator.choice(words) for words in (OWNERS, QUALITIES, BUILDINGS, MOMENTS)]
+    return " ".join([culprit, deed, *parts])
 
 
 def _shuffled(items: tuple[str, ...], generator: Random) -> Iterator[str]:

@@ -1,0 +1,468 @@
+"""Train the tiny language models of the embedded default, in about a minute on one core.
+
+They have the architecture, the tokenizer layout and the chat template of a Llama-3 or a Mistral
+model, so that everything downstream treats them like the real ones, traps included: the padding
+token *is* the end-of-turn token, and calling the tokenizer on plain text prepends the
+begin-of-text token that a rendered chat template already holds.
+"""
+
+import json
+import logging
+import math
+import random
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, TypeAlias
+
+import tokenizers
+import torch
+import transformers
+from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers, processors
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
+from torch.nn.functional import cross_entropy
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedTokenizerFast,
+)
+
+from pisoft.errors import BenchmarkError
+
+logger = logging.getLogger(__name__)
+
+Architecture = Literal["llama", "mistral"]
+TinyModel: TypeAlias = LlamaForCausalLM | MistralForCausalLM
+
+# A token is a word with the space before it, a run of line ends, or other white space: text next
+# to a special token is cut the same way whether or not more text follows.
+TOKEN_BOUNDARIES = r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s*[\r\n]+|\s+"
+
+LLAMA_TEMPLATE = """\
+{{- bos_token -}}
+{%- for message in messages -%}
+{{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' -}}
+{{- message['content'] | trim + '<|eot_id|>' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' -}}
+{%- endif -%}
+"""
+
+MISTRAL_TEMPLATE = """\
+{{- bos_token -}}
+{%- set pending = namespace(system='') -%}
+{%- for message in messages -%}
+{%- if message['role'] == 'system' -%}
+{%- set pending.system = message['content'] | trim + '\\n\\n' -%}
+{%- elif message['role'] == 'user' -%}
+{{- '[INST] ' + pending.system + message['content'] | trim + '[/INST]' -}}
+{%- set pending.system = '' -%}
+{%- elif message['role'] == 'assistant' -%}
+{{- ' ' + message['content'] | trim + eos_token -}}
+{%- else -%}
+{{- raise_exception('unknown role: ' + message['role']) -}}
+{%- endif -%}
+{%- endfor -%}
+"""
+
+NO_LABEL = -100  # at positions that carry no loss
+WARMUP_FRACTION = 0.1
+FINAL_LEARNING_RATE_FRACTION = 0.05
+WEIGHT_DECAY = 0.01
+GRADIENT_NORM_LIMIT = 1.0
+CHECK_EVERY = 50  # steps from one held-out check and progress line to the next
+EARLY_STOP_ACCURACY = 0.995
+MASKED_DIALOGUES = 0.3  # fraction of the training dialogues that lose some user tokens
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """One training conversation: the messages the model reads and the turn it has to produce."""
+
+    messages: list[dict[str, str]]
+    answer: str
+    group: str = "all"
+
+
+@dataclass(frozen=True)
+class TemplateStyle:
+    """What sets the chat format of one model family apart."""
+
+    chat_template: str
+    begin_token: str
+    end_token: str
+    other_special_tokens: tuple[str, ...]
+
+
+STYLES: dict[str, TemplateStyle] = {
+    "llama": TemplateStyle(
+        chat_template=LLAMA_TEMPLATE,
+        begin_token="<|begin_of_text|>",
+        end_token="<|eot_id|>",
+        other_special_tokens=("<|start_header_id|>", "<|end_header_id|>"),
+    ),
+    "mistral": TemplateStyle(
+        chat_template=MISTRAL_TEMPLATE,
+        begin_token="<s>",
+        end_token="</s>",
+        other_special_tokens=("[INST]", "[/INST]"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class EncodedDialogue:
+    """A tokenised dialogue: its ids, where the answer starts, which tokens the user wrote."""
+
+    token_ids: list[int]
+    answer_start: int
+    user_tokens: list[bool]
+    group: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Right-padded dialogues: ids, next-token labels, and which tokens the user wrote, each of shape (B, T)."""
+
+    token_ids: torch.Tensor
+    labels: torch.Tensor
+    user_tokens: torch.Tensor
+
+
+def train_tokenizer(
+    dialogues: Sequence[Dialogue], architecture: Architecture, vocabulary_size: int
+) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE tokenizer with the chat template of a model family.
+
+    The vocabulary holds the 256 bytes, the special tokens and the merges learnt from the dialogues;
+    the padding token is the end-of-turn token.
+
+    Raises:
+        BenchmarkError: the architecture is unknown.
+    """
+    style = _style(architecture)
+    backend = Tokenizer(BPE())
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(TOKEN_BOUNDARIES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    backend.decoder = decoders.ByteLevel()
+    trainer = BpeTrainer(
+        vocab_size=vocabulary_size,
+        special_tokens=[style.begin_token, style.end_token, *style.other_special_tokens],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    texts = list(_plain_texts(dialogues, _with_template(backend, style)))
+    backend.train_from_iterator(texts, trainer)
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{style.begin_token} $A",
+        special_tokens=[(style.begin_token, backend.token_to_id(style.begin_token))],
+    )
+    return _with_template(backend, style)
+
+
+def train_tiny_model(
+    directory: Path,
+    *,
+    architecture: Architecture,
+    hidden_size: int,
+    layers: int,
+    heads: int,
+    key_value_heads: int,
+    vocabulary_size: int,
+    context: int,
+    steps: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+    training: Sequence[Dialogue],
+    held_out: Sequence[Dialogue],
+    required_accuracy: float = 0.98,
+) -> dict[str, Any]:
+    """Train a model and its tokenizer from scratch and save both, and a report, in ``directory``.
+
+    The report, also written as ``training.json``, holds the held-out accuracy (share of dialogues
+    whose whole greedy answer is right) overall and by group, the steps, the seconds and the package
+    versions. ``directory`` appears complete or not at all; the same seed on the same machine gives
+    the same weights.
+
+    Raises:
+        BenchmarkError: the held-out accuracy is below ``required_accuracy``, a dialogue does not
+            fit the context, or the architecture is unknown.
+    """
+    started = time.perf_counter()
+    tokenizer = train_tokenizer(training, architecture, vocabulary_size)
+    encoded = [_encode(dialogue, tokenizer, context) for dialogue in training]
+    encoded_held_out = [_encode(dialogue, tokenizer, context) for dialogue in held_out]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = _new_model(
+            tokenizer, architecture, hidden_size, layers, heads, key_value_heads, context
+        )
+    steps_taken = _optimise(
+        model, encoded, encoded_held_out, tokenizer, steps, batch_size, learning_rate, seed
+    )
+    accuracy = exact_match(model, encoded_held_out, tokenizer)
+    if not accuracy["overall"] >= required_accuracy:
+        raise BenchmarkError(
+            f"the tiny {architecture} model answers {accuracy['overall']:.4f} of the held-out "
+            f"dialogues correctly after {steps_taken} steps, but {required_accuracy:.4f} is "
+            f"required (by group: {accuracy['groups']}); raise its steps, width or learning rate"
+        )
+    report = {
+        "architecture": architecture,
+        "accuracy": accuracy["overall"],
+        "accuracy_by_group": accuracy["groups"],
+        "required_accuracy": required_accuracy,
+        "parameters": model.num_parameters(),
+        "steps": steps_taken,
+        "steps_allowed": steps,
+        "seed": seed,
+        "seconds": round(time.perf_counter() - started, 1),
+        "versions": {
+            package.__name__: package.__version__ for package in (torch, transformers, tokenizers)
+        },
+    }
+    _save(directory, model, tokenizer, report)
+    return report
+
+
+@torch.no_grad()
+def exact_match(
+    model: TinyModel, dialogues: Sequence[EncodedDialogue], tokenizer: PreTrainedTokenizerFast
+) -> dict[str, Any]:
+    """Share of dialogues whose whole greedy answer, end token included, is the expected one.
+
+    Returns ``{"overall": share, "groups": {group: share}}``.
+    """
+    model.eval()
+    hits: dict[str, list[bool]] = defaultdict(list)
+    for first in range(0, len(dialogues), 64):
+        chunk = dialogues[first : first + 64]
+        batch = _pad(chunk, tokenizer.pad_token_id)
+        predicted = model(input_ids=batch.token_ids).logits.argmax(dim=-1)  # (B, T)
+        # Greedy decoding reproduces the answer exactly when every token of it is the most
+        # probable one given the true tokens before it: one forward pass replaces generation.
+        right = (predicted == batch.labels) | (batch.labels == NO_LABEL)
+        for dialogue, hit in zip(chunk, right.all(dim=1).tolist(), strict=True):
+            hits[dialogue.group].append(hit)
+    groups = {group: sum(values) / len(values) for group, values in sorted(hits.items())}
+    overall = sum(map(sum, hits.values())) / max(1, len(dialogues))
+    return {"overall": overall, "groups": groups}
+
+
+def _style(architecture: str) -> TemplateStyle:
+    """The chat format of an architecture."""
+    if architecture not in STYLES:
+        raise BenchmarkError(
+            f"unknown architecture {architecture!r}; choose one of: {', '.join(STYLES)}"
+        )
+    return STYLES[architecture]
+
+
+def _with_template(tokenizer: Tokenizer, style: TemplateStyle) -> PreTrainedTokenizerFast:
+    """A tokenizer as transformers uses it, with special tokens and chat template."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=style.begin_token,
+        eos_token=style.end_token,
+        pad_token=style.end_token,
+        additional_special_tokens=list(style.other_special_tokens),
+        chat_template=style.chat_template,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _plain_texts(
+    dialogues: Sequence[Dialogue], tokenizer: PreTrainedTokenizerFast
+) -> Iterator[str]:
+    """The texts between the special tokens of the rendered dialogues."""
+    special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
+    for dialogue in dialogues:
+        yield from filter(None, special.split(_render(dialogue, tokenizer)))
+
+
+def _render(dialogue: Dialogue, tokenizer: PreTrainedTokenizerFast) -> str:
+    """The dialogue as text, answer included."""
+    answered = [*dialogue.messages, {"role": "assistant", "content": dialogue.answer}]
+    return tokenizer.apply_chat_template(answered, tokenize=False)
+
+
+def _encode(
+    dialogue: Dialogue, tokenizer: PreTrainedTokenizerFast, context: int
+) -> EncodedDialogue:
+    """Render and tokenise a dialogue, finding the answer and the text of the user in it."""
+    prompt = tokenizer.apply_chat_template(
+        dialogue.messages, tokenize=False, add_generation_prompt=True
+    )
+    encoding = tokenizer(
+        _render(dialogue, tokenizer), add_special_tokens=False, return_offsets_mapping=True
+    )
+    if len(encoding["input_ids"]) > context:
+        raise BenchmarkError(
+            f"a dialogue takes {len(encoding['input_ids'])} tokens, more than the context of "
+            f"{context}: {dialogue.messages[-1]['content'][:60]!r}"
+        )
+    offsets = encoding["offset_mapping"]
+    user_text = dialogue.messages[-1]["content"].strip()
+    user_start = prompt.rindex(user_text)
+    user_end = user_start + len(user_text)
+    return EncodedDialogue(
+        token_ids=encoding["input_ids"],
+        answer_start=next(i for i, (start, _) in enumerate(offsets) if start >= len(prompt)),
+        user_tokens=[start < user_end and end > user_start for start, end in offsets],
+        group=dialogue.group,
+    )
+
+
+def _pad(dialogues: Sequence[EncodedDialogue], padding_id: int) -> Batch:
+    """Pad dialogues on the right; causal attention keeps the padding out of every answer."""
+    shape = (len(dialogues), max(len(dialogue.token_ids) for dialogue in dialogues))
+    token_ids = torch.full(shape, padding_id)
+    labels = torch.full(shape, NO_LABEL)
+    user_tokens = torch.zeros(shape, dtype=torch.bool)
+    for row, dialogue in enumerate(dialogues):
+        length = len(dialogue.token_ids)
+        ids = torch.tensor(dialogue.token_ids)
+        token_ids[row, :length] = ids
+        # The position before a token predicts it; the last answer token is the end of the turn.
+        labels[row, dialogue.answer_start - 1 : length - 1] = ids[dialogue.answer_start :]
+        user_tokens[row, :length] = torch.tensor(dialogue.user_tokens)
+    return Batch(token_ids, labels, user_tokens)
+
+
+def _new_model(
+    tokenizer: PreTrainedTokenizerFast,
+    architecture: Architecture,
+    hidden_size: int,
+    layers: int,
+    heads: int,
+    key_value_heads: int,
+    context: int,
+) -> TinyModel:
+    """An untrained float32 model of the architecture, with tied embeddings."""
+    shared = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": hidden_size,
+        "intermediate_size": 2 * hidden_size,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": key_value_heads,
+        "max_position_embeddings": context,
+        "tie_word_embeddings": True,
+        "initializer_range": hidden_size**-0.5,  # the usual 0.02 is for widths of thousands
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": None,
+        "dtype": "float32",
+    }
+    if architecture == "llama":
+        model: TinyModel = LlamaForCausalLM(LlamaConfig(**shared))
+    else:
+        model = MistralForCausalLM(MistralConfig(**shared, sliding_window=context))
+    return model
+
+
+def _optimise(
+    model: TinyModel,
+    training: Sequence[EncodedDialogue],
+    held_out: Sequence[EncodedDialogue],
+    tokenizer: PreTrainedTokenizerFast,
+    steps: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+) -> int:
+    """Fit the answers; return the steps taken, fewer than allowed if the task is solved early."""
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=WEIGHT_DECAY
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: _learning_rate_factor(step, steps)
+    )
+    generator = torch.Generator().manual_seed(seed)
+    batches = _batches(training, batch_size, seed)
+    for step in range(1, steps + 1):
+        model.train()
+        batch = _pad(next(batches), tokenizer.pad_token_id)
+        loss = _answer_loss(model, batch, generator)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM_LIMIT)
+        optimizer.step()
+        schedule.step()
+        if step % CHECK_EVERY == 0:
+            accuracy = exact_match(model, held_out, tokenizer)
+            logger.info("step %d/%d loss %.4f %s", step, steps, loss.item(), accuracy)
+            if accuracy["overall"] >= EARLY_STOP_ACCURACY:
+                return step
+    return steps
+
+
+def _answer_loss(model: TinyModel, batch: Batch, generator: torch.Generator) -> torch.Tensor:
+    """Cross-entropy of the answer tokens, some user tokens being masked."""
+    embeddings = model.get_input_embeddings()(batch.token_ids)  # (B, T, H)
+    embeddings = embeddings * _kept_tokens(batch.user_tokens, generator)[..., None]
+    hidden = model.model(inputs_embeds=embeddings).last_hidden_state  # (B, T, H)
+    labelled = batch.labels != NO_LABEL
+    return cross_entropy(model.lm_head(hidden[labelled]), batch.labels[labelled])
+
+
+def _kept_tokens(user_tokens: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Draw which tokens keep their embedding: 1 or 0, shape (B, T).
+
+    A fraction of the dialogues loses user tokens, each such dialogue at a rate of its own between
+    0 and 1, so that the model has met every degree of masking the evaluation will show it.
+    """
+    rows = len(user_tokens)
+    masked = torch.rand(rows, 1, generator=generator) < MASKED_DIALOGUES
+    rate = torch.rand(rows, 1, generator=generator) * masked
+    return (torch.rand(user_tokens.shape, generator=generator) >= rate * user_tokens).float()
+
+
+def _learning_rate_factor(step: int, steps: int) -> float:
+    """Linear warm-up, then a cosine down to a small fraction of the peak."""
+    warmup = max(1, round(WARMUP_FRACTION * steps))
+    if step < warmup:
+        return (step + 1) / warmup
+    progress = min(1.0, (step - warmup) / max(1, steps - warmup))
+    cosine = (1 + math.cos(math.pi * progress)) / 2
+    return FINAL_LEARNING_RATE_FRACTION + (1 - FINAL_LEARNING_RATE_FRACTION) * cosine
+
+
+def _batches(
+    dialogues: Sequence[EncodedDialogue], batch_size: int, seed: int
+) -> Iterator[list[EncodedDialogue]]:
+    """Endless batches: every pass over the dialogues in a new order."""
+    generator = random.Random(seed)
+    while True:
+        order = generator.sample(range(len(dialogues)), len(dialogues))
+        for first in range(0, len(order), batch_size):
+            yield [dialogues[index] for index in order[first : first + batch_size]]
+
+
+def _save(
+    directory: Path,
+    model: TinyModel,
+    tokenizer: PreTrainedTokenizerFast,
+    report: dict[str, Any],
+) -> None:
+    """Write model, tokenizer and report beside the directory, then move them into place."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as scratch:
+        staging = Path(scratch) / directory.name
+        model.save_pretrained(staging)
+        tokenizer.save_pretrained(staging)
+        (staging / "training.json").write_text(json.dumps(report, indent=2) + "\n")
+        staging.replace(directory)
