@@ -19,6 +19,7 @@ rule attribute:
             "lm/loading",
             "lm/model",
             "lm/prefix",
+            "lm/repository",
         ),
     output:
         attributions="results/{run}/attributions/{model}/{method}/{dataset}.parquet",

@@ -10,10 +10,13 @@ sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from pisoft import settings as slices
 from pisoft.config import load_run
+from pisoft.data.sources import check_columns
 from pisoft.errors import BenchmarkError
 
 try:
     CONFIG = load_run(config, workflow.overwrite_configfiles, Path("config"))
+    for name in CONFIG.datasets:
+        check_columns(slices.fetch_slice(CONFIG, name))
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 

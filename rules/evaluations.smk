@@ -20,6 +20,7 @@ rule evaluate_soft:
             "lm/loading",
             "lm/model",
             "lm/prefix",
+            "lm/repository",
         ),
     output:
         soft="results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet",

@@ -14,6 +14,7 @@ rule generate:
             "lm/loading",
             "lm/model",
             "lm/prefix",
+            "lm/repository",
             "lm/tokenizer",
         ),
     output:

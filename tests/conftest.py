@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -14,6 +15,11 @@ ROOT = Path(__file__).parents[1]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+# Shared cores make single examples slow at times, which says nothing about the code.
+hypothesis.settings.register_profile("shared-cores", deadline=None)
+hypothesis.settings.load_profile("shared-cores")
 
 
 @pytest.fixture(autouse=True)

@@ -63,11 +63,11 @@ class TrainedModel(Strict):
     layers: int = Field(4, gt=0, description="Decoder layers.")
     heads: int = Field(4, gt=0, description="Query heads.")
     key_value_heads: int = Field(2, gt=0, description="Key/value heads (grouped-query attention).")
-    vocabulary_size: int = Field(1000, gt=0, description="Entries of the trained tokenizer.")
+    vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
     context: int = Field(256, gt=0, description="Longest sequence, tokens.")
     steps: int = Field(1200, gt=0, description="Optimiser steps.")
     batch_size: int = Field(32, gt=0, description="Dialogues per optimiser step.")
-    learning_rate: float = Field(2e-3, gt=0, description="Peak learning rate.")
+    learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate.")
     training_records: int = Field(6000, gt=0, description="Records per dataset to train on.")
     held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
     required_accuracy: float = Field(
@@ -104,9 +104,9 @@ class ModelEntry(Strict):
         description="`plain` joins the messages by blank lines, for models without a template.",
     )
     token_budget: int = Field(
-        768,
+        1024,
         gt=0,
-        description="Prompt tokens per forward batch; 512 to 1024 suits CPU caches, 16384 a GPU.",
+        description="Tokens per forward batch; about 1024 suits CPU caches, 16384 a large GPU.",
     )
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 

@@ -113,8 +113,8 @@ ACTIONS: tuple[tuple[str, str], ...] = (
     ("carried a lamp", "carry a lamp"),
     ("skipped the lesson", "skip the lesson"),
 )
-# A reason reads "<culprit> <deed> <owner> <quality> <building> <moment>", each part drawn on its own
-# (but the deed, which goes with the culprit): no word of an answer follows from the one before.
+# A reason reads "<culprit> <deed> <owner> <quality> <building> <moment>", each part drawn on its
+# own (but the deed, which goes with the culprit): no word follows from the one before.
 CULPRITS: tuple[tuple[str, str], ...] = (
     ("storms", "damaged"),
     ("thieves", "emptied"),

@@ -13,7 +13,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
-from pisoft.lm.tokenizer import explain_loading_error, model_location
+from pisoft.lm.repository import explain_loading_error, model_location
 from pisoft.settings import ModelSlice
 
 

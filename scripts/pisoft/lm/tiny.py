@@ -11,6 +11,7 @@ import logging
 import math
 import random
 import re
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -130,7 +131,7 @@ class EncodedDialogue:
 
 @dataclass(frozen=True)
 class Batch:
-    """Right-padded dialogues: ids, next-token labels, and which tokens the user wrote, each of shape (B, T)."""
+    """Right-padded dialogues: ids, next-token labels, which tokens the user wrote; each (B, T)."""
 
     token_ids: torch.Tensor
     labels: torch.Tensor
@@ -465,4 +466,5 @@ def _save(
         model.save_pretrained(staging)
         tokenizer.save_pretrained(staging)
         (staging / "training.json").write_text(json.dumps(report, indent=2) + "\n")
+        shutil.rmtree(directory, ignore_errors=True)  # a rename needs an empty place
         staging.replace(directory)

@@ -1,0 +1,72 @@
+"""What the model answers."""
+
+import pytest
+import torch
+
+from pisoft.lm.generation import classify, continue_greedily
+from random_models import SHAPES, twins
+
+PROMPTS = [
+    {"sample_id": "a", "input_ids": [1, 5, 6, 7, 8, 9, 30], "label": "Yes"},
+    {"sample_id": "b", "input_ids": [1, 44, 3], "label": None},
+    {"sample_id": "c", "input_ids": [1, 70, 71, 72, 73], "label": "No"},
+]
+WORDS = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
+
+
+def greedy(plain, ids, count, stop=2):
+    """Decode one token at a time, without cache, padding or batch."""
+    output = []
+    for _ in range(count):
+        token = int(plain(torch.tensor([[*ids, *output]])).logits[0, -1].argmax())
+        if token == stop:
+            break
+        output.append(token)
+    return output
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_target_is_the_preferred_label_word(shape):
+    model, plain = twins(shape)
+    prompts = [prompt | WORDS for prompt in PROMPTS]
+    rows = {row["sample_id"]: row for row in classify(model, prompts, 16)}
+    for prompt in prompts:
+        logits = plain(torch.tensor([prompt["input_ids"]])).logits[0, -1]
+        word = "Yes" if logits[50] > logits[60] else "No"
+        row = rows[prompt["sample_id"]]
+        assert row["predicted_label"] == row["output_text"] == word
+        assert row["target_ids"] == row["output_ids"] == [50 if word == "Yes" else 60]
+        assert row["steps"] == [0]
+        assert row["correct"] == (None if prompt["label"] is None else word == prompt["label"])
+        assert row["greedy_token_id"] == int(logits.argmax())
+        assert row["greedy_is_label"] == (int(logits.argmax()) in (50, 60))
+
+
+@pytest.mark.parametrize("budget", [1, 1000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_continuations_equal_plain_greedy_decoding(shape, budget):
+    model, plain = twins(shape)
+    rows = {row["sample_id"]: row for row in continue_greedily(model, PROMPTS, budget, 9, 4)}
+    for prompt in PROMPTS:
+        row = rows[prompt["sample_id"]]
+        assert row["output_ids"] == greedy(plain, prompt["input_ids"], 9)
+        assert row["steps"] == list(range(0, len(row["output_ids"]), 4))
+        assert row["target_ids"] == row["output_ids"][::4]
+
+
+def test_the_end_token_is_not_part_of_the_output():
+    model, plain = twins("llama-gqa")
+    output = greedy(plain, PROMPTS[0]["input_ids"], 9, stop=None)
+    stop = output[3]
+    model.network.generation_config.eos_token_id = stop
+    (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
+    assert row["output_ids"] == output[: output.index(stop)]
+
+
+def test_an_empty_continuation_has_a_status():
+    model, plain = twins("llama-gqa")
+    stop = greedy(plain, PROMPTS[0]["input_ids"], 1, stop=None)[0]
+    model.network.generation_config.eos_token_id = stop
+    (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
+    assert row["status"] == "empty_generation"
+    assert row["steps"] == row["target_ids"] == row["output_ids"] == []

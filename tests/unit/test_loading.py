@@ -1,0 +1,112 @@
+"""Loading models: types, 4-bit weights, and what cannot be loaded."""
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from pisoft.attribution import load_method
+from pisoft.attribution.base import Context
+from pisoft.errors import BenchmarkError
+from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.model import Batch, LanguageModel
+from pisoft.settings import ModelSlice
+from random_models import VOCABULARY, samples, twins
+
+
+def settings(**changes):
+    return ModelSlice(
+        **{
+            "name": "toy",
+            "repository": None,
+            "revision": None,
+            "dtype": "float32",
+            "quantization": "none",
+            "device": "cpu",
+        }
+        | changes
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    twins("llama-gqa", torch.float32)[1].save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
+    model = load_model(settings(dtype=dtype), folder)
+    assert next(model.network.parameters()).dtype == getattr(torch, dtype)
+    logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
+    assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    assert model_facts(model) == {"model_commit": None, "device": "cpu"}
+
+
+def test_a_4_bit_model_gives_gradients(tmp_path):
+    config = LlamaConfig(  # 4-bit blocks hold 64 weights, so widths must be multiples of that
+        vocab_size=VOCABULARY,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+    )
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(tmp_path)
+    folder = tmp_path
+    model = load_model(settings(quantization="nf4"), folder)
+    kinds = {type(module).__name__ for module in model.network.modules()}
+    assert "Linear4bit" in kinds
+    exact = load_model(settings(), folder)
+    for name in ("saliency", "grad_ellm"):
+        method = load_method(name)
+        four, full = (
+            method(method.Options(), Context(seed=0)).attribute(m, Batch(samples()[:1], m.device))
+            for m in (model, exact)
+        )
+        correlation = torch.corrcoef(torch.stack([four[0].flatten(), full[0].flatten()]))[0, 1]
+        assert correlation > 0.5, "4-bit weights change scores, but not beyond recognition"
+
+
+def test_folders_that_hold_no_model_are_named(tmp_path, folder):
+    with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
+        load_model(settings(), tmp_path / "absent")
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(settings(), tmp_path)
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    (tmp_path / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(settings(), tmp_path)
+
+
+def test_pickled_weights_are_refused(tmp_path, folder):
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(BenchmarkError, match="safetensors"):
+        load_model(settings(), tmp_path)
+
+
+def test_a_model_that_rescales_its_logits_is_refused():
+    model, _ = twins("llama-gqa", torch.float32)
+
+    class Scaled(type(model.network)):
+        def forward(self, *args, **kwargs):
+            output = super().forward(*args, **kwargs)
+            output.logits = output.logits * 3
+            return output
+
+    model.network.__class__ = Scaled
+    with pytest.raises(BenchmarkError, match="does more between embeddings, decoder and output"):
+        LanguageModel(model.network, "scaled")
+
+
+def test_a_missing_gpu_is_said(folder):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    with pytest.raises(BenchmarkError, match="torch finds no CUDA device"):
+        load_model(settings(device="cuda"), folder)
+
+
+def test_a_repository_that_cannot_be_had_is_named():
+    with pytest.raises(BenchmarkError, match="model 'toy': 'nobody/nothing'"):
+        load_model(settings(repository="nobody/nothing", revision="main"), None)
