@@ -48,6 +48,7 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
             f"model '{settings.name}': class {type(network).__name__} does not use the attention "
             "interface of transformers, which the attention probe needs"
         )
+    _keep_differentiable(network)
     return LanguageModel(network, settings.name)
 
 
@@ -57,6 +58,17 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
         "model_commit": getattr(model.network.config, "_commit_hash", None),
         "device": device_name(model.device),
     }
+
+
+def _keep_differentiable(network: torch.nn.Module) -> None:
+    """Keep bitsandbytes from repacking 4-bit weights on a CPU.
+
+    On CPUs with AVX512-BF16, the first forward without gradients changes the weights to a layout
+    whose kernel has no backward pass: gradients would silently be wrong from then on.
+    """
+    for module in network.modules():
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
 
 
 def _quantization(settings: ModelSlice) -> Any:
