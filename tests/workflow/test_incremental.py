@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.workflow
 
-NEW_METHOD = '''\
-"""Embedding norms."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from pisoft.attribution.base import AttributionMethod
-
-if TYPE_CHECKING:
-    import torch
-
-    from pisoft.lm.model import Batch, LanguageModel
-
-
-class EmbeddingNorm(AttributionMethod):
-    """Norm of each token's embedding."""
-
-    label = "Embedding norm"
-    family = "baseline"
-    reference = "example"
-
-    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
-        """Return norms, one tensor (steps, prompt tokens) per sample."""
-        norms = model.embed(batch.input_ids).norm(dim=-1)
-        return batch.split([norms] * batch.positions.shape[1])
-'''
+README = Path(__file__).parents[2] / "README.md"
 TAIL = {
     "summary/soft_samples.parquet",
     "summary/soft_curves.parquet",
@@ -90,15 +66,16 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     assert project.pending() == evaluated | TAIL, "edited numerics re-run what depends on them"
     numerics.write_text(original)
 
-    project.write("scripts/pisoft/attribution/embedding_norm.py", NEW_METHOD)
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    project.write("scripts/pisoft/attribution/my_method.py", example)
     catalogue = project.folder / "config/catalogue/methods.yaml"
-    catalogue.write_text(catalogue.read_text() + "embedding_norm: {}\n")
-    expected = of_method("embedding_norm") | TAIL
+    catalogue.write_text(catalogue.read_text() + "my_method: {}\n")
+    expected = of_method("my_method") | TAIL
     assert project.pending() == expected, "one file and one line add exactly one method's cells"
     project.run()
     assert project.pending() == set()
     table = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.csv").read_text()
-    assert "embedding_norm" in table
+    assert "my_method" in table
 
 
 def test_a_killed_run_is_finished_by_the_next_one(project):

@@ -48,7 +48,8 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
             f"model '{settings.name}': class {type(network).__name__} does not use the attention "
             "interface of transformers, which the attention probe needs"
         )
-    _keep_differentiable(network)
+    if settings.quantization != "none":
+        _keep_differentiable(network)
     return LanguageModel(network, settings.name)
 
 
@@ -66,8 +67,10 @@ def _keep_differentiable(network: torch.nn.Module) -> None:
     On CPUs with AVX512-BF16, the first forward without gradients changes the weights to a layout
     whose kernel has no backward pass: gradients would silently be wrong from then on.
     """
+    from bitsandbytes.nn import Linear4bit
+
     for module in network.modules():
-        if hasattr(module, "support_avx512bf16_for_cpu"):
+        if isinstance(module, Linear4bit):
             module.support_avx512bf16_for_cpu = False
 
 

@@ -1,0 +1,62 @@
+"""Progress and error lines of the scripts."""
+
+import argparse
+import logging
+
+import pytest
+
+from pisoft import progress
+from pisoft.commandline import run
+from pisoft.errors import BenchmarkError, did_you_mean
+
+
+def test_a_log_file_gets_plain_lines_with_rate_and_time_left(monkeypatch, caplog):
+    clock = iter(range(0, 1000, 6))  # every look at the clock is 6 seconds after the last
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    caplog.set_level(logging.INFO)
+    items = [["a", "b"], ["c", "d"], ["e", "f"]]
+    assert list(progress.progress(items, 6, "evaluating")) == items
+    assert caplog.messages == [
+        "evaluating: 4 of 6 samples, 0.33 samples/s, 6 s left",
+        "evaluating: 6 of 6 samples, 0.33 samples/s, 0 s left",
+    ]
+
+
+def test_a_terminal_gets_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    assert list(progress.progress(range(3), 3, "evaluating")) == [0, 1, 2]
+    assert "evaluating: 100%" in capsys.readouterr().err
+
+
+def exit_of(error, monkeypatch, capsys):
+    def main(arguments):
+        if error:
+            raise error
+
+    monkeypatch.setattr("sys.argv", ["script"])
+    with pytest.raises(SystemExit) as end:
+        run(main, argparse.ArgumentParser())
+    return end.value.code, capsys.readouterr().err
+
+
+def test_a_known_problem_is_one_line(monkeypatch, capsys):
+    code, printed = exit_of(BenchmarkError("a.yaml: key: bad"), monkeypatch, capsys)
+    assert (code, printed) == (1, "error: a.yaml: key: bad\n")
+
+
+def test_a_defect_ends_with_a_line_that_names_it(monkeypatch, capsys):
+    code, printed = exit_of(KeyError("x"), monkeypatch, capsys)
+    assert code == 1
+    assert printed.splitlines()[-1] == "error: unexpected KeyError: 'x'"
+
+
+def test_success_is_exit_0(monkeypatch, capsys):
+    assert exit_of(None, monkeypatch, capsys)[0] == 0
+
+
+def test_the_nearest_match_is_named():
+    assert did_you_mean("salency", ["saliency", "random"]) == (
+        "; did you mean 'saliency'? allowed: random, saliency"
+    )
+    assert did_you_mean("zzz", ["saliency"]) == "; allowed: saliency"
+    assert did_you_mean("zzz", []) == "; allowed: none"

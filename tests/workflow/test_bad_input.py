@@ -1,0 +1,90 @@
+"""Bad input ends in one clear line and a non-zero exit; nothing computed is lost."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pisoft.contracts import read_rows
+
+pytestmark = pytest.mark.workflow
+
+KNOWN_BEFORE = {
+    "maxsamples=3": r"maxsamples: unknown key; did you mean 'max_samples'?",
+    "models=[toi]": "models: unknown name 'toi'; did you mean 'toy'?",
+    "datasets=[toy-sentimnt]": "unknown name 'toy-sentimnt'; did you mean 'toy-sentiment'?",
+    "methods=[salience]": "methods: unknown name 'salience'; did you mean 'saliency'?",
+    "max_samples=many": "max_samples: input should be a valid integer",
+    "evaluation={pi_grid: [0.5, 1.5]}": "pi_grid: each retaining probability must be in (0, 1)",
+    "evaluation={draws: 0}": "evaluation.draws: input should be greater than or equal to 1",
+    "protocols=[dynamical]": "protocols.0: 'dynamical' is not allowed; did you mean 'dynamic'?",
+    "models=[toy,toy]": "models: listed twice: toy",
+    "catalogue={models: {toy: {source: {kind: local, path: nowhere}, label: t}}}": (
+        "source.path: no such folder: nowhere"
+    ),
+    "catalogue={methods: {g: {method: grad_ellm, options: {layers: -1}}}}": (
+        "method 'g': options: layers: input should be greater than 0"
+    ),
+    "catalogue={methods: {saliency: {}}}": "catalogue.methods.saliency: duplicate name",
+}
+
+
+def test_what_can_be_known_before_any_job_is_said_before_any_job(project):
+    for setting, message in KNOWN_BEFORE.items():
+        result = project.snakemake("--cores", "1", "--config", setting, check=False)
+        assert result.returncode != 0, setting
+        assert message in result.stdout, result.stdout
+        assert "Traceback" not in result.stdout, result.stdout
+    assert not (project.folder / "results").exists()
+
+
+def test_a_corrupt_file_is_named_and_finished_cells_are_kept(project):
+    project.run()
+    results = project.folder / "results/tiny"
+    broken = results / "attributions/toy/random/toy-sentiment.parquet"
+    broken.write_bytes(b"PAR1 no longer a Parquet file PAR1")
+    (results / "soft/dynamic/toy/random/toy-sentiment.parquet").unlink()
+    (results / "soft/dynamic/toy/saliency/toy-sentiment.parquet").unlink()
+    result = project.snakemake("--cores", "1", check=False)
+    assert result.returncode != 0
+    assert "random/toy-sentiment.parquet: is not a readable Parquet file" in result.stdout
+    assert "delete the file and run the workflow again" in result.stdout
+    assert (results / "soft/dynamic/toy/saliency/toy-sentiment.parquet").exists()
+    assert not (results / "soft/dynamic/toy/random/toy-sentiment.parquet").exists()
+    broken.unlink()
+    project.run()
+
+
+def test_a_token_outside_the_vocabulary_names_file_and_sample(project):
+    project.snakemake("--cores", "1", "results/tiny/prompts/toy/toy-sentiment.parquet")
+    path = project.folder / "results/tiny/prompts/toy/toy-sentiment.parquet"
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    rows[1]["input_ids"][4] = 99999
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    result = project.snakemake("--cores", "1", check=False)
+    assert result.returncode != 0
+    assert f"toy-sentiment.parquet: sample {rows[1]['sample_id']}: token id 99999" in result.stdout
+
+
+def test_records_that_cannot_be_used_are_rows_with_a_status(project):
+    """An empty record is not sampled; one that is too long for the template alone fails visibly."""
+    run_file = project.folder / "config/tiny.yaml"
+    source = "source: {kind: file, path: records.csv, format: csv}"
+    text = run_file.read_text().replace("label: Toy sentiment", f"label: Toy\n      {source}")
+    run_file.write_text(text + "prompts: {max_tokens: 40}\n")
+    project.write(
+        "records.csv",
+        "text,label\nA fine film.,positive\n,negative\nA dull film.,negative\nOdd.,neither\n",
+    )
+    project.snakemake("--cores", "2", "--keep-going", check=False)
+    results = project.folder / "results/tiny"
+    fetched = read_rows(results / "datasets/toy-sentiment.parquet", "datasets")
+    assert [row["status"] for row in fetched] == ["ok", "empty_record", "ok", "unknown_label"]
+    prompts = read_rows(results / "prompts/toy/toy-sentiment.parquet", "prompts")
+    assert {row["status"] for row in prompts} == {"prompt_too_long"}
+    soft = read_rows(results / "soft/dynamic/toy/random/toy-sentiment.parquet", "soft")
+    assert {row["status"] for row in soft} == {"prompt_too_long"}
+    table = (results / "tables/pi_soft_auc/dynamic/toy.html").read_text()
+    assert "prompt_too_long" in table
