@@ -149,6 +149,10 @@ class DisplaySlice(Slice):
     methods: dict[str, str]
     tasks: dict[str, str]  # by dataset
 
+    def to_json(self) -> str:
+        """Return the slice as JSON in the order of selection, which tables and legends follow."""
+        return self.model_dump_json()
+
 
 def fetch_slice(config: Config, dataset: str) -> FetchSlice:
     """Return what `fetch_dataset` depends on."""

@@ -1,0 +1,65 @@
+"""Slices: a job's settings hold what it depends on, and nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pisoft import settings
+from pisoft.config import load_config, read_yaml
+
+ROOT = Path(__file__).parents[2]
+SLICES = {
+    "fetch": ("demo-sentiment",),
+    "sample": ("demo-sentiment",),
+    "train": ("demo-llama",),
+    "prompt": ("demo-llama", "demo-sentiment"),
+    "generate": ("demo-llama", "demo-sentiment"),
+    "attribute": ("demo-llama", "saliency"),
+    "evaluate": ("dynamic", "demo-llama"),
+    "summarise": (),
+    "display": (),
+    "accuracy": (),
+}
+
+
+@pytest.fixture
+def raw(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    return read_yaml(ROOT / "config/config.yaml")
+
+
+def slices(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test")
+    return {
+        name: getattr(settings, f"{name}_slice")(config, *keys).to_json()
+        for name, keys in SLICES.items()
+    }
+
+
+def changed(raw, **changes):
+    before, after = slices(raw), slices(raw | changes)
+    return {name for name in before if before[name] != after[name]}
+
+
+def test_slices_are_read_back_as_they_were(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test")
+    for name, keys in SLICES.items():
+        made = getattr(settings, f"{name}_slice")(config, *keys)
+        assert type(made).model_validate_json(made.to_json()) == made
+
+
+def test_each_key_reaches_only_the_jobs_it_concerns(raw):
+    assert changed(raw, run="other") == set()
+    assert changed(raw, max_samples=3) == {"sample"}
+    assert changed(raw, seed=2) == {"sample", "attribute", "evaluate"}
+    assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
+    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
+    assert changed(raw, methods=["saliency"]) == {"summarise", "display"}
+    assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
+
+
+def test_tables_follow_the_order_of_selection(raw):
+    names = ["saliency", "attention", "random"]
+    display = json.loads(slices(raw | {"methods": names})["display"])
+    assert list(display["methods"]) == names
