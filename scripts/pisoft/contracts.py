@@ -75,8 +75,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("evidence_mask", _BITS, nullable=True),
             _field("prompt_text", _TEXT),
             _field("label", _TEXT, nullable=True),
-            _field("label_words", pa.list_(_TEXT)),  # empty for open generation
-            _field("label_token_ids", _TOKENS),  # first token of each label word
+            _field("label_token_ids", _TOKENS),  # tokens that answer; none for open generation
+            _field("label_words", pa.list_(_TEXT)),  # the label word of each of these tokens
             _field("truncated", _TRUTH),
             _field("status", _TEXT),
         ]

@@ -54,6 +54,17 @@ def test_continuations_equal_plain_greedy_decoding(shape, budget):
         assert row["target_ids"] == row["output_ids"][::4]
 
 
+def test_the_best_spelling_of_a_word_speaks_for_it():
+    model, plain = twins("llama-gqa")
+    spellings = {"label_words": ["Yes", "No", "Yes"], "label_token_ids": [50, 60, 51]}
+    for prompt in PROMPTS:
+        (row,) = classify(model, [prompt | spellings], 100)
+        logits = plain(torch.tensor([prompt["input_ids"]])).logits[0, -1]
+        best = max([50, 60, 51], key=lambda token: logits[token])
+        assert row["target_ids"] == [best]
+        assert row["predicted_label"] == ("No" if best == 60 else "Yes")
+
+
 def test_the_end_token_is_not_part_of_the_output():
     model, plain = twins("llama-gqa")
     output = greedy(plain, PROMPTS[0]["input_ids"], 9, stop=None)

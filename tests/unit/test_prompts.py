@@ -346,10 +346,12 @@ def test_label_tokens_are_those_the_assistant_s_turn_begins_with(make, pieces):
     row = build(
         tokenizer, settings(SENTIMENT, label_words=("Positive", "Negative")), sample(text="a")
     )
-    assert row["label_words"] == ["Positive", "Negative"]
+    assert row["label_words"][:2] == ["Positive", "Negative"]
     found = tokenizer.convert_ids_to_tokens(row["label_token_ids"])
-    assert all(piece.startswith(token) for piece, token in zip(pieces, found, strict=True))
-    assert len(set(found)) == 2
+    assert all(piece.startswith(token) for piece, token in zip(pieces, found[:2], strict=True))
+    assert len(set(found)) == len(found)
+    for token, word in zip(row["label_token_ids"][2:], row["label_words"][2:], strict=True):
+        assert tokenizer.decode([token]).strip() == word, "other spellings are whole words"
     answered = tokenizer.apply_chat_template(
         [{"role": "user", "content": "Text: a"}, {"role": "assistant", "content": "Positive"}]
     )["input_ids"]
@@ -488,12 +490,15 @@ def test_real_reviews_and_passages_are_covered_exactly(model, shared, root):
             assert "".join(covered(tokenizer, row).split()) == "".join(
                 "".join(fields.values()).split()
             )
-        assert len(set(row["label_token_ids"])) == 2
+        assert len(set(row["label_token_ids"])) == len(row["label_words"])
     llama = model == "tiny-llama-chat"
     given_settings = settings(SENTIMENT, label_words=("Positive", "Negative"))
     row = build(tokenizer, given_settings, sample(text="good film"))
     pieces = tokenizer.batch_decode([[token] for token in row["label_token_ids"]])
-    assert pieces == (["Positive", "Negative"] if llama else [" Positive", " Negative"])
+    spellings = [["Positive", "Negative"], [" Positive", " Negative"]]
+    first, second = spellings if llama else spellings[::-1]
+    assert pieces == [*first, second[0], second[1]]
+    assert row["label_words"] == ["Positive", "Negative"] * 2
 
 
 def test_a_real_base_model_without_a_template_reads_plain_prompts(shared):
@@ -503,4 +508,6 @@ def test_a_real_base_model_without_a_template_reads_plain_prompts(shared):
     assert row["input_ids"] == tokenizer(text)["input_ids"]
     assert covered(tokenizer, row).strip() == text
     words = settings(SENTIMENT, chat_template="plain", label_words=("Positive", "Negative"))
-    assert len(set(build(tokenizer, words, sample(text=text))["label_token_ids"])) == 2
+    found = build(tokenizer, words, sample(text=text))
+    assert found["label_words"][:2] == ["Positive", "Negative"]
+    assert len(set(found["label_token_ids"])) == len(found["label_words"])

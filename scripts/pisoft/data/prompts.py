@@ -104,7 +104,7 @@ class _Builder:
             {name for message in settings.messages for name in placeholders(message.content)}
         )
         self._limit = self._token_limit(context)
-        self._label_token_ids = self._first_tokens()
+        self._candidates = self._candidate_tokens()
 
     def row(self, sample: Row) -> Row:
         """Return the prompt of one sample; a failed sample passes through with its status."""
@@ -136,8 +136,8 @@ class _Builder:
             "evidence_mask": None,
             "prompt_text": "",
             "label": sample["label"],
-            "label_words": list(self._settings.label_words),
-            "label_token_ids": self._label_token_ids,
+            "label_words": list(self._candidates.values()),
+            "label_token_ids": list(self._candidates),
             "truncated": False,
             "status": status,
         }
@@ -218,9 +218,33 @@ class _Builder:
             or (token.content in self._format.template and not token.content.isspace())
         }
 
-    def _first_tokens(self) -> list[int]:
-        """Return the token with which each label word begins in the assistant's turn."""
+    def _candidate_tokens(self) -> dict[int, str]:
+        """Return the tokens that answer with a label word, and the word of each.
+
+        These are the first token of each word in the assistant's turn, which must differ, and
+        further spellings: models do not always keep to their template's space before an answer.
+        """
         words = self._settings.label_words
+        candidates = dict(zip(self._first_tokens(words), words, strict=True))
+        for word in words:
+            for token in self._whole_word_tokens(word):
+                candidates.setdefault(token, word)
+        return candidates
+
+    def _whole_word_tokens(self, word: str) -> list[int]:
+        """Return single tokens that spell a word behind the prompt, with and without a space."""
+        dummy = dict.fromkeys(self._used_fields, DUMMY_TEXT)
+        text = self._format.render(conversation_of(self._settings.messages, dummy))
+        prompt = self._format.tokenise(text).ids
+        answers = [self._format.tokenise(text + space + word).ids for space in ("", " ")]
+        return [
+            ids[-1]
+            for ids in answers
+            if ids[:-1] == prompt and self._tokenizer.decode(ids[-1:]).strip() == word
+        ]
+
+    def _first_tokens(self, words: Sequence[str]) -> list[int]:
+        """Return the token with which each label word begins in the assistant's turn."""
         found = [self._first_token(word) for word in words]
         for index, token in enumerate(found):
             if token in found[:index]:

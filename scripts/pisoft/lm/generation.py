@@ -21,8 +21,8 @@ Row = dict[str, Any]
 def classify(model: LanguageModel, prompts: Sequence[Row], token_budget: int) -> Iterator[Row]:
     """Yield one `generations` row per prompt: the preferred label word at step 0.
 
-    The target is the argmax over the first tokens of the label words; whether the unconstrained
-    greedy token is one of them is recorded.
+    The target is the argmax over the tokens that begin a label word, each word having one or more
+    spellings; whether the unconstrained greedy token is one of them is recorded.
     """
     for batch in token_batches(prompts, lambda prompt: len(prompt["input_ids"]), token_budget):
         logits = _next_token_logits(model, [prompt["input_ids"] for prompt in batch])
