@@ -30,7 +30,7 @@ lint: $(STAMP) ## check format, types, spelling, imports between packages, and t
 	$(BIN)/snakemake --lint
 
 bench: $(STAMP) ## measure the speed of the evaluation
-	$(BIN)/python tests/bench/evaluation.py
+	PYTHONPATH=scripts $(BIN)/python tests/bench/evaluation.py
 
 schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
 	$(BIN)/python scripts/make_schema.py

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pisoft.commandline import run, sample_range
+from pisoft.commandline import model_job_parser, run
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.soft import PerturbationTarget, evaluate_step, perturbable_positions
@@ -47,18 +46,5 @@ def main(arguments: argparse.Namespace) -> None:
     write_rows(arguments.output, "soft", rows, facts)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="EvaluateSlice as JSON")
-    parser.add_argument("--prompts", required=True, type=Path)
-    parser.add_argument("--generations", required=True, type=Path)
-    parser.add_argument("--attributions", required=True, type=Path)
-    parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
-    parser.add_argument("--samples", type=sample_range, default=slice(None), metavar="FIRST:LAST")
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, model_job_parser(__doc__, "prompts", "generations", "attributions"))

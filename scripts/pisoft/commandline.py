@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from pisoft.errors import BenchmarkError
@@ -42,6 +43,23 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
         print(f"error: unexpected {type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(1)
     sys.exit(0)
+
+
+def model_job_parser(description: str | None, *inputs: str) -> argparse.ArgumentParser:
+    """Return the command line of a script that runs a model over samples.
+
+    Args:
+        description: what the script does.
+        inputs: names of the Parquet files it reads.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--settings", required=True, help="the job's slice of settings as JSON")
+    for name in inputs:
+        parser.add_argument(f"--{name}", required=True, type=Path)
+    parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
+    parser.add_argument("--samples", type=sample_range, default=slice(None), metavar="FIRST:LAST")
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
 
 
 def sample_range(text: str) -> slice:
