@@ -10,7 +10,7 @@ import numpy as np
 def keyed_generator(*key: object) -> np.random.Generator:
     """Return a Philox generator for a key such as (seed, sample_id, step, π index, draw).
 
-    Philox is counter-based: distinct keys give independent streams (DESIGN: random numbers).
+    Philox is counter-based: distinct keys give independent streams.
     Each part enters as text with its length, so that no two different keys run together.
     """
     digest = blake2b(digest_size=16)

@@ -5,10 +5,11 @@ import copy
 import pytest
 import yaml
 
-from pisoft.config import label_key, load_config, placeholders, read_yaml
+from pisoft.config import label_key, load_config, placeholders
 from pisoft.data.sources import check_columns
 from pisoft.errors import BenchmarkError
 from pisoft.settings import fetch_slice, prompt_slice, sample_slice
+from pisoft.validation import read_yaml
 
 RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}
 CATALOGUE = {

@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from pisoft.config import read_yaml
 from pisoft.contracts import (
     EMPTY_RECORD,
     NO_CONTENT_TOKENS,
@@ -20,6 +19,7 @@ from pisoft.contracts import (
 from pisoft.data.prompts import build_prompts
 from pisoft.errors import BenchmarkError
 from pisoft.settings import ModelSlice, PromptSlice
+from pisoft.validation import read_yaml
 from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer, mistral_tokenizer, word_tokenizer
 
 SENTIMENT = (

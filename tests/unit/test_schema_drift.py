@@ -7,8 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from pisoft.config import CATALOGUES, read_yaml
+from pisoft.config import CATALOGUES
 from pisoft.schema import catalogue_schema, documents, run_schema
+from pisoft.validation import read_yaml
 
 FIX = "run `make schema` and commit config/schema/ and config/README.md"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pisoft import settings
-from pisoft.config import load_config, read_yaml
+from pisoft.config import load_config
+from pisoft.validation import read_yaml
 
 ROOT = Path(__file__).parents[2]
 SLICES = {

@@ -28,6 +28,7 @@ RESULT_NEUTRAL = {
     "lm/device",
     "progress",
     "settings",
+    "validation",
 }
 
 

@@ -1,6 +1,6 @@
 """What the model answers: the label word it prefers, or its greedy continuation.
 
-Definitions: DESIGN, classification target and open generation; paper §Faithfulness Metrics.
+Source: paper §Faithfulness Metrics (token-level and sequence-level faithfulness).
 """
 
 from __future__ import annotations
