@@ -147,7 +147,6 @@ class DisplaySlice(Slice):
     models: dict[str, str]
     datasets: dict[str, str]
     methods: dict[str, str]
-    tasks: dict[str, str]  # by dataset
 
     def to_json(self) -> str:
         """Return the slice as JSON in the order of selection, which tables and legends follow."""
@@ -258,7 +257,6 @@ def display_slice(config: Config) -> DisplaySlice:
             name: entry.label or load_method(method_name(name, entry)).label
             for name, entry in config.methods.items()
         },
-        tasks={name: entry.task for name, entry in config.datasets.items()},
     )
 
 

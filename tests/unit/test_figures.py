@@ -153,7 +153,6 @@ def test_another_format_is_refused(tmp_path):
 def test_the_script_writes_the_same_files_in_every_process(tmp_path):
     write_rows(tmp_path / "curves.parquet", "soft_curves", curve_rows(), {})
     settings = {"models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"}, "methods": METHODS}
-    settings["tasks"] = {"sst2": "classification"}
     command = [sys.executable, str(SCRIPTS / "plot_pi_curves.py")]
     command += ["--settings", json.dumps(settings), "--curves", str(tmp_path / "curves.parquet")]
     command += ["--protocol", "dynamic", "--model", "llama", "--dataset", "sst2"]
