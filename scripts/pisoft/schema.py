@@ -17,14 +17,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pisoft.attribution import available_methods, load_method
-from pisoft.config import (
-    CATALOGUES,
-    NAME_PATTERN,
-    DatasetEntry,
-    MethodEntry,
-    ModelEntry,
-    RunFile,
-)
+from pisoft.catalogue import NAME_PATTERN, DatasetEntry, MethodEntry, ModelEntry
+from pisoft.config import CATALOGUES, RunFile
 
 _ENTRIES: dict[str, type[BaseModel]] = dict(
     zip(CATALOGUES, (ModelEntry, DatasetEntry, MethodEntry), strict=True)

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pisoft.config import (
-    Config,
+from pisoft.catalogue import (
     DatasetEntry,
     EmbeddedDataset,
-    EvaluationSettings,
     FileDataset,
     HubDataset,
     HubModel,
@@ -21,12 +19,12 @@ from pisoft.config import (
     Message,
     MethodEntry,
     ModelEntry,
-    Protocol,
     Strict,
     Task,
     TextField,
     TrainedModel,
 )
+from pisoft.config import Config, EvaluationSettings, Protocol
 
 
 class Slice(Strict):

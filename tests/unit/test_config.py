@@ -5,7 +5,8 @@ import copy
 import pytest
 import yaml
 
-from pisoft.config import label_key, load_config, placeholders
+from pisoft.catalogue import label_key, placeholders
+from pisoft.config import load_config
 from pisoft.data.sources import check_columns
 from pisoft.errors import BenchmarkError
 from pisoft.settings import fetch_slice, prompt_slice, sample_slice

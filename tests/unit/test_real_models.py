@@ -6,7 +6,8 @@ from transformers import AutoModelForCausalLM
 
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.base import Context
-from pisoft.config import FileDataset, load_config
+from pisoft.catalogue import FileDataset
+from pisoft.config import load_config
 from pisoft.data.prompts import build_prompts
 from pisoft.data.sampling import sample
 from pisoft.data.sources import fetch

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pisoft.config import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
+from pisoft.catalogue import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL, provenance, read_rows, write_rows
 from pisoft.data.sources import check_columns, fetch
 from pisoft.data.synthetic import make_records

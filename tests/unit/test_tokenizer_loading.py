@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pisoft.config import HubDataset, TextField
+from pisoft.catalogue import HubDataset, TextField
 from pisoft.data.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.hub import hub_advice

@@ -17,6 +17,7 @@ SCRIPTS = ROOT / "scripts"
 RESULT_NEUTRAL = {
     "analysis/__init__",
     "attribution/__init__",
+    "catalogue",
     "commandline",
     "config",
     "contracts",

@@ -14,7 +14,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from pisoft.config import placeholders
+from pisoft.catalogue import placeholders
 from pisoft.contracts import NO_CONTENT_TOKENS, OK, PROMPT_TOO_LONG
 from pisoft.data.rendering import (
     ChatFormat,

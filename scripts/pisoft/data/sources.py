@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
 
-from pisoft.config import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField, label_key
+from pisoft.catalogue import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField, label_key
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL
 from pisoft.data.synthetic import make_records
 from pisoft.data.text import first_sentences
