@@ -17,9 +17,11 @@ rule attribute:
             "lm/batching",
             "lm/gradients",
             "lm/loading",
+            "lm/masked",
             "lm/model",
             "lm/prefix",
             "lm/repository",
+            "lm/tokenizer",
         ),
     output:
         attributions="results/{run}/attributions/{model}/{method}/{dataset}.parquet",

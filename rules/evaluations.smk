@@ -21,6 +21,7 @@ rule evaluate_soft:
             "lm/model",
             "lm/prefix",
             "lm/repository",
+            "lm/tokenizer",
         ),
     output:
         soft="results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet",

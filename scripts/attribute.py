@@ -20,7 +20,8 @@ def main(arguments: argparse.Namespace) -> None:
     settings = AttributeSlice.model_validate_json(arguments.settings)
     method_class = load_method(settings.method)
     method = method_class(
-        method_class.Options.model_validate(settings.options), Context(seed=settings.seed)
+        method_class.Options.model_validate(settings.options),
+        Context(seed=settings.seed, token_budget=settings.token_budget),
     )
     prompts = read_rows(arguments.prompts, "prompts")
     generations = read_rows(arguments.generations, "generations")

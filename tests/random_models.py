@@ -9,6 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralFo
 
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.model import ExplainedSample, LanguageModel
+from tiny_tokenizers import numbered_tokenizer
 
 VOCABULARY = 97
 SHAPES = {
@@ -52,7 +53,7 @@ def twins(shape: str, dtype: torch.dtype = torch.float64) -> tuple[LanguageModel
         parameter.data.mul_(4 if parameter.dim() > 1 else 1)
     probed = model_class._from_config(config, attn_implementation=ATTENTION_NAME).to(dtype)
     probed.load_state_dict(plain.state_dict())
-    return LanguageModel(probed, shape), plain
+    return LanguageModel(probed, shape, lambda: numbered_tokenizer(VOCABULARY)), plain
 
 
 def samples() -> list[ExplainedSample]:

@@ -3,7 +3,7 @@
 from functools import cache
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers, processors
-from tokenizers.models import BPE
+from tokenizers.models import BPE, WordLevel
 from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
@@ -122,6 +122,23 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<stop>")
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} <stop> {% endfor %}"
     return tokenizer
+
+
+@cache
+def numbered_tokenizer(size: int) -> PreTrainedTokenizerFast:
+    """One token per number: the text `w5 w6` is the ids 5 and 6; padding is end of sequence."""
+    words = ["<unk>", "<s>", "</s>", *(f"w{number}" for number in range(3, size))]
+    backend = Tokenizer(
+        WordLevel({word: index for index, word in enumerate(words)}, unk_token="<unk>")
+    )
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        pad_token="</s>",
+    )
 
 
 def _train(backend: Tokenizer, specials: tuple[str, ...], alphabet: list[str]) -> None:

@@ -101,6 +101,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("sample_id", _TEXT),
             _field("step", _WHOLE),
             _field("raw_scores", _FLOATS, nullable=True),  # one per prompt token
+            _field("converged", _TRUTH, nullable=True),  # iterative methods: stopped by their rule
             _field("seconds", _REAL, nullable=True),  # of the sample's batch, per sample and step
             _field("status", _TEXT),
         ]

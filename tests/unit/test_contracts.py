@@ -14,7 +14,14 @@ from pisoft.contracts import (
 )
 from pisoft.errors import BenchmarkError
 
-ROW = {"sample_id": "d/1", "step": 0, "raw_scores": [0.5, 1.0], "seconds": 0.1, "status": "ok"}
+ROW = {
+    "sample_id": "d/1",
+    "step": 0,
+    "raw_scores": [0.5, 1.0],
+    "converged": None,
+    "seconds": 0.1,
+    "status": "ok",
+}
 
 
 def test_rows_come_back_with_their_provenance(tmp_path):

@@ -13,6 +13,7 @@ from pisoft.config import AttributedFunction
 if TYPE_CHECKING:
     import torch
 
+    from pisoft.lm.masked import MaskedLanguageModel
     from pisoft.lm.model import Batch, LanguageModel
 
 Family = Literal["baseline", "attention", "gradient", "perturbation"]
@@ -34,9 +35,17 @@ class GradientOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class Context:
-    """What a method may depend on besides the model and the batch."""
+    """What a method may depend on besides the model and the batch.
+
+    * ``seed``: of keyed random numbers; see :mod:`pisoft.keyed`.
+    * ``token_budget``: tokens per forward batch, for methods that make their own forwards.
+      Results must not depend on it beyond rounding.
+    * ``masked``: the masked language model, for methods with ``needs_masked_model``.
+    """
 
     seed: int
+    token_budget: int = 1024
+    masked: MaskedLanguageModel | None = None
 
 
 class AttributionMethod(ABC):
@@ -49,6 +58,9 @@ class AttributionMethod(ABC):
     * ``family``: what kind of method it is.
     * ``reference``: citation, one line.
     * ``non_negative``: whether raw scores are never below zero.
+    * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
+    * ``iterative``: whether it stops by a rule that may not be met; samples and steps where it
+      was not are added to ``unconverged``.
     * ``Options``: a subclass of :class:`MethodOptions` with options and their defaults.
     """
 
@@ -56,12 +68,15 @@ class AttributionMethod(ABC):
     family: ClassVar[Family]
     reference: ClassVar[str]
     non_negative: ClassVar[bool] = True
+    needs_masked_model: ClassVar[bool] = False
+    iterative: ClassVar[bool] = False
 
     Options: ClassVar[type[MethodOptions]] = MethodOptions
 
     def __init__(self, options: MethodOptions, context: Context) -> None:
         self.options = options
         self.context = context
+        self.unconverged: set[tuple[str, int]] = set()  # (sample_id, step)
 
     def check(self, model: LanguageModel) -> None:  # noqa: B027 (most methods suit any model)
         """Raise a BenchmarkError if the options do not suit the model; called once per job."""

@@ -90,17 +90,20 @@ def _attribute_batch(
                 f"shape {tuple(of_sample.shape)}, expected (steps, prompt tokens) = {expected}"
             )
         rows[sample.sample_id] = [
-            _row(sample.sample_id, step, raw, seconds)
+            _row(method, sample.sample_id, step, raw, seconds)
             for step, raw in zip(sample.steps, of_sample.float().cpu(), strict=True)
         ]
     return rows
 
 
-def _row(sample_id: str, step: int, raw: torch.Tensor, seconds: float) -> Row:
+def _row(
+    method: AttributionMethod, sample_id: str, step: int, raw: torch.Tensor, seconds: float
+) -> Row:
     return {
         "sample_id": sample_id,
         "step": step,
         "raw_scores": raw.tolist(),
+        "converged": (sample_id, step) not in method.unconverged if method.iterative else None,
         "seconds": seconds,
         "status": OK if bool(raw.isfinite().all()) else NONFINITE_ATTRIBUTION,
     }
@@ -111,6 +114,7 @@ def _failed_row(generation: Row) -> Row:
         "sample_id": generation["sample_id"],
         "step": 0,
         "raw_scores": None,
+        "converged": None,
         "seconds": None,
         "status": generation["status"],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
 from pisoft.lm.repository import explain_loading_error, model_location
+from pisoft.lm.tokenizer import load_tokenizer
 from pisoft.settings import ModelSlice
 
 
@@ -50,7 +52,7 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
         )
     if settings.quantization != "none":
         _keep_differentiable(network)
-    return LanguageModel(network, settings.name)
+    return LanguageModel(network, settings.name, partial(load_tokenizer, settings, folder))
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:

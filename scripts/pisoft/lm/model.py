@@ -5,9 +5,10 @@ Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -92,17 +93,36 @@ class LanguageModel:
         model: a causal language model loaded with the attention implementation of
             :mod:`pisoft.lm.attention`.
         name: its name, for error messages.
+        load_tokenizer: gives its tokenizer; called at most once, when something needs it.
     """
 
-    def __init__(self, model: PreTrainedModel, name: str) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        name: str,
+        load_tokenizer: Callable[[], Any] | None = None,
+    ) -> None:
         self.network = model.eval().requires_grad_(False)
         self.name = name
+        self._load_tokenizer = load_tokenizer
         self.decoder = model.base_model
         self.head = model.get_output_embeddings()
         self.device = model.get_input_embeddings().weight.device
         self.layers = int(model.config.num_hidden_layers)
         self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
+        self.context = getattr(model.config, "max_position_embeddings", None)  # tokens
         self._check_taken_apart()
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The model's fast tokenizer.
+
+        Raises:
+            BenchmarkError: the model was made without one.
+        """
+        if self._load_tokenizer is None:
+            raise BenchmarkError(f"model '{self.name}': no tokenizer was given, but one is needed")
+        return self._load_tokenizer()
 
     def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
         """Return input embeddings (B, T, d) of token ids (B, T)."""
