@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pisoft.lm.model import Batch, LanguageModel
 
 Family = Literal["baseline", "attention", "gradient", "perturbation"]
+Baseline = Literal["reference", "zero"]
 
 
 class MethodOptions(BaseModel):
@@ -30,6 +31,16 @@ class GradientOptions(MethodOptions):
 
     attributed_function: AttributedFunction = Field(
         "probability", description="What is differentiated: the target's probability or logit."
+    )
+
+
+class BaselineOptions(GradientOptions):
+    """Options of gradient methods that compare the input with a baseline."""
+
+    baseline: Baseline = Field(
+        "reference",
+        description="`reference`: the embedding of the unknown, else padding, else end-of-sequence "
+        "token at every position (end-of-sequence tokens stay), as in Inseq; `zero`: zeros.",
     )
 
 
@@ -47,6 +58,10 @@ class Context:
     token_budget: int = 1024
     masked: MaskedLanguageModel | None = None
 
+    def sequences(self, length: int) -> int:
+        """Return how many sequences of a length one forward may hold, at least one."""
+        return max(1, self.token_budget // length)
+
 
 class AttributionMethod(ABC):
     """One attribution method.
@@ -58,6 +73,7 @@ class AttributionMethod(ABC):
     * ``family``: what kind of method it is.
     * ``reference``: citation, one line.
     * ``non_negative``: whether raw scores are never below zero.
+    * ``seeded``: whether raw scores depend on the seed.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
     * ``iterative``: whether it stops by a rule that may not be met; samples and steps where it
       was not are added to ``unconverged``.
@@ -68,6 +84,7 @@ class AttributionMethod(ABC):
     family: ClassVar[Family]
     reference: ClassVar[str]
     non_negative: ClassVar[bool] = True
+    seeded: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False
     iterative: ClassVar[bool] = False
 

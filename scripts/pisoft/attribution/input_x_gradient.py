@@ -26,5 +26,6 @@ class InputXGradient(AttributionMethod):
         """Return norms of the products, one tensor (steps, prompt tokens) per sample."""
         from pisoft.lm.gradients import embedding_gradients
 
+        x = model.embed(batch.input_ids)
         steps = embedding_gradients(model, batch, self.options.attributed_function)
-        return batch.split([(x * gradients).norm(dim=-1) for x, gradients in steps])
+        return batch.split([(x * gradients).norm(dim=-1) for gradients in steps])

@@ -19,6 +19,7 @@ class Random(AttributionMethod):
     label = "Random"
     family = "baseline"
     reference = "control baseline"
+    seeded = True
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return uniform scores, one tensor (steps, prompt tokens) per sample."""

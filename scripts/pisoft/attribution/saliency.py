@@ -27,4 +27,4 @@ class Saliency(AttributionMethod):
         from pisoft.lm.gradients import embedding_gradients
 
         steps = embedding_gradients(model, batch, self.options.attributed_function)
-        return batch.split([gradients.norm(dim=-1) for _, gradients in steps])
+        return batch.split([gradients.norm(dim=-1) for gradients in steps])

@@ -1,0 +1,41 @@
+"""Attention rollout: attention multiplied through the layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.lm.model import Batch, LanguageModel
+
+
+class AttentionRollout(AttributionMethod):
+    """Row of the predicting position of Π_layers (A + I)/2, A the mean over heads.
+
+    The product is taken from the last layer to the first, one row per step, so that each layer's
+    map is needed only once and never kept.
+    """
+
+    label = "Attention Rollout"
+    family = "attention"
+    reference = "Abnar and Zuidema (2020), Quantifying attention flow in transformers"
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return rollout rows, one tensor (steps, prompt tokens) per sample."""
+        import torch
+
+        from pisoft.lm.attention import AttentionRecorder
+
+        recorder = AttentionRecorder(layers=range(model.layers))
+        with torch.inference_mode():
+            embeddings = model.embed(batch.input_ids)
+            model.hidden_states(embeddings, probe=recorder)
+            width = batch.input_ids.shape[1]
+            rows = torch.nn.functional.one_hot(batch.positions, width).to(embeddings.dtype)
+            for layer in reversed(range(model.layers)):
+                attention = recorder.inputs.pop(layer).probabilities().mean(dim=1)  # (B, T, T)
+                rows = (rows @ attention + rows) / 2  # (B, S, T)
+        return batch.split(rows.unbind(dim=1))

@@ -1,0 +1,70 @@
+"""Occlusion: leave one token out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod, BaselineOptions
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+
+
+class Occlusion(AttributionMethod):
+    """p_t(X) − p_t(X with x_i replaced by the baseline), token by token.
+
+    Positive where a token speaks for the target. One forward of an occluded sequence serves all
+    steps, and the tokens before the occluded ones are read once for a whole batch of them.
+    """
+
+    label = "Occlusion"
+    family = "perturbation"
+    reference = "Zeiler and Fergus (2014); Li et al. (2016), Understanding neural networks"
+    non_negative = False
+
+    Options = BaselineOptions
+    options: BaselineOptions
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return drops of the target, one tensor (steps, prompt tokens) per sample."""
+        import torch
+
+        with torch.inference_mode():
+            return [self._drops(model, sample) for sample in batch.samples]
+
+    def _drops(self, model: LanguageModel, sample: ExplainedSample) -> torch.Tensor:
+        """Return the drops of one sample, (S, prompt tokens)."""
+        import torch
+
+        from pisoft.lm.baselines import baseline_embeddings
+        from pisoft.lm.model import Batch
+
+        alone = Batch([sample], model.device)
+        embeddings = model.embed(alone.input_ids)
+        baseline = baseline_embeddings(model, alone.input_ids, self.options.baseline)
+        clean = self._values(model, embeddings, alone, first=0)  # (1, S)
+        drops = []
+        first, width = 0, embeddings.shape[1]
+        while first < len(sample.prompt_ids):
+            rows = min(self.context.sequences(width - first), len(sample.prompt_ids) - first)
+            columns = torch.arange(first, first + rows, device=model.device)
+            occluded = embeddings.repeat(rows, 1, 1)
+            occluded[columns - first, columns] = baseline[0, columns]
+            drops.append(clean - self._values(model, occluded, alone, first))
+            first += rows
+        return torch.cat(drops).T
+
+    def _values(
+        self, model: LanguageModel, embeddings: torch.Tensor, alone: Batch, first: int
+    ) -> torch.Tensor:
+        """Return the target's value at every step, (rows, S); rows agree before `first`."""
+        from pisoft.lm.gradients import attributed_values
+
+        rows = len(embeddings)
+        prefix = model.read_prefix(embeddings[:1, :first])
+        hidden = model.hidden_states(embeddings[:, first:], prefix=prefix)
+        logits = model.logits_at(hidden, alone.positions.expand(rows, -1) - first)
+        targets = alone.targets.expand(rows, -1)
+        return attributed_values(logits, targets, self.options.attributed_function)

@@ -1,0 +1,104 @@
+"""Value zeroing, in closed form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod
+from pisoft.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.lm.attention import AttentionInputs
+    from pisoft.lm.model import Batch, LanguageModel
+
+
+class ValueZeroing(AttributionMethod):
+    """Cosine distance of a layer's output when token i's value vector is zero, mean over layers.
+
+    Zeroing the value of token i in one layer changes its attention output at the predicting
+    position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens
+    together cost one pass through output projection, residual, norm and feed-forward block: two
+    forward-equivalents, where the definition takes one forward per token.
+    """
+
+    label = "Value Zeroing"
+    family = "perturbation"
+    reference = "Mohebbi et al. (2023), Quantifying context mixing in transformers"
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if the decoder layers are not built as the closed form needs."""
+        from pisoft.lm.layers import layers_are_followed
+
+        if not layers_are_followed(model):
+            raise BenchmarkError(
+                f"method 'value_zeroing': decoder layers of class "
+                f"{type(model.decoder.layers[0]).__name__} (model '{model.name}') do more behind "
+                "attention than output projection, residual, norm and feed-forward block; "
+                "known to work: LlamaDecoderLayer, MistralDecoderLayer"
+            )
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return mean distances, one tensor (steps, prompt tokens) per sample."""
+        import torch
+
+        from pisoft.lm.layers import LayerVisitor
+
+        steps = batch.positions.shape[1]
+        totals = [torch.zeros(batch.input_ids.shape, device=batch.device) for _ in range(steps)]
+
+        def add_layer(
+            layer: torch.nn.Module,
+            residual: torch.Tensor,
+            attended: torch.Tensor,
+            inputs: AttentionInputs,
+        ) -> None:
+            row = inputs.rows(batch.positions)
+            for step, weights in enumerate(row.probabilities().unbind(dim=2)):  # (B, H, T)
+                removed = weights[..., None] * row.per_query_head(row.value)  # (B, H, T, D)
+                distances = _distances(
+                    layer,
+                    residual[:, step],
+                    attended[:, step],
+                    removed.transpose(1, 2).flatten(start_dim=2),
+                )
+                totals[step] = totals[step] + distances / model.layers
+
+        visitor = LayerVisitor(model, batch.positions, add_layer)
+        with torch.inference_mode(), visitor.listening():
+            model.hidden_states(model.embed(batch.input_ids), probe=visitor)
+        return batch.split(totals)
+
+
+def _distances(
+    layer: torch.nn.Module, residual: torch.Tensor, attended: torch.Tensor, removed: torch.Tensor
+) -> torch.Tensor:
+    """Return cosine distances (B, T) of a layer's output at one position.
+
+    Args:
+        layer: the decoder layer.
+        residual: its input at the position, (B, d).
+        attended: its attention output there, (B, H·D).
+        removed: what each token contributes to that, (B, T, H·D).
+    """
+    from pisoft.lm.layers import layer_output
+
+    clean = layer_output(layer, residual, attended)[:, None]
+    zeroed = layer_output(layer, residual[:, None], attended[:, None] - removed)
+    return _cosine_distance(zeroed, clean)
+
+
+def _cosine_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return 1 − cos(a, b) over the last axis, without the cancellation of that subtraction.
+
+    1 − cos = (‖a − b‖² − (‖a‖ − ‖b‖)²) / (2‖a‖‖b‖), and ‖a‖ − ‖b‖ = (a − b)·(a + b)/(‖a‖ + ‖b‖).
+    """
+    import torch
+
+    a, b = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (a, b))
+    lengths = a.norm(dim=-1), b.norm(dim=-1)
+    difference = a - b
+    stretch = (difference * (a + b)).sum(dim=-1) / (lengths[0] + lengths[1])
+    apart = difference.square().sum(dim=-1) - stretch.square()
+    return (apart / (2 * lengths[0] * lengths[1])).clamp(min=0)

@@ -1,0 +1,103 @@
+"""Inside a decoder layer: what its output is made from.
+
+Shapes: B samples, T positions, S chosen positions, H query heads, D head width, d hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from pisoft.lm.attention import AttentionInputs
+from pisoft.lm.model import LanguageModel
+
+Visit = Callable[[torch.nn.Module, torch.Tensor, torch.Tensor, AttentionInputs], None]
+
+
+def layer_output(
+    layer: torch.nn.Module, residual: torch.Tensor, attended: torch.Tensor
+) -> torch.Tensor:
+    """Return the output (…, d) of a pre-norm decoder layer, as Llama and Mistral have them.
+
+    Args:
+        layer: the decoder layer.
+        residual: its input at the same positions, (…, d).
+        attended: its attention output before the output projection, (…, H·D).
+    """
+    parts: Any = layer
+    hidden = residual + parts.self_attn.o_proj(attended)
+    return hidden + parts.mlp(parts.post_attention_layernorm(hidden))
+
+
+class LayerVisitor:
+    """An attention probe that calls `visit` once in every decoder layer of a forward pass.
+
+    Args:
+        model: the model; enter :meth:`listening` around its forward pass.
+        positions: chosen positions, (B, S).
+        visit: called with the layer, its input at these positions (B, S, d), its attention output
+            there before the output projection (B, S, H·D), and what reached its attention.
+    """
+
+    computes_output = False
+
+    def __init__(self, model: LanguageModel, positions: torch.Tensor, visit: Visit) -> None:
+        self._layers = model.decoder.layers
+        self._rows = torch.arange(len(positions), device=positions.device)[:, None]
+        self._positions = positions
+        self._visit = visit
+        self._residual: torch.Tensor | None = None
+
+    @contextmanager
+    def listening(self) -> Iterator[LayerVisitor]:
+        """Note the input of every layer while the context is open."""
+        handles = [layer.register_forward_pre_hook(self._note_input) for layer in self._layers]
+        try:
+            yield self
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Visit a layer and leave its attention output (B, T, H, D) as it is."""
+        assert default is not None
+        assert self._residual is not None
+        attended = default[self._rows, self._positions].flatten(start_dim=2)
+        self._visit(self._layers[inputs.layer], self._residual, attended, inputs)
+        return default
+
+    def _note_input(self, layer: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        self._residual = arguments[0][self._rows, self._positions]
+
+
+def layers_are_followed(model: LanguageModel) -> bool:
+    """Return whether :func:`layer_output` reproduces every layer of a model, on a short input."""
+    rebuilt: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
+    ids = torch.tensor([[0, 1]], device=model.device)
+    visitor = LayerVisitor(
+        model,
+        torch.tensor([[0, 1]], device=model.device),
+        lambda layer, residual, attended, _: rebuilt.append(
+            layer_output(layer, residual, attended)
+        ),
+    )
+    handles = [
+        layer.register_forward_hook(lambda _, __, output: outputs.append(output))
+        for layer in model.decoder.layers
+    ]
+    try:
+        with torch.no_grad(), visitor.listening():
+            model.hidden_states(model.embed(ids), probe=visitor)
+    except AttributeError:  # a layer without these parts
+        return False
+    finally:
+        for handle in handles:
+            handle.remove()
+    return len(rebuilt) == len(outputs) and all(
+        torch.allclose(ours, theirs, rtol=1e-2, atol=1e-3 * float(theirs.abs().max()))
+        for ours, theirs in zip(rebuilt, outputs, strict=True)
+    )

@@ -1,0 +1,129 @@
+"""Integrated gradients, gradient SHAP, DeepLIFT and rollout against independent computations."""
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import DeepLift, IntegratedGradients
+
+from pisoft.attribution import load_method
+from pisoft.attribution.base import Context
+from pisoft.keyed import keyed_generator
+from pisoft.lm.model import Batch
+from random_models import EAGER, SHAPES, samples, twins
+
+
+def attribute(name, model, chosen, token_budget=64, **options):
+    method = load_method(name)
+    context = Context(seed=1, token_budget=token_budget)
+    return method(method.Options(**options), context).attribute(model, Batch(chosen, model.device))
+
+
+def explained(model, plain):
+    """Yield sample index, row, embeddings, reference baseline and probability, step by step."""
+    table = plain.get_input_embeddings().weight.detach()
+    for index, sample in enumerate(samples()):
+        for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
+            ids = torch.tensor([*sample.prompt_ids, *sample.output_ids[:step]])
+            baseline = table[torch.where(ids == 2, ids, 0)]
+
+            def probability(embeddings, target=target):
+                logits = plain(inputs_embeds=embeddings).logits[:, -1]
+                return logits.softmax(dim=-1)[:, target]
+
+            yield index, row, len(sample.prompt_ids), table[ids], baseline, probability
+
+
+@pytest.mark.parametrize("options", [{}, {"internal_batch_size": 3}, {"steps": 5}])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_integrated_gradients_equal_captums(shape, options):
+    model, plain = twins(shape)
+    found = attribute("integrated_gradients", model, samples(), **options)
+    for index, row, prompt, x, baseline, probability in explained(model, plain):
+        expected = IntegratedGradients(probability).attribute(
+            x[None], baseline[None], n_steps=options.get("steps", 16), method="gausslegendre"
+        )
+        torch.testing.assert_close(
+            found[index][row], expected[0, :prompt].norm(dim=-1).detach(), **EAGER
+        )
+
+
+def test_the_integral_is_complete():
+    """Signed contributions add up to the difference of the two ends; norms are checked above."""
+    from pisoft.lm.baselines import baseline_embeddings
+    from pisoft.lm.gradients import path_gradients
+
+    model = twins("llama-gqa")[0]
+    batch = Batch(samples()[1:2], model.device)
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    baseline = baseline_embeddings(model, batch.input_ids, "reference")
+    fractions, weights = (torch.from_numpy(v)[None] for v in ((nodes + 1) / 2, weights / 2))
+    (integral,) = path_gradients(model, batch, "probability", baseline, fractions, weights, 50)
+    x = model.embed(batch.input_ids)
+    ends = [
+        model.logits_at(model.hidden_states(end), batch.positions).softmax(-1)[
+            0, 0, batch.targets[0, 0]
+        ]
+        for end in (x, baseline)
+    ]
+    torch.testing.assert_close(
+        ((x - baseline) * integral).sum(), ends[0] - ends[1], rtol=1e-6, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_deeplift_is_what_captum_computes(shape):
+    model, plain = twins(shape)
+    found = attribute("deeplift", model, samples())
+
+    for index, row, prompt, x, baseline, probability in explained(model, plain):
+
+        class Explained(torch.nn.Module):
+            def __init__(self, inner=probability):
+                super().__init__()
+                self.plain, self.inner = plain, inner
+
+            def forward(self, embeddings):
+                return self.inner(embeddings)
+
+        expected = DeepLift(Explained()).attribute(x[None], baseline[None])
+        torch.testing.assert_close(
+            found[index][row], expected[0, :prompt].norm(dim=-1).detach(), **EAGER
+        )
+
+
+def test_deeplift_from_zero_is_input_times_gradient():
+    model = twins("llama-gqa")[0]
+    zero = attribute("deeplift", model, samples(), baseline="zero")
+    for one, other in zip(zero, attribute("input_x_gradient", model, samples()), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradient_shap_is_the_mean_over_its_random_points(shape):
+    model, plain = twins(shape)
+    found = attribute("gradient_shap", model, samples(), draws=3)
+    for index, row, prompt, x, baseline, probability in explained(model, plain):
+        points = keyed_generator(1, "gradient_shap", samples()[index].sample_id).random(3)
+        assert len(set(points)) == 3
+        total = torch.zeros_like(x)
+        for u in points:
+            inside = (baseline + u * (x - baseline)).requires_grad_(True)
+            total += torch.autograd.grad(probability(inside[None]).sum(), inside)[0] / 3
+        expected = ((x - baseline) * total).norm(dim=-1)[:prompt]
+        torch.testing.assert_close(found[index][row], expected, **EAGER)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rollout_is_the_product_of_all_layers(shape):
+    model, plain = twins(shape)
+    found = attribute("attention_rollout", model, samples())
+    for index, sample in enumerate(samples()):
+        for row, step in enumerate(sample.steps):
+            ids = torch.tensor([[*sample.prompt_ids, *sample.output_ids[:step]]])
+            maps = plain(input_ids=ids, output_attentions=True).attentions
+            identity = torch.eye(ids.shape[1], dtype=torch.float64)
+            product = identity
+            for layer in maps:
+                product = (layer[0].mean(dim=0).double() + identity) / 2 @ product
+            expected = product[-1, : len(sample.prompt_ids)].detach()
+            torch.testing.assert_close(found[index][row], expected, **EAGER)
