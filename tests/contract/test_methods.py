@@ -6,22 +6,13 @@ import weakref
 import pytest
 import torch
 
+from attributing import attribute, build
 from pisoft.attribution import available_methods, load_method
-from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
-from pisoft.lm.model import Batch, ExplainedSample
+from pisoft.lm.model import ExplainedSample
 from random_models import SHAPES, samples, twins
 
 METHODS = available_methods()
-
-
-def build(name, seed=1):
-    method = load_method(name)
-    return method(method.Options(), Context(seed=seed))
-
-
-def attribute(name, model, chosen, seed=1):
-    return build(name, seed).attribute(model, Batch(chosen, model.device))
 
 
 @pytest.fixture(params=SHAPES)

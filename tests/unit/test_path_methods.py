@@ -5,17 +5,10 @@ import pytest
 import torch
 from captum.attr import DeepLift, IntegratedGradients
 
-from pisoft.attribution import load_method
-from pisoft.attribution.base import Context
+from attributing import attribute
 from pisoft.keyed import keyed_generator
 from pisoft.lm.model import Batch
 from random_models import EAGER, SHAPES, samples, twins
-
-
-def attribute(name, model, chosen, token_budget=64, **options):
-    method = load_method(name)
-    context = Context(seed=1, token_budget=token_budget)
-    return method(method.Options(**options), context).attribute(model, Batch(chosen, model.device))
 
 
 def explained(model, plain):

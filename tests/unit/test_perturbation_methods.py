@@ -4,19 +4,11 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from pisoft.attribution import load_method
-from pisoft.attribution.base import Context
+from attributing import attribute, build
 from pisoft.errors import BenchmarkError
-from pisoft.lm.model import Batch
 from random_models import SHAPES, samples, twins
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
-
-
-def attribute(name, model, chosen, token_budget=64, **options):
-    method = load_method(name)
-    context = Context(seed=1, token_budget=token_budget)
-    return method(method.Options(**options), context).attribute(model, Batch(chosen, model.device))
 
 
 def layer_outputs(model, ids, zeroed=None, layer=None):
@@ -68,12 +60,10 @@ def test_value_zeroing_refuses_layers_it_does_not_know():
     layer = model.decoder.layers[1]
     plain = layer.mlp.forward
     layer.mlp.forward = lambda hidden: 2 * plain(hidden)  # both ways of calling it: still followed
-    load_method("value_zeroing")(load_method("value_zeroing").Options(), Context(1)).check(model)
+    build("value_zeroing").check(model)
     layer.register_forward_hook(lambda _, __, output: output * 1.5)
     with pytest.raises(BenchmarkError, match=r"'value_zeroing': .* LlamaDecoderLayer .*known"):
-        load_method("value_zeroing")(load_method("value_zeroing").Options(), Context(1)).check(
-            model
-        )
+        build("value_zeroing").check(model)
 
 
 @pytest.mark.parametrize("baseline", ["zero", "reference"])
@@ -83,7 +73,7 @@ def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, budget, baselin
     model, _ = twins(shape)
     table = model.network.get_input_embeddings().weight
     absent = torch.zeros_like(table[0]) if baseline == "zero" else table[0]  # 0 is <unk>
-    found = attribute("occlusion", model, samples(), budget, baseline=baseline)
+    found = attribute("occlusion", model, samples(), token_budget=budget, baseline=baseline)
     for sample, scores in zip(samples(), found, strict=True):
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
             ids = [*sample.prompt_ids, *sample.output_ids[:step]]

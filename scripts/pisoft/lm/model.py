@@ -6,7 +6,7 @@ Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,13 @@ class ExplainedSample:
     def read_ids(self) -> list[int]:
         """All tokens that the model has read at the last explained step."""
         return [*self.prompt_ids, *self.output_ids[: max(self.steps, default=0)]]
+
+    def apart(self) -> list[ExplainedSample]:
+        """Return one sample for every explained step."""
+        return [
+            replace(self, steps=[step], target_ids=[target])
+            for step, target in zip(self.steps, self.target_ids, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

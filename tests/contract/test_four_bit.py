@@ -1,0 +1,76 @@
+"""Every method on a 4-bit model: the scores of its weights, exactly dequantised."""
+
+import copy
+
+import pytest
+import torch
+from bitsandbytes.functional import dequantize_4bit
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from attributing import attribute
+from pisoft.attribution import available_methods
+from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.loading import load_model
+from pisoft.lm.model import LanguageModel
+from pisoft.settings import ModelSlice
+from random_models import VOCABULARY, samples
+from tiny_tokenizers import numbered_tokenizer
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A 4-bit model as the workflow loads it, and one with the same weights in float32."""
+    folder = tmp_path_factory.mktemp("four-bit")
+    config = LlamaConfig(  # 4-bit blocks hold 64 weights, so widths must be multiples of that
+        vocab_size=VOCABULARY,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        pad_token_id=None,
+    )
+    torch.manual_seed(0)
+    network = LlamaForCausalLM(config)
+    for parameter in network.parameters():  # sharper than the default, so that scores vary
+        parameter.data.mul_(4 if parameter.dim() > 1 else 1)
+    network.save_pretrained(folder)
+    numbered_tokenizer(VOCABULARY).save_pretrained(folder)
+    settings = ModelSlice(
+        name="toy",
+        repository=None,
+        revision=None,
+        dtype="float32",
+        quantization="nf4",
+        device="cpu",
+    )
+    four_bit = load_model(settings, folder)
+    exact = LlamaForCausalLM._from_config(copy.deepcopy(config), attn_implementation=ATTENTION_NAME)
+    exact.load_state_dict(network.state_dict())
+    replaced = 0
+    for name, module in four_bit.network.named_modules():
+        if type(module).__name__ == "Linear4bit":
+            weight = module.weight
+            exact.get_submodule(name).weight.data = dequantize_4bit(
+                weight.data, weight.quant_state
+            ).float()
+            replaced += 1
+    assert replaced == 2 * 7, "seven 4-bit projections in each of two layers"
+    return four_bit, LanguageModel(exact, "dequantised", lambda: numbered_tokenizer(VOCABULARY))
+
+
+@pytest.mark.parametrize("name", available_methods())
+def test_scores_are_those_of_the_dequantised_weights(name, models):
+    four_bit, exact = (attribute(name, model, samples()) for model in models)
+    for found, expected in zip(four_bit, exact, strict=True):
+        torch.testing.assert_close(
+            found.float(), expected.float(), rtol=2e-3, atol=2e-3 * float(expected.abs().max())
+        )
+
+
+def test_quantisation_changes_the_weights(models):
+    """Else the comparison above would say nothing."""
+    four_bit, exact = models
+    (projection,) = exact.decoder.layers[0].self_attn.q_proj.parameters()
+    assert len(projection[0, :64].unique()) <= 16  # 4 bits per block of 64 weights
+    assert four_bit.network.is_loaded_in_4bit
