@@ -29,8 +29,9 @@ lint: $(STAMP) ## check format, types, spelling, imports between packages, and t
 	PYTHONPATH=scripts $(BIN)/lint-imports --no-logo
 	$(BIN)/snakemake --lint
 
-bench: $(STAMP) ## measure the speed of the evaluation
-	PYTHONPATH=scripts $(BIN)/python tests/bench/evaluation.py
+bench: $(STAMP) ## measure the speed of evaluation and attribution
+	PYTHONPATH=scripts:tests $(BIN)/python tests/bench/evaluation.py
+	PYTHONPATH=scripts:tests $(BIN)/python tests/bench/attribution.py
 
 schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
 	$(BIN)/python scripts/make_schema.py

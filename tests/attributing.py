@@ -46,7 +46,7 @@ def random_masked_model() -> MaskedLanguageModel:
         eos_token="</s>",
         unk_token="<unk>",
         mask_token="<mask>",
-        pad_token="<pad>",
+        pad_token="<unk>",
     )
     config = RobertaConfig(
         vocab_size=len(tokenizer),

@@ -7,17 +7,13 @@ Prints a table and writes results/bench/evaluation.json, a list of
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
+from measuring import LAYERS, VOCABULARY, WIDTH, best_seconds, build_network, report, row
 from pisoft.faithfulness.distances import hellinger, root_probabilities
 from pisoft.faithfulness.soft import PerturbationTarget, SoftPerturber
 from pisoft.lm.attention import ATTENTION_NAME
@@ -25,35 +21,7 @@ from pisoft.lm.model import LanguageModel
 
 LENGTHS = (48, 128, 256)
 TOKEN_BUDGET = 1024  # the catalogue's default, which suits a CPU's caches
-LAYERS, WIDTH, HEADS, VOCABULARY = 6, 288, 6, 4096
 SHARE_OF_PEAK_AIM, SPEED_UP_AIM = 0.75, 2.0
-
-
-def build_model() -> LanguageModel:
-    """Return a random Llama with 6 layers and about 7 million parameters."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=WIDTH,
-        intermediate_size=832,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=2,
-        tie_word_embeddings=True,
-    )
-    network = LlamaForCausalLM._from_config(config, attn_implementation=ATTENTION_NAME)
-    return LanguageModel(network, "bench")
-
-
-def best_seconds(work: Callable[[], Any], repetitions: int) -> float:
-    """Return the shortest time of several runs, after one warm-up."""
-    work()
-    times = []
-    for _ in range(repetitions):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def peak_flops(size: int = 1536) -> float:
@@ -121,41 +89,17 @@ def measure(model: LanguageModel, length: int, draws: int, peak: float) -> list[
     ]
 
 
-def row(
-    name: str, value: float, unit: str, peer: str, ratio: float, aim: float | None
-) -> dict[str, Any]:
-    """Return one line of the report; without an aim, `met` is null."""
-    met = None if aim is None else ratio >= aim
-    return {
-        "name": name,
-        "value": value,
-        "unit": unit,
-        "peer": peer,
-        "ratio": ratio,
-        "aim": aim,
-        "met": met,
-    }
-
-
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=96, help="masks per measurement")
     parser.add_argument("--output", type=Path, default=Path("results/bench/evaluation.json"))
     arguments = parser.parse_args()
-    model = build_model()
+    model = LanguageModel(build_network(ATTENTION_NAME), "bench")
     rows = []
     for length in LENGTHS:  # the peak is measured beside each length, as machines drift
         rows += measure(model, length, arguments.draws, peak_flops())
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}", file=sys.stderr)
-    for line in rows:
-        aim = "" if line["aim"] is None else f"aim {line['aim']:.2f}, met: {line['met']}"
-        print(
-            f"{line['name']:36} {line['value']:9.1f} {line['unit']:8} "
-            f"{line['ratio']:6.2f} × {line['peer']:34} {aim}"
-        )
+    report(rows, arguments.output)
 
 
 if __name__ == "__main__":
