@@ -15,9 +15,9 @@ from random_models import SHAPES, samples, twins
 METHODS = available_methods()
 
 
-def build(name, seed=1):
+def build(name, seed=1, **context):
     method = load_method(name)
-    return method(method.Options(), Context(seed=seed))
+    return method(method.Options(), Context(seed=seed, **context))
 
 
 def attribute(name, model, chosen, seed=1):
@@ -99,7 +99,9 @@ class TestEveryMethod:
             )
             for sample in samples()
         ]
-        small, large = (attribute_block(build(name), model, block, size) for size in (1, 1000))
+        small, large = (
+            attribute_block(build(name, token_budget=size), model, block) for size in (1, 1000)
+        )
         expected = [(s.sample_id, step) for s in samples() for step in s.steps]
         assert [(row["sample_id"], row["step"]) for row in small] == expected
         for a, b in zip(small, large, strict=True):
