@@ -181,7 +181,7 @@ def test_failed_samples_are_counted_below_the_table():
     assert "Samples per dataset: SST2 24, IMDb 24." in notes
     assert "Failed samples, left out of the means: IMDb (Mistral, Random): 24." in notes
     whole = dict.fromkeys(SECONDS, 1.0)
-    assert "Failed samples, none." in table_of(timings(whole)).notes
+    assert "No sample failed." in table_of(timings(whole)).notes
 
 
 def test_a_missing_cell_is_a_dash_and_not_in_the_csv(tmp_path):

@@ -201,5 +201,5 @@ def _coverage_notes(
         for (model, method, dataset), count in wanted["n_failed"].items()
         if count > 0
     ]
-    told = f"left out of the means: {'; '.join(failed)}" if failed else "none"
-    return [f"Samples per dataset: {listed}.", f"Failed samples, {told}."]
+    told = f"Failed samples, left out of the means: {'; '.join(failed)}." if failed else ""
+    return [f"Samples per dataset: {listed}.", told or "No sample failed."]
