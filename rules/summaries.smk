@@ -1,4 +1,4 @@
-# In:  the evaluated cells; prompts and generations.
+# In:  the evaluated cells; prompts and generations; attributions.
 # Out: results/{run}/summary/*.parquet, the tidy tables that every table and figure is made from.
 
 
@@ -56,3 +56,32 @@ rule summarise_accuracy:
         "python {input.script} --models {params.models:q} --datasets {params.datasets:q} "
         "--prompts {input.prompts:q} --generations {input.generations:q} "
         "--output {output.accuracy:q} > {log:q} 2>&1"
+
+
+rule summarise_timings:
+    input:
+        attributions=cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        script="scripts/summarise_timings.py",
+        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+    output:
+        timings="results/{run}/summary/timings.parquet",
+    log:
+        "results/{run}/logs/summarise_timings.log",
+    benchmark:
+        "results/{run}/benchmarks/summarise_timings.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        models=list(CONFIG.models),
+        methods=list(CONFIG.methods),
+        datasets=list(CONFIG.datasets),
+    message:
+        "Summarising the timings of {RUN}"
+    shell:
+        "python {input.script} --models {params.models:q} --methods {params.methods:q} "
+        "--datasets {params.datasets:q} --attributions {input.attributions:q} "
+        "--output {output.timings:q} > {log:q} 2>&1"

@@ -6,6 +6,7 @@ TABLES = [
     *cells("results/{run}/tables/pi_soft_auc/{protocol}/{model}.html"),
     *cells("results/{run}/tables/original_soft/{protocol}/{model}.html"),
     f"results/{RUN}/tables/accuracy.html",
+    f"results/{RUN}/tables/timings.html",
 ]
 
 
@@ -14,7 +15,7 @@ rule tabulate_pi_soft_auc:
         samples=rules.summarise.output.samples,
         curves=rules.summarise.output.curves,
         script="scripts/build_table.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables"),
+        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/pi_soft_auc/{protocol}/{model}.csv",
@@ -51,7 +52,7 @@ rule tabulate_original_soft:
     input:
         samples=rules.summarise.output.samples,
         script="scripts/build_table.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables"),
+        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/original_soft/{protocol}/{model}.csv",
@@ -88,7 +89,7 @@ rule tabulate_accuracy:
     input:
         accuracy=rules.summarise_accuracy.output.accuracy,
         script="scripts/build_table.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables"),
+        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/accuracy.csv",
@@ -117,4 +118,40 @@ rule tabulate_accuracy:
     shell:
         "python {input.script} --kind accuracy --settings {params.settings:q} "
         "--accuracy {input.accuracy:q} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_timings:
+    input:
+        timings=rules.summarise_timings.output.timings,
+        script="scripts/build_table.py",
+        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/timings.csv",
+        tex="results/{run}/tables/timings.tex",
+        html=report(
+            "results/{run}/tables/timings.html",
+            caption="captions/timings.rst",
+            category="Tables",
+            subcategory="Time and memory of attribution",
+            labels={"model": "all", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_timings.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_timings.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("timings"),
+    message:
+        "Tabulating the time and memory of attribution"
+    shell:
+        "python {input.script} --kind timings --settings {params.settings:q} "
+        "--timings {input.timings:q} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"

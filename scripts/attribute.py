@@ -6,10 +6,11 @@ import argparse
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
-from pisoft.attribution.engine import attribute_block
+from pisoft.attribution.engine import attribute_block, warm_up
 from pisoft.commandline import model_job_parser, run
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.lm.batching import blocks
+from pisoft.lm.device import peak_memory, reset_peak_memory
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.progress import progress
 from pisoft.settings import AttributeSlice
@@ -29,11 +30,18 @@ def main(arguments: argparse.Namespace) -> None:
     model = load_model(settings.model, arguments.model_folder)
     method.check(model)
     chosen = blocks(pairs, settings.block_size, arguments.samples)
+    reset_peak_memory(model.device)
+    warm_up(method, model, pairs[arguments.samples])
     rows = []
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
-        rows += attribute_block(method, model, block, settings.token_budget)
-    facts = provenance(settings.model_dump(mode="json"), **model_facts(model))
-    write_rows(arguments.output, "attributions", rows, facts)
+        rows += attribute_block(method, model, block)
+    facts = {
+        **model_facts(model),
+        **peak_memory(model.device),
+        "token_budget_used": method.context.token_budget,
+    }
+    origin = provenance(settings.model_dump(mode="json"), **facts)
+    write_rows(arguments.output, "attributions", rows, origin)
 
 
 if __name__ == "__main__":

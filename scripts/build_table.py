@@ -7,25 +7,28 @@ from pathlib import Path
 
 from pisoft.analysis.summary import load_rows
 from pisoft.analysis.tables import Table, accuracy_table, auc_table, original_table, write
+from pisoft.analysis.timings import timings_table
 from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
-from pisoft.settings import DisplaySlice
+from pisoft.settings import DisplaySlice, TimingsSlice
 
 NEEDS = {
     "auc": ("samples", "curves", "protocol", "model"),
     "original": ("samples", "protocol", "model"),
     "accuracy": ("accuracy",),
+    "timings": ("timings",),
 }
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--settings", required=True, help="DisplaySlice (TimingsSlice) as JSON")
     line.add_argument("--kind", required=True, choices=list(NEEDS))
     line.add_argument("--samples", type=Path, help="soft_samples file (auc, original)")
     line.add_argument("--curves", type=Path, help="soft_curves file, for its π grid (auc)")
     line.add_argument("--accuracy", type=Path, help="accuracy file (accuracy)")
+    line.add_argument("--timings", type=Path, help="timings file (timings)")
     line.add_argument("--protocol", help="auc, original")
     line.add_argument("--model", help="auc, original")
     for kind in ("csv", "tex", "html"):
@@ -38,6 +41,8 @@ def build(arguments: argparse.Namespace, settings: DisplaySlice) -> Table:
     if arguments.kind == "accuracy":
         rows = load_rows(arguments.accuracy, "accuracy")
         return accuracy_table(rows, models=settings.models, datasets=settings.datasets)
+    if isinstance(settings, TimingsSlice):
+        return timings_table(load_rows(arguments.timings, "timings"), **dict(settings))
     selection = {"protocol": arguments.protocol, "model": arguments.model}
     samples = load_rows(arguments.samples, "soft_samples", **selection)
     where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
@@ -53,7 +58,8 @@ def main(arguments: argparse.Namespace) -> None:
     missing = [f"--{name}" for name in NEEDS[arguments.kind] if getattr(arguments, name) is None]
     if missing:
         raise BenchmarkError(f"--kind {arguments.kind} needs {', '.join(missing)}")
-    settings = DisplaySlice.model_validate_json(arguments.settings)
+    display = TimingsSlice if arguments.kind == "timings" else DisplaySlice
+    settings = display.model_validate_json(arguments.settings)
     write(build(arguments, settings), arguments.csv, arguments.tex, arguments.html)
 
 

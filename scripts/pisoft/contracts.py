@@ -102,7 +102,10 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("step", _WHOLE),
             _field("raw_scores", _FLOATS, nullable=True),  # one per prompt token
             _field("converged", _TRUTH, nullable=True),  # iterative methods: stopped by their rule
-            _field("seconds", _REAL, nullable=True),  # of the sample's batch, per sample and step
+            # The sample's and step's share of its batch's time, in proportion to the tokens that
+            # the model has read at the step: a batch's shares add up to its time. The first run of
+            # the job and attempts that ran out of memory are not timed.
+            _field("seconds", _REAL, nullable=True),
             _field("status", _TEXT),
         ]
     ),
@@ -160,6 +163,22 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("greedy_is_label", _REAL, nullable=True),
             _field("mean_prompt_tokens", _REAL, nullable=True),
             _field("mean_output_tokens", _REAL, nullable=True),
+        ]
+    ),
+    "timings": pa.schema(
+        [
+            _field("model", _TEXT),
+            _field("method", _TEXT),
+            _field("dataset", _TEXT),
+            _field("n", _WHOLE),
+            _field("n_failed", _WHOLE),
+            _field("seconds_per_sample", _REAL, nullable=True),  # mean, all steps of a sample
+            _field("standard_error", _REAL, nullable=True),  # of that mean
+            _field("median_seconds", _REAL, nullable=True),
+            _field("mean_prompt_tokens", _REAL, nullable=True),
+            _field("peak_memory_mb", _REAL),  # of the process, 10⁶ bytes
+            _field("peak_device_memory_mb", _REAL, nullable=True),  # null on a CPU
+            _field("device", _TEXT),
         ]
     ),
 }

@@ -151,6 +151,12 @@ class DisplaySlice(Slice):
         return self.model_dump_json()
 
 
+class TimingsSlice(DisplaySlice):
+    """Settings of the table of timings."""
+
+    controls: tuple[str, ...]  # methods of family `baseline`, whose speed is no achievement
+
+
 def fetch_slice(config: Config, dataset: str) -> FetchSlice:
     """Return what `fetch_dataset` depends on."""
     entry = config.datasets[dataset]
@@ -261,6 +267,18 @@ def display_slice(config: Config) -> DisplaySlice:
 def accuracy_slice(config: Config) -> DisplaySlice:
     """Return what the accuracy table depends on: no method, as answers come before them."""
     return display_slice(config).model_copy(update={"methods": {}})
+
+
+def timings_slice(config: Config) -> TimingsSlice:
+    """Return what the table of timings depends on, besides its summary file."""
+    from pisoft.attribution import load_method
+
+    controls = tuple(
+        name
+        for name, entry in config.methods.items()
+        if load_method(method_name(name, entry)).family == "baseline"
+    )
+    return TimingsSlice(**dict(display_slice(config)), controls=controls)
 
 
 def model_slice(name: str, entry: ModelEntry) -> ModelSlice:

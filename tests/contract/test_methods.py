@@ -90,7 +90,9 @@ class TestEveryMethod:
             )
             for sample in samples()
         ]
-        small, large = (attribute_block(build(name), model, block, size) for size in (1, 1000))
+        small, large = (
+            attribute_block(build(name, token_budget=size), model, block) for size in (1, 1000)
+        )
         expected = [(s.sample_id, step) for s in samples() for step in s.steps]
         assert [(row["sample_id"], row["step"]) for row in small] == expected
         for a, b in zip(small, large, strict=True):

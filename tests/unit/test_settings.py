@@ -21,6 +21,7 @@ SLICES = {
     "summarise": (),
     "display": (),
     "accuracy": (),
+    "timings": (),
 }
 
 
@@ -56,7 +57,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, seed=2) == {"sample", "attribute", "evaluate"}
     assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
-    assert changed(raw, methods=["saliency"]) == {"summarise", "display"}
+    assert changed(raw, methods=["saliency"]) == {"summarise", "display", "timings"}
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
 
 

@@ -39,10 +39,14 @@ ACCURACY_COLUMNS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One number as text; `rank` 1, 2 or 3 marks it as best, second or third of its row."""
+    """One number as text; a strong one is set in bold.
+
+    `rank` 1, 2 or 3 marks it as best, second or third of its row.
+    """
 
     text: str
     rank: int | None = None
+    strong: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Table:
     columns: tuple[str, ...]
     blocks: tuple[Block, ...]
     notes: tuple[str, ...]
-    values: pd.DataFrame  # one number per row, full precision: what the CSV holds
+    values: pd.DataFrame  # full precision: what the CSV holds
     spanner: str | None = None  # heading over all columns
 
 

@@ -50,7 +50,8 @@ class Context:
 
     * ``seed``: of keyed random numbers; see :mod:`pisoft.keyed`.
     * ``token_budget``: tokens per forward batch, for methods that make their own forwards.
-      Results must not depend on it beyond rounding.
+      Results must not depend on it beyond rounding. The engine replaces a method's context by one
+      with a lower budget when memory does not suffice, so it is to be read where it is used.
     * ``masked``: the masked language model, for methods with ``needs_masked_model``.
     """
 
@@ -94,6 +95,11 @@ class AttributionMethod(ABC):
         self.options = options
         self.context = context
         self.unconverged: set[tuple[str, int]] = set()  # (sample_id, step)
+
+    @property
+    def name(self) -> str:
+        """Name of the method, which is its file's, for error messages."""
+        return type(self).__module__.rpartition(".")[2]
 
     def check(self, model: LanguageModel) -> None:  # noqa: B027 (most methods suit any model)
         """Raise a BenchmarkError if the options do not suit the model; called once per job."""

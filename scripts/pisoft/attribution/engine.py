@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -11,40 +12,51 @@ import torch
 from pisoft.attribution.base import AttributionMethod
 from pisoft.contracts import NONFINITE_ATTRIBUTION, OK
 from pisoft.errors import BenchmarkError
-from pisoft.lm.batching import token_batches
+from pisoft.lm.batching import fitted_batches
+from pisoft.lm.device import synchronise
 from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
 
 Row = dict[str, Any]
 
 
+def warm_up(
+    method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
+) -> None:
+    """Attribute the shortest sample and drop the result.
+
+    The first run loads and compiles what later ones find ready, so it would be timed too long.
+
+    Args:
+        method, model: as for :func:`attribute_block`.
+        pairs: rows of `prompts` and `generations` of the whole job, pairwise.
+
+    Raises:
+        BenchmarkError: as :func:`attribute_block`, for any of the samples.
+    """
+    usable = _usable_samples(method, model, pairs)
+    if usable:
+        _attribute_samples(method, model, [min(usable, key=_tokens_read)])
+
+
 def attribute_block(
-    method: AttributionMethod,
-    model: LanguageModel,
-    block: Sequence[tuple[Row, Row]],
-    token_budget: int,
+    method: AttributionMethod, model: LanguageModel, block: Sequence[tuple[Row, Row]]
 ) -> list[Row]:
     """Return `attributions` rows for a block of samples, in their order.
 
-    A sample that failed before gives one row with its status, at step 0.
+    A sample that failed before gives one row with its status, at step 0. Batches keep to the token
+    budget of the method's context, which is lowered for good if memory does not suffice.
 
     Args:
-        method: the method, with its options.
+        method: the method, with its options and context.
         model: the explained model.
         block: rows of `prompts` and `generations`, pairwise.
-        token_budget: prompt tokens per batch.
 
     Raises:
         BenchmarkError: prompts and generations do not belong together, a token id is outside the
-            vocabulary, or the method breaks its contract.
+            vocabulary, a sample is longer than the model's context or does not fit into memory, or
+            the method breaks its contract.
     """
-    samples = {
-        prompt["sample_id"]: explained_sample(prompt, generation, model)
-        for prompt, generation in block
-    }
-    usable = [sample for sample in samples.values() if sample is not None]
-    attributed: dict[str, list[Row]] = {}
-    for batch in token_batches(usable, lambda sample: len(sample.read_ids), token_budget):
-        attributed |= _attribute_batch(method, model, batch)
+    attributed = _attribute_samples(method, model, _usable_samples(method, model, block))
     return [
         row
         for _, generation in block
@@ -52,7 +64,9 @@ def attribute_block(
     ]
 
 
-def explained_sample(prompt: Row, generation: Row, model: LanguageModel) -> ExplainedSample | None:
+def explained_sample(
+    method: AttributionMethod, model: LanguageModel, prompt: Row, generation: Row
+) -> ExplainedSample | None:
     """Join a prompt with its generation; None if there is nothing to explain."""
     if prompt["sample_id"] != generation["sample_id"]:
         raise BenchmarkError(
@@ -69,42 +83,85 @@ def explained_sample(prompt: Row, generation: Row, model: LanguageModel) -> Expl
         target_ids=generation["target_ids"],
     )
     model.check_ids([*sample.read_ids, *sample.target_ids], f"sample {sample.sample_id}")
+    if model.context is not None and _tokens_read(sample) > model.context:
+        raise BenchmarkError(
+            f"method '{method.name}': sample {sample.sample_id}: prompt and generated tokens, "
+            f"{_tokens_read(sample)}, exceed the context of model '{model.name}', "
+            f"{model.context}; lower the option prompts.max_tokens"
+        )
     return sample
+
+
+def _usable_samples(
+    method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
+) -> list[ExplainedSample]:
+    """Return the samples that have something to explain."""
+    samples = (explained_sample(method, model, *pair) for pair in pairs)
+    return [sample for sample in samples if sample is not None]
+
+
+def _tokens_read(sample: ExplainedSample) -> int:
+    return len(sample.read_ids)
+
+
+def _attribute_samples(
+    method: AttributionMethod, model: LanguageModel, samples: Sequence[ExplainedSample]
+) -> dict[str, list[Row]]:
+    """Return the rows of every sample, by sample id; the method keeps the budget that fitted."""
+
+    def work(batch: Sequence[ExplainedSample], token_budget: int) -> dict[str, list[Row]]:
+        method.context = replace(method.context, token_budget=token_budget)
+        return _attribute_batch(method, model, batch)
+
+    def describe(sample: ExplainedSample) -> str:
+        return f"method '{method.name}', model '{model.name}': sample {sample.sample_id}"
+
+    budget = method.context.token_budget
+    rows: dict[str, list[Row]] = {}
+    for of_batch in fitted_batches(samples, _tokens_read, budget, work, describe):
+        rows |= of_batch
+    return rows
 
 
 def _attribute_batch(
     method: AttributionMethod, model: LanguageModel, samples: Sequence[ExplainedSample]
 ) -> dict[str, list[Row]]:
     """Return the rows of every sample of one batch, by sample id."""
-    begin = time.perf_counter()
+    synchronise(model.device)
+    begin = perf_counter()
     scores = [s.detach() for s in method.attribute(model, Batch(samples, model.device))]
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
-    seconds = (time.perf_counter() - begin) / sum(len(sample.steps) for sample in samples)
+    synchronise(model.device)
+    seconds = perf_counter() - begin
+    tokens = sum(len(sample.prompt_ids) + step for sample in samples for step in sample.steps)
     rows = {}
     for sample, of_sample in zip(samples, scores, strict=True):
         expected = (len(sample.steps), len(sample.prompt_ids))
         if tuple(of_sample.shape) != expected:
             raise BenchmarkError(
-                f"method '{type(method).__module__}': sample {sample.sample_id}: scores have "
+                f"method '{method.name}': sample {sample.sample_id}: scores have "
                 f"shape {tuple(of_sample.shape)}, expected (steps, prompt tokens) = {expected}"
             )
         rows[sample.sample_id] = [
-            _row(method, sample.sample_id, step, raw, seconds)
+            _row(method, sample, step, raw, seconds / tokens)
             for step, raw in zip(sample.steps, of_sample.float().cpu(), strict=True)
         ]
     return rows
 
 
 def _row(
-    method: AttributionMethod, sample_id: str, step: int, raw: torch.Tensor, seconds: float
+    method: AttributionMethod,
+    sample: ExplainedSample,
+    step: int,
+    raw: torch.Tensor,
+    seconds_per_token: float,
 ) -> Row:
+    stopped = (sample.sample_id, step) not in method.unconverged
     return {
-        "sample_id": sample_id,
+        "sample_id": sample.sample_id,
         "step": step,
         "raw_scores": raw.tolist(),
-        "converged": (sample_id, step) not in method.unconverged if method.iterative else None,
-        "seconds": seconds,
+        "converged": stopped if method.iterative else None,
+        "seconds": seconds_per_token * (len(sample.prompt_ids) + step),
         "status": OK if bool(raw.isfinite().all()) else NONFINITE_ATTRIBUTION,
     }
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
+
+import torch
 
 from pisoft.errors import BenchmarkError
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+logger = logging.getLogger(__name__)
 
 
 def blocks(items: Sequence[Item], size: int, chosen: slice = slice(None)) -> list[list[Item]]:
@@ -47,3 +54,65 @@ def token_batches(
         batch.append(item)
     if batch:
         yield batch
+
+
+def fitted_batches(
+    items: Sequence[Item],
+    length: Callable[[Item], int],
+    budget: int,
+    work: Callable[[list[Item], int], Result],
+    describe: Callable[[Item], str],
+) -> Iterator[Result]:
+    """Yield what work returns for each batch of :func:`token_batches`, within the memory there is.
+
+    When a batch runs out of memory, the budget is halved for good, down to a single item, and
+    what is left is cut anew. A batch that already fits the lower budget is tried again as it is:
+    work may cut it further by the budget.
+
+    Args:
+        items: what is worked on.
+        length: tokens of an item.
+        budget: tokens per batch to begin with.
+        work: takes a batch and the budget in force; is called again for a batch that failed.
+        describe: names an item, for the error message.
+
+    Raises:
+        BenchmarkError: a single item does not fit with a budget of its own length.
+    """
+    waiting = sorted(items, key=length, reverse=True)
+    while waiting:
+        batch = next(token_batches(waiting, length, budget))
+        longest = length(batch[0])
+        try:
+            result = work(batch, budget)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if budget <= longest:
+                raise BenchmarkError(
+                    f"{describe(batch[0])}: {longest} tokens do not fit into memory, even alone "
+                    f"and with token_budget lowered to {budget}; shorten prompts by the option "
+                    "prompts.max_tokens, or use a smaller dtype, quantization, or more memory"
+                ) from error
+        else:
+            waiting = waiting[len(batch) :]
+            yield result
+            continue
+        # Out of the handler, because the exception holds the frames that hold the failed graph.
+        budget = max(longest, budget // 2)
+        logger.info("out of memory; token_budget is lowered to %d", budget)
+        _free_memory()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether torch, a CUDA library or Python failed to allocate memory."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    # The CPU allocator and the CUDA libraries raise plain RuntimeErrors.
+    signs = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+
+
+def _free_memory() -> None:
+    gc.collect()  # a graph may hold itself in a cycle
+    torch.cuda.empty_cache()  # does nothing where CUDA is not in use

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -36,6 +38,34 @@ def choose_device(wanted: str) -> torch.device:
 def device_name(device: torch.device) -> str:
     """Return the hardware's name for provenance."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def synchronise(device: torch.device) -> None:
+    """Wait until the device has done its work, which a CPU has as soon as a call returns."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Begin to measure the device's peak memory anew; what is allocated now counts."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: torch.device) -> dict[str, float | None]:
+    """Return the memory that this process has needed, MB (10⁶ bytes), for provenance.
+
+    * ``peak_memory_mb``: resident set, since the process began.
+    * ``peak_device_memory_mb``: allocated by torch on the device since
+      :func:`reset_peak_memory`; None for a CPU.
+    """
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    cuda = device.type == "cuda"
+    return {
+        "peak_memory_mb": resident / 1e6,
+        "peak_device_memory_mb": torch.cuda.max_memory_allocated(device) / 1e6 if cuda else None,
+    }
 
 
 def _claim_gpu(count: int) -> int:

@@ -1,0 +1,205 @@
+"""How long attribution takes and how much memory it needs (paper, tab:computational_complexity)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table
+from pisoft.contracts import OK, read_provenance, read_table
+from pisoft.errors import BenchmarkError
+
+_MEASURES = ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb")
+_FACTS = ("peak_memory_mb", "peak_device_memory_mb", "device")
+
+
+def timing_rows(cells: Iterable[tuple[str, str, str, Path]]) -> list[dict[str, Any]]:
+    """Summarise what attribution needed, as rows of kind `timings`.
+
+    A sample's time is the sum over its steps. Means are over the samples with an ok step, `n` of
+    them; the others are `n_failed`. The standard error is null for a single sample.
+
+    Args:
+        cells: model, method, dataset and `attributions` file.
+
+    Raises:
+        BenchmarkError: an unreadable file, or one that does not say on what it was computed.
+    """
+    return [_timing_row(*cell) for cell in cells]
+
+
+def timings_table(
+    rows: pd.DataFrame,
+    *,
+    models: Mapping[str, str],
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+    controls: Collection[str],
+) -> Table:
+    """Build the table of seconds per sample and peak memory.
+
+    Args:
+        rows: rows of kind `timings`.
+        models: label of each model, in the order of the columns.
+        methods: label of each method, in the order of the rows.
+        datasets: label of each dataset, in the order of the blocks.
+        controls: methods that are shown but cannot be the fastest.
+    """
+    cells = pd.MultiIndex.from_product([models, methods, datasets])
+    cells.names = ["model", "method", "dataset"]
+    wanted = rows.set_index(cells.names).reindex(cells)
+    numbers = wanted[list(_MEASURES)].astype(np.float64)
+    blocks = tuple(
+        _block(label, numbers.xs(dataset, level="dataset"), models, methods, controls)
+        for dataset, label in datasets.items()
+    )
+    labels = models.values()
+    return Table(
+        title="Attribution: seconds per sample and peak memory",
+        corner="Method",
+        columns=(*(f"{name}, s ↓" for name in labels), *(f"{name}, MB" for name in labels)),
+        blocks=blocks,
+        notes=(
+            *_explanations(rows, [methods[name] for name in methods if name in controls]),
+            *_coverage_notes(wanted, models, methods, datasets),
+        ),
+        values=wanted.dropna(subset="n").reset_index()[rows.columns].astype(rows.dtypes),
+    )
+
+
+# Numbers --------------------------------------------------------------------------------------
+
+
+def _timing_row(model: str, method: str, dataset: str, path: Path) -> dict[str, Any]:
+    steps = read_table(path, "attributions")
+    facts = read_provenance(path)
+    missing = [name for name in _FACTS if name not in facts]
+    if missing:
+        raise BenchmarkError(
+            f"{path}: its provenance lacks {', '.join(missing)}; delete the file and run the "
+            "workflow again"
+        )
+    samples = _samples(steps)
+    timed = samples.filter(samples.column("ok"))
+    seconds, n = timed.column("seconds"), timed.num_rows
+    deviation = pc.stddev(seconds, ddof=1).as_py()  # None for a single sample
+    return {
+        "model": model,
+        "method": method,
+        "dataset": dataset,
+        "n": n,
+        "n_failed": samples.num_rows - n,
+        "seconds_per_sample": pc.mean(seconds).as_py(),
+        "standard_error": None if deviation is None else deviation / math.sqrt(n),
+        "median_seconds": pc.quantile(seconds, 0.5)[0].as_py(),
+        "mean_prompt_tokens": pc.mean(timed.column("tokens")).as_py(),
+        **{name: facts[name] for name in _FACTS},
+    }
+
+
+def _samples(steps: pa.Table) -> pa.Table:
+    """Return seconds, ok and prompt tokens of each sample from `attributions` rows."""
+    columns = {
+        "sample_id": steps.column("sample_id"),
+        "seconds": steps.column("seconds"),
+        "ok": pc.equal(steps.column("status"), OK),
+        "tokens": pc.list_value_length(steps.column("raw_scores")),
+    }
+    reductions = [("seconds", "sum"), ("ok", "any"), ("tokens", "max")]
+    samples = pa.table(columns).group_by("sample_id").aggregate(reductions)
+    return samples.rename_columns(
+        {f"{name}_{reduction}": name for name, reduction in reductions} | {"sample_id": "sample_id"}
+    )
+
+
+# Layout ---------------------------------------------------------------------------------------
+
+
+def _block(
+    title: str,
+    numbers: pd.DataFrame,
+    models: Iterable[str],
+    methods: Mapping[str, str],
+    controls: Collection[str],
+) -> Block:
+    """Return one dataset's lines from measures by model and method."""
+    seconds = numbers["seconds_per_sample"].unstack("model")[list(models)]
+    memory = numbers["peak_device_memory_mb"].fillna(numbers["peak_memory_mb"])
+    megabytes = memory.unstack("model")[list(models)]
+    fastest = seconds.drop(index=list(controls), errors="ignore").min()
+    return Block(
+        title,
+        tuple(
+            Row(
+                label,
+                (
+                    *(
+                        Entry(_significant(value), strong=method not in controls and value == best)
+                        for value, best in zip(seconds.loc[method], fastest, strict=True)
+                    ),
+                    *(Entry(_whole(value)) for value in megabytes.loc[method]),
+                ),
+            )
+            for method, label in methods.items()
+        ),
+    )
+
+
+def _significant(value: float) -> str:
+    """Return a number with three significant digits, as times span many orders of magnitude."""
+    if np.isnan(value):
+        return NOTHING
+    magnitude = math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{max(0, 2 - magnitude)}f}"
+
+
+def _whole(value: float) -> str:
+    return NOTHING if np.isnan(value) else f"{value:.0f}"
+
+
+# Notes ----------------------------------------------------------------------------------------
+
+
+def _explanations(rows: pd.DataFrame, controls: list[str]) -> list[str]:
+    """Say what the numbers are, and which machine they are of."""
+    excepted = f", {', '.join(controls)} excepted" if controls else ""
+    measured = rows["peak_device_memory_mb"].notna()
+    what = {
+        "memory allocated on the device during attribution, the model included": measured.any(),
+        "resident memory of the whole job, loading the model included": not measured.all(),
+    }
+    return [
+        "s: mean seconds per sample, all of its explained steps together. Timed is the method "
+        "alone, the device synchronised before and after, without a first warm-up run. Samples of "
+        "a batch share its time in proportion to the tokens read. Lower is better; bold marks the "
+        f"fastest method of a column{excepted}.",
+        f"MB: peak {' or '.join(text for text, applies in what.items() if applies)}.",
+        f"Measured on: {', '.join(rows['device'].unique())}. Times are of this machine and differ "
+        "from run to run.",
+    ]
+
+
+def _coverage_notes(
+    wanted: pd.DataFrame,
+    models: Mapping[str, str],
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+) -> list[str]:
+    """Say how many samples there are, and how many of them failed where."""
+    totals = (wanted["n"] + wanted["n_failed"]).groupby("dataset").max()
+    present = [name for name in datasets if totals[name] > 0]
+    listed = ", ".join(f"{datasets[name]} {totals[name]:.0f}" for name in present)
+    failed = [
+        f"{datasets[dataset]} ({models[model]}, {methods[method]}): {count:.0f}"
+        for (model, method, dataset), count in wanted["n_failed"].items()
+        if count > 0
+    ]
+    told = f"Failed samples, left out of the means: {'; '.join(failed)}." if failed else ""
+    return [f"Samples per dataset: {listed}.", told or "No sample failed."]
