@@ -18,7 +18,7 @@ wildcard_constraints:
     protocol=one_of(CONFIG.run_file.protocols),
     model=one_of(CONFIG.models),
     dataset=one_of(CONFIG.datasets),
-    method=one_of(CONFIG.methods),
+    method=one_of(CONFIG.evaluated_methods),
 
 
 report: "rules/captions/workflow.rst"
@@ -33,6 +33,7 @@ include: "rules/evaluations.smk"
 include: "rules/summaries.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
+include: "rules/studies.smk"
 
 
 rule all:
@@ -40,3 +41,4 @@ rule all:
     input:
         tables=TABLES,
         figures=FIGURES,
+        studies=STUDIES,

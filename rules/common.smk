@@ -64,7 +64,7 @@ def record_file(wildcards):
 
 def method_file(wildcards):
     """Return the file of a method: an edit re-runs this method's jobs and no others."""
-    name = slices.method_name(wildcards.method, CONFIG.methods[wildcards.method])
+    name = slices.method_name(wildcards.method, CONFIG.evaluated_methods[wildcards.method])
     return f"scripts/pisoft/attribution/{name}.py"
 
 
@@ -108,3 +108,20 @@ def cells(pattern):
         method=CONFIG.methods,
         dataset=CONFIG.datasets,
     )
+
+
+def study_cells(pattern):
+    """Return a pattern's files for every combination of the layer study; none without a study."""
+    files = [
+        file
+        for method in CONFIG.study_methods
+        for file in expand(
+            pattern,
+            run=RUN,
+            protocol=CONFIG.run_file.protocols,
+            model=method.model,
+            method=method.name,
+            dataset=CONFIG.study_datasets,
+        )
+    ]
+    return list(dict.fromkeys(files))

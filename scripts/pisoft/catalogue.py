@@ -6,13 +6,34 @@ import string
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from pisoft.errors import did_you_mean
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Task = Literal["classification", "generation"]
+
+
+def check_selection(names: Any) -> Any:
+    """Return a selection (names, or `all`) as it is; it must not be empty or repeat a name."""
+    if names != "all":
+        repeated = sorted({name for name in names if list(names).count(name) > 1})
+        if repeated:
+            raise ValueError(f"listed twice: {', '.join(repeated)}")
+        if not names:
+            raise ValueError("nothing is selected")
+    return names
+
+
+Selection = Annotated[Literal["all"] | tuple[Name, ...], AfterValidator(check_selection)]
 
 
 class Strict(BaseModel):

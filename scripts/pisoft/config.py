@@ -13,8 +13,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pisoft.catalogue import DatasetEntry, MethodEntry, ModelEntry, Name, Strict, TrainedModel
+from pisoft.catalogue import (
+    DatasetEntry,
+    MethodEntry,
+    ModelEntry,
+    Name,
+    Selection,
+    Strict,
+    TrainedModel,
+    check_selection,
+)
 from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.studies import LayerStudy, StudyMethod, study_methods
 from pisoft.validation import read_yaml, validate
 
 CATALOGUES = ("models", "datasets", "methods")
@@ -83,9 +93,6 @@ class CatalogueAdditions(Strict):
     methods: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Methods.")
 
 
-Selection = Literal["all"] | tuple[Name, ...]
-
-
 class RunFile(Strict):
     """One run: what is selected, and how it is evaluated."""
 
@@ -113,20 +120,14 @@ class RunFile(Strict):
     evaluation: EvaluationSettings = Field(
         default_factory=EvaluationSettings, description="Evaluation."
     )
+    layer_study: LayerStudy | None = Field(
+        None, description="Grad-ELLM at several depths; null: no such study."
+    )
     catalogue: CatalogueAdditions = Field(
         default_factory=CatalogueAdditions, description="Additional catalogue entries."
     )
 
-    @field_validator("models", "datasets", "methods", "protocols")
-    @classmethod
-    def _unique(cls, names: Any) -> Any:
-        if names != "all":
-            repeated = sorted({name for name in names if list(names).count(name) > 1})
-            if repeated:
-                raise ValueError(f"listed twice: {', '.join(repeated)}")
-            if not names:
-                raise ValueError("nothing is selected")
-        return names
+    _unique = field_validator("protocols")(check_selection)
 
 
 class Config(BaseModel):
@@ -138,6 +139,13 @@ class Config(BaseModel):
     models: dict[str, ModelEntry]
     datasets: dict[str, DatasetEntry]
     methods: dict[str, MethodEntry]
+    study_methods: tuple[StudyMethod, ...] = ()
+    study_datasets: tuple[str, ...] = ()
+
+    @property
+    def evaluated_methods(self) -> dict[str, MethodEntry]:
+        """The selected methods, and those that only the layer study evaluates."""
+        return {**self.methods, **{method.name: method.entry for method in self.study_methods}}
 
 
 def load_run(
@@ -198,7 +206,21 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
         }
     config = Config(run_file=run_file, **entries)
     _check_references(config, origin)
-    return config
+    return config if run_file.layer_study is None else _with_layer_study(config, origin)
+
+
+def _with_layer_study(config: Config, origin: str) -> Config:
+    """Resolve the layer study's selections, which are among those of the run."""
+    study, where = config.run_file.layer_study, f"{origin}: layer_study"
+    assert study is not None
+    models = _selected(study.models, config.models, f"{where}.models")
+    datasets = _selected(study.datasets, config.datasets, f"{where}.datasets")
+    methods = study_methods(study, {name: config.models[name].source for name in models})
+    for name in sorted({method.name for method in methods} & set(config.methods)):
+        raise BenchmarkError(
+            f"{origin}: methods: '{name}' is a name that the layer study uses; rename this entry"
+        )
+    return config.model_copy(update={"study_methods": methods, "study_datasets": tuple(datasets)})
 
 
 def _selected(selection: Any, available: Iterable[str], where: str) -> list[str]:

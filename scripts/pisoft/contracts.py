@@ -152,6 +152,23 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("n_failed", _WHOLE),
         ]
     ),
+    "layer_study": pa.schema(
+        [
+            _field("protocol", _TEXT),
+            _field("model", _TEXT),
+            _field("method", _TEXT),
+            _field("dataset", _TEXT),
+            _field("token_weights", _TEXT),
+            _field("depth", _WHOLE, nullable=True),  # layers that are summed; null: all of them
+            _field("candidate", _TRUTH),  # a depth that may be selected
+            _field("fixed", _TRUTH),  # the depth that the selected one is compared with
+            _field("sample_id", _TEXT),
+            _field("part", _TEXT),  # development (selects the depth) or rest (is reported)
+            _field("metric", _TEXT),
+            _field("value", _REAL, nullable=True),
+            _field("status", _TEXT),
+        ]
+    ),
     "accuracy": pa.schema(
         [
             _field("model", _TEXT),

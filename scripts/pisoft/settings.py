@@ -25,6 +25,7 @@ from pisoft.catalogue import (
     TrainedModel,
 )
 from pisoft.config import Config, EvaluationSettings, Protocol
+from pisoft.studies import StudyMethod
 
 
 class Slice(Strict):
@@ -139,6 +140,17 @@ class SummariseSlice(Slice):
     minimum_h0: float
 
 
+class LayerStudySlice(Slice):
+    """Settings of `summarise_layer_study`: the cells, in the order of the input files."""
+
+    protocols: tuple[str, ...]
+    methods: tuple[StudyMethod, ...]
+    datasets: tuple[str, ...]
+    development_share: float
+    seed: int
+    minimum_h0: float
+
+
 class DisplaySlice(Slice):
     """Settings of tables and figures: names in order, with their labels."""
 
@@ -217,7 +229,7 @@ def generate_slice(config: Config, model: str, dataset: str) -> GenerateSlice:
 
 def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
     """Return what `attribute` depends on."""
-    entry = config.methods[method]
+    entry = config.evaluated_methods[method]
     return AttributeSlice(
         model=model_slice(model, config.models[model]),
         method=method_name(method, entry),
@@ -279,6 +291,29 @@ def timings_slice(config: Config) -> TimingsSlice:
         if load_method(method_name(name, entry)).family == "baseline"
     )
     return TimingsSlice(**dict(display_slice(config)), controls=controls)
+
+
+def layer_study_slice(config: Config) -> LayerStudySlice:
+    """Return what `summarise_layer_study` depends on; there must be a layer study."""
+    study = config.run_file.layer_study
+    assert study is not None
+    return LayerStudySlice(
+        protocols=config.run_file.protocols,
+        methods=config.study_methods,
+        datasets=config.study_datasets,
+        development_share=study.development_share,
+        seed=config.run_file.seed,
+        minimum_h0=config.run_file.evaluation.minimum_h0,
+    )
+
+
+def layer_study_display_slice(config: Config) -> DisplaySlice:
+    """Return what the layer study's tables and figures depend on, besides its summary file."""
+    return DisplaySlice(
+        models={method.model: config.models[method.model].label for method in config.study_methods},
+        datasets={name: config.datasets[name].label for name in config.study_datasets},
+        methods={},
+    )
 
 
 def model_slice(name: str, entry: ModelEntry) -> ModelSlice:

@@ -89,3 +89,16 @@ def test_more_layers_than_the_model_has_are_refused():
     method = load_method("grad_ellm")
     with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
         method(method.Options(layers=4), Context(seed=0)).check(model)
+
+
+def test_layers_that_are_clipped_are_all_layers():
+    model, _ = twins("llama-gqa")
+    method = load_method("grad_ellm")
+    found = []
+    for options in ({"layers": 4, "clip_layers": True}, {}, {"layers": 2, "clip_layers": True}):
+        built = method(method.Options(**options), Context(seed=0))
+        built.check(model)
+        found.append(torch.cat(built.attribute(model, Batch(samples()[:1], model.device))))
+    clipped, every, fewer = found
+    assert torch.equal(clipped, every)
+    assert not torch.equal(fewer, every)

@@ -19,6 +19,8 @@ SLICES = {
     "attribute": ("demo-llama", "saliency"),
     "evaluate": ("dynamic", "demo-llama"),
     "summarise": (),
+    "layer_study": (),
+    "layer_study_display": (),
     "display": (),
     "accuracy": (),
     "timings": (),
@@ -54,7 +56,7 @@ def test_slices_are_read_back_as_they_were(raw):
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == set()
     assert changed(raw, max_samples=3) == {"sample"}
-    assert changed(raw, seed=2) == {"sample", "attribute", "evaluate"}
+    assert changed(raw, seed=2) == {"sample", "attribute", "evaluate", "layer_study"}
     assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
     assert changed(raw, methods=["saliency"]) == {"summarise", "display", "timings"}

@@ -29,6 +29,7 @@ RESULT_NEUTRAL = {
     "lm/device",
     "progress",
     "settings",
+    "studies",
     "validation",
 }
 

@@ -367,6 +367,7 @@ _LATEX_CHARACTERS = str.maketrans(
         "·": r"$\cdot$",
         "…": r"\ldots{}",
         "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "\N{PLUS-MINUS SIGN}": r"$\pm$",
         "\N{MINUS SIGN}": "$-$",
         "\N{EN DASH}": "--",
         "\N{EM DASH}": "---",

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pisoft.attribution.base import AttributionMethod, MethodOptions
 from pisoft.errors import BenchmarkError
+from pisoft.studies import TokenWeights
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +23,10 @@ class GradEllmOptions(MethodOptions):
     layers: int | None = Field(
         None, gt=0, description="Decoder layers that are summed, counted from the last; null: all."
     )
-    token_weights: Literal["loosened", "original"] = Field(
+    clip_layers: bool = Field(
+        False, description="Take all layers, rather than refuse, if the model has fewer."
+    )
+    token_weights: TokenWeights = Field(
         "loosened",
         description="λ: min-max normalised query-key products over the prompt, or softmax "
         "attention.",
@@ -50,11 +54,16 @@ class GradEllm(AttributionMethod):
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if more layers are asked for than the model has."""
-        if self.options.layers is not None and self.options.layers > model.layers:
+        if self._depth(model) > model.layers:
             raise BenchmarkError(
                 f"method 'grad_ellm': option layers: {self.options.layers} is more than the "
                 f"{model.layers} decoder layers of model '{model.name}'"
             )
+
+    def _depth(self, model: LanguageModel) -> int:
+        """Return the number of layers that are summed."""
+        wanted = self.options.layers or model.layers
+        return min(wanted, model.layers) if self.options.clip_layers else wanted
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return raw scores, one tensor (steps, prompt tokens) per sample."""
@@ -63,7 +72,7 @@ class GradEllm(AttributionMethod):
         from pisoft.lm.attention import AttentionRecorder
         from pisoft.lm.gradients import attributed_values
 
-        first = model.layers - (self.options.layers or model.layers)
+        first = model.layers - self._depth(model)
         chosen = range(first, model.layers)
         recorder = AttentionRecorder(layers=chosen, detach_at=first)
         hidden = model.hidden_states(model.embed(batch.input_ids), probe=recorder)

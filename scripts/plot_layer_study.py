@@ -1,0 +1,43 @@
+"""Draw the AUC of Grad-ELLM over the number of layers it sums, for one model and dataset."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.layer_study_figure import plot_layer_study
+from pisoft.analysis.style import save_figure
+from pisoft.analysis.summary import load_rows
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--study", required=True, type=Path, help="layer_study file")
+    for name in ("protocol", "model", "dataset"):
+        line.add_argument(f"--{name}", required=True)
+    for kind in ("pdf", "svg", "png"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the study's samples of one cell per depth and draw them."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    samples = load_rows(
+        arguments.study,
+        "layer_study",
+        protocol=arguments.protocol,
+        model=arguments.model,
+        dataset=arguments.dataset,
+    )
+    model, dataset = settings.models[arguments.model], settings.datasets[arguments.dataset]
+    figure = plot_layer_study(samples, f"{model} · {dataset} · {arguments.protocol} routing")
+    save_figure(figure, [arguments.pdf, arguments.svg, arguments.png])
+
+
+if __name__ == "__main__":
+    run(main, parser())

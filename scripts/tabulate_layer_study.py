@@ -1,0 +1,39 @@
+"""Write the layer study's table of one model as CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.layer_study_table import layer_study_table
+from pisoft.analysis.summary import load_rows
+from pisoft.analysis.tables import write
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--study", required=True, type=Path, help="layer_study file")
+    for name in ("protocol", "model"):
+        line.add_argument(f"--{name}", required=True)
+    for kind in ("csv", "tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the study's samples and write the table."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    samples = load_rows(
+        arguments.study, "layer_study", protocol=arguments.protocol, model=arguments.model
+    )
+    where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
+    table = layer_study_table(samples, where=where, datasets=settings.datasets)
+    write(table, arguments.csv, arguments.tex, arguments.html)
+
+
+if __name__ == "__main__":
+    run(main, parser())
