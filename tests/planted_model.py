@@ -28,7 +28,7 @@ def planted_prompts(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 @cache
 def planted_model() -> LanguageModel:
-    """Return a model that answers with the planted word's successor, right at least 99 times in 100."""
+    """Return a model that answers with the planted word's successor."""
     config = LlamaConfig(
         vocab_size=VOCABULARY,
         hidden_size=64,
