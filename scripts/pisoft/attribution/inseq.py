@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # What each does with Inseq 0.7.1 and transformers 5.23.
 REFUSED = {
     "dummy": "it gives no scores",
+    "grad_ellm": "it is a method of this benchmark, which has it under its own name",
     "layer_deeplift": "it gives every token the score zero",
     "layer_integrated_gradients": "it gives every token the score zero",
     "reagent": "it crashes or gives NaN, and needs a part-of-speech tagger's download",
