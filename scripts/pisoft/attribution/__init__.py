@@ -13,7 +13,7 @@ from pathlib import Path
 from pisoft.attribution.base import AttributionMethod
 from pisoft.errors import BenchmarkError, did_you_mean
 
-_NO_METHODS = {"__init__", "base", "engine"}
+_NO_METHODS = {"__init__", "base", "engine", "inseq_bridge"}
 
 
 def available_methods() -> list[str]:

@@ -7,12 +7,13 @@ call reaches it. Shapes: B samples, H query heads, G key/value heads, T position
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
@@ -166,3 +167,14 @@ def probed_attention(
 # Without the second line the causal mask would silently be dropped.
 AttentionInterface.register(ATTENTION_NAME, probed_attention)
 AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
+
+
+@contextmanager
+def attention_implementation(network: PreTrainedModel, name: str) -> Iterator[None]:
+    """Let a network use another attention implementation for a while, and then its own again."""
+    own = network.config._attn_implementation
+    network.set_attn_implementation(name)
+    try:
+        yield
+    finally:
+        network.set_attn_implementation(own)

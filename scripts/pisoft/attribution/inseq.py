@@ -1,0 +1,302 @@
+"""Any method of the Inseq library, by its name there."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import Field
+
+from pisoft.attribution.base import AttributionMethod, GradientOptions
+from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.hub import first_line
+from pisoft.keyed import keyed_generator
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+
+# What each does with Inseq 0.7.1 and transformers 5.23.
+REFUSED = {
+    "dummy": "it gives no scores",
+    "grad_ellm": "it is a method of this benchmark, which has it under its own name",
+    "layer_deeplift": "it gives every token the score zero",
+    "layer_integrated_gradients": "it gives every token the score zero",
+    "reagent": "it crashes or gives NaN, and needs a part-of-speech tagger's download",
+    "value_zeroing": "it cannot read the decoder layers of transformers 5",
+}
+DISCRETIZED = "discretized_integrated_gradients"
+NEED_SCIKIT_LEARN = (DISCRETIZED, "lime")
+_PASSED_BY_INSEQ = {
+    "self",
+    "attribution_model",
+    "inputs",
+    "baselines",
+    "target",
+    "additional_forward_args",
+    "encoder_self_attentions",
+    "decoder_self_attentions",
+    "cross_attentions",
+}
+
+
+class InseqOptions(GradientOptions):
+    """Which method of Inseq, and what it is given."""
+
+    method: str = Field("occlusion", description="Name of the method in Inseq.")
+    arguments: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Arguments of its attribution, for example `{n_steps: 20}`.",
+    )
+    load_arguments: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Arguments of its constructor, for example `{multiply_by_inputs: false}`.",
+    )
+    layer: int | None = Field(
+        None,
+        description="Decoder layer of a method that reads attention; negative: counted from the "
+        "last; null: mean over layers.",
+    )
+
+
+class InseqMethod(AttributionMethod):
+    """An attribution method of Inseq, step by step on token ids.
+
+    Inseq's own loop reads text, which may come back as other tokens, and drops rows that hold the
+    padding token; here every step is given as ids, and the ids of the result are compared. Scores
+    are reduced as Inseq does by default (L2 norm over channels, mean over layers and heads), but
+    not divided by their sum: normalisation is the evaluation's part.
+    """
+
+    label = "Inseq"
+    family = "perturbation"
+    reference = "Sarti et al. (2023), Inseq: an interpretability toolkit for sequence generation"
+
+    Options = InseqOptions
+    options: InseqOptions
+    _loaded: Any = None
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError for a method, layer or argument that Inseq does not offer."""
+        from inseq.attr import FeatureAttribution
+        from inseq.attr.feat.internals_attribution import InternalsAttributionRegistry
+
+        name = self.options.method
+        if name in REFUSED:
+            raise BenchmarkError(f"{self._where} is refused: {REFUSED[name]}")
+        classes = FeatureAttribution.available_classes()
+        known = {key: found for key, found in classes.items() if key not in REFUSED}
+        if name not in known:
+            raise BenchmarkError(f"{self._where} is no method of Inseq" + did_you_mean(name, known))
+        if name in NEED_SCIKIT_LEARN and find_spec("sklearn") is None:
+            raise BenchmarkError(f"{self._where} needs scikit-learn, which is not installed")
+        self._check_layer(model, issubclass(known[name], InternalsAttributionRegistry))
+        self._check_arguments("load_arguments", known[name].__init__)
+        self._check_arguments("arguments", self._inseq(model).attribution_method.method.attribute)
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return raw scores, one tensor (steps, prompt tokens) per sample.
+
+        Raises:
+            BenchmarkError: a sample is longer than the model's context, or Inseq fails.
+        """
+        import torch
+
+        inseq = self._inseq(model)
+        with _lent(model):
+            return [
+                torch.stack(
+                    [
+                        self._step_scores(inseq, model, sample, step, target)
+                        for step, target in zip(sample.steps, sample.target_ids, strict=True)
+                    ]
+                )
+                for sample in batch.samples
+            ]
+
+    @property
+    def _where(self) -> str:
+        return f"method 'inseq': option method: '{self.options.method}'"
+
+    def _check_layer(self, model: LanguageModel, reads_layers: bool) -> None:
+        layer = self.options.layer
+        if layer is None:
+            return
+        if not reads_layers:
+            raise BenchmarkError(
+                f"method 'inseq': option layer: {layer} is for methods that read attention, not "
+                f"for '{self.options.method}'; leave it out"
+            )
+        if not -model.layers <= layer < model.layers:
+            raise BenchmarkError(
+                f"method 'inseq': option layer: {layer} is no layer of model '{model.name}' "
+                f"(allowed: {-model.layers} to {model.layers - 1})"
+            )
+
+    def _check_arguments(self, option: str, function: Callable[..., Any]) -> None:
+        """Refuse names that are not parameters of Inseq's function, which might ignore them."""
+        allowed = [
+            parameter.name
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and parameter.name not in _PASSED_BY_INSEQ
+        ]
+        for name in getattr(self.options, option):
+            if name not in allowed:
+                raise BenchmarkError(
+                    f"method 'inseq': option {option}: '{self.options.method}' takes no '{name}'"
+                    + did_you_mean(name, allowed)
+                )
+
+    def _inseq(self, model: LanguageModel) -> Any:
+        """Return the model as Inseq wraps it, with the method; made once."""
+        if self._loaded is None or self._loaded.model is not model.network:
+            with _lent(model):
+                self._loaded = self._load(model)
+        return self._loaded
+
+    def _load(self, model: LanguageModel) -> Any:
+        from inseq.models import HuggingfaceModel
+
+        arguments = dict(self.options.load_arguments)
+        with tempfile.TemporaryDirectory() as folder:
+            if self.options.method == DISCRETIZED:
+                # Its cache of neighbours goes by the model's name, whatever the weights.
+                arguments["cache_dir"] = Path(folder)
+            try:
+                return HuggingfaceModel.load(
+                    model.network,
+                    self.options.method,
+                    tokenizer=copy.deepcopy(model.tokenizer),  # Inseq changes it
+                    device=model.device.type,
+                    **arguments,
+                )
+            except Exception as error:  # of Inseq, Captum or transformers, undocumented
+                raise BenchmarkError(
+                    f"{self._where} cannot be prepared for model '{model.name}': {_said(error)}"
+                ) from error
+
+    def _step_scores(
+        self, inseq: Any, model: LanguageModel, sample: ExplainedSample, step: int, target: int
+    ) -> torch.Tensor:
+        """Return the prompt tokens' scores for one step, (prompt tokens,)."""
+        ids = [*sample.prompt_ids, *sample.output_ids[:step]]
+        where = f"{self._where}: sample {sample.sample_id}, step {step}"
+        if model.context is not None and len(ids) > model.context:
+            raise BenchmarkError(
+                f"{where}: {len(ids)} tokens are more than the {model.context} that model "
+                f"'{model.name}' can read, and Inseq must not cut them"
+            )
+        generator = keyed_generator(self.context.seed, "inseq", sample.sample_id, step)
+        try:
+            with _seeded(generator, model.device):
+                output = _attribute_ids(
+                    inseq, ids, target, self.options.attributed_function, self.options.arguments
+                )
+        except Exception as error:  # whatever a value in `arguments` leads to
+            raise BenchmarkError(f"{where}: Inseq fails: {_said(error)}") from error
+        scores = self._token_scores(inseq, output)
+        read = [[token.id for token in row] for row in (output.prefix[0], output.target[0])]
+        if read != [ids, [target]] or len(scores) != len(ids):
+            raise BenchmarkError(
+                f"{where}: Inseq scored {len(scores)} tokens with ids {read}, not {[ids, [target]]}"
+            )
+        return scores[: len(sample.prompt_ids)]
+
+    def _token_scores(self, inseq: Any, output: Any) -> torch.Tensor:
+        """Reduce Inseq's output for one step to one score per token, (T,)."""
+        from inseq.data import GranularFeatureAttributionStepOutput
+
+        scores = output.target_attributions[0].double()  # (T, ...), float32 from Inseq
+        if inseq.attribution_method.is_final_step_method:
+            scores = scores[:, -1]  # of all positions, the predicting one
+        if isinstance(output, GranularFeatureAttributionStepOutput):
+            return scores.norm(dim=-1)
+        if self.options.layer is not None:
+            scores = scores[:, self.options.layer]
+        return scores.reshape(len(scores), -1).mean(dim=1)
+
+
+def _attribute_ids(
+    inseq: Any, ids: list[int], target: int, function: str, arguments: Mapping[str, Any]
+) -> Any:
+    """Return Inseq's step output for the token `target` behind `ids`.
+
+    The baseline is Inseq's: the unknown token (else padding, else end of sequence) everywhere but
+    where the prompt ends a sequence.
+    """
+    import torch
+    from inseq.data import BatchEmbedding, BatchEncoding, DecoderOnlyBatch
+
+    input_ids = torch.tensor([ids], device=inseq.model.device)
+    targets = torch.tensor([target], device=inseq.model.device)
+    ends = input_ids == inseq.eos_token_id
+    baseline_ids = input_ids.where(ends, inseq.tokenizer.unk_token_id)
+    tokens, target_tokens = (
+        inseq.convert_ids_to_tokens(row[None], skip_special_tokens=False)
+        for row in (input_ids[0], targets)
+    )
+    batch = DecoderOnlyBatch(
+        BatchEncoding(input_ids, torch.ones_like(input_ids), tokens, baseline_ids),
+        BatchEmbedding(inseq.embed(input_ids), inseq.embed(baseline_ids)),
+    )
+    output = inseq.attribution_method.filtered_attribute_step(
+        batch,
+        target_ids=targets[:, None],
+        attributed_fn=inseq.get_attributed_fn(function),
+        attribution_args=dict(arguments),  # occlusion adds its own
+    )
+    return inseq.formatter.enrich_step_output(inseq, output, batch, target_tokens, targets)
+
+
+@contextmanager
+def _lent(model: LanguageModel) -> Iterator[None]:
+    """Lend a network to Inseq: with eager attention, on its own device, and as it was afterwards.
+
+    Inseq knows the device `cuda`, whichever is current, and fills in a missing padding token.
+    """
+    import torch
+
+    from pisoft.lm.attention import attention_implementation
+
+    device = model.device
+    on_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    config = model.network.config
+    padding = config.pad_token_id
+    with attention_implementation(model.network, "eager"), on_device:
+        try:
+            yield
+        finally:
+            config.pad_token_id = padding
+
+
+@contextmanager
+def _seeded(generator: np.random.Generator, device: torch.device) -> Iterator[None]:
+    """Seed what Inseq and Captum draw from, and leave the process's own streams as they were."""
+    import torch
+
+    states = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        seed = int(generator.integers(2**32))
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])
+
+
+def _said(error: Exception) -> str:
+    """Return an exception's class and first line."""
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -1,0 +1,286 @@
+"""The Inseq adapter: ids in are ids out, and the model is given back as it was."""
+
+import copy
+import random
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from pisoft.attribution import load_method
+from pisoft.attribution.base import Context
+from pisoft.attribution.inseq import DISCRETIZED, NEED_SCIKIT_LEARN, REFUSED
+from pisoft.errors import BenchmarkError
+from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.model import Batch, ExplainedSample
+from random_models import SHAPES, samples, twins
+
+END, UNKNOWN = 2, 0  # pad, the default of the tokenizer, equals end of sequence
+STEPS = (0, 3)
+
+
+def build(method, seed=1, **options):
+    inseq = load_method("inseq")
+    return inseq(inseq.Options(method=method, **options), Context(seed=seed))
+
+
+def attribute(model, chosen, method, seed=1, **options):
+    return build(method, seed, **options).attribute(model, Batch(chosen, model.device))
+
+
+def templated():
+    """Return a sample like a chat template's, with BOS and EOS inside, whose targets are not the
+    tokens that follow.
+    """
+    prompt = [1, 1, 9, 30, END, 44, END, END, 17]
+    return ExplainedSample("templated", prompt, [12, END, 5, 8], STEPS, (33, 71))
+
+
+def available():
+    from inseq import list_feature_attribution_methods
+
+    return list_feature_attribution_methods()
+
+
+def working():
+    return sorted(set(available()) - set(REFUSED) - set(NEED_SCIKIT_LEARN))
+
+
+@pytest.fixture
+def model():
+    return twins("llama-gqa")[0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_method_that_is_not_refused_gives_finite_scores_that_differ(shape):
+    model = twins(shape)[0]
+    for method in working():
+        build(method).check(model)
+        for scores in attribute(model, [templated(), samples()[0]], method):
+            assert scores.isfinite().all(), method
+            assert (scores >= 0).all(), method
+            assert (scores.amax(dim=1) > scores.amin(dim=1)).all(), method
+
+
+def test_every_method_that_is_refused_does_fail_or_give_nothing(model):
+    theirs = set(REFUSED) - {"grad_ellm"}
+    assert theirs <= set(available())
+    for method in theirs:
+        try:
+            (scores,) = attribute(model, [templated()], method)
+        except (BenchmarkError, TypeError):  # `dummy` returns None
+            continue
+        assert (scores == 0).all(), f"{method} works again"
+
+
+@pytest.mark.parametrize("ours", ["saliency", "input_x_gradient"])
+@pytest.mark.parametrize("function", ["probability", "logit"])
+def test_gradients_are_those_of_our_own_methods(model, ours, function):
+    method = load_method(ours)
+    method = method(method.Options(attributed_function=function), Context(seed=1))
+    chosen = [templated(), *samples()]
+    expected = method.attribute(model, Batch(chosen, model.device))
+    found = attribute(model, chosen, ours, attributed_function=function)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5 * b.max().item())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_layer_of_attention_is_that_of_the_predicting_position(shape):
+    model, plain = twins(shape)
+    sample = templated()
+    every = [attribute(model, [sample], "attention", layer=layer)[0] for layer in range(3)]
+    for row, step in enumerate(STEPS):
+        ids = torch.tensor([[*sample.prompt_ids, *sample.output_ids[:step]]])
+        maps = plain(ids, output_attentions=True).attentions
+        for layer in range(3):
+            expected = maps[layer][0, :, -1, : len(sample.prompt_ids)].mean(dim=0)
+            torch.testing.assert_close(every[layer][row], expected, rtol=1e-5, atol=1e-7)
+    assert torch.equal(attribute(model, [sample], "attention", layer=-1)[0], every[2])
+    mean = torch.stack(every).mean(dim=0)
+    torch.testing.assert_close(attribute(model, [sample], "attention")[0], mean)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_occlusion_replaces_one_token_by_the_baseline_and_leaves_ends_alone(shape):
+    model, plain = twins(shape)
+    sample = templated()
+    (scores,) = attribute(model, [sample], "occlusion")
+    for row, (step, target) in enumerate(zip(STEPS, sample.target_ids, strict=True)):
+        read = [*sample.prompt_ids, *sample.output_ids[:step]]
+
+        def probability(ids, target=target):
+            return plain(torch.tensor([ids])).logits[0, -1].softmax(dim=-1)[target]
+
+        for position, token in enumerate(sample.prompt_ids):
+            occluded = list(read)
+            occluded[position] = END if token == END else UNKNOWN
+            expected = (probability(read) - probability(occluded)).abs()
+            torch.testing.assert_close(scores[row, position], expected, rtol=1e-4, atol=1e-7)
+
+
+def test_arguments_reach_inseq(model):
+    sample = [templated()]
+    few, many = (
+        attribute(model, sample, "integrated_gradients", arguments={"n_steps": steps})[0]
+        for steps in (2, 60)
+    )
+    assert not torch.allclose(few, many, rtol=1e-2)
+    local = attribute(
+        model, sample, "deeplift", load_arguments={"multiply_by_inputs": False}
+    )  # gradients alone
+    torch.testing.assert_close(
+        local[0], attribute(model, sample, "saliency")[0], rtol=1e-4, atol=1e-8
+    )
+    batched = attribute(model, sample, "occlusion", arguments={"perturbations_per_eval": 4})[0]
+    torch.testing.assert_close(
+        batched, attribute(model, sample, "occlusion")[0], rtol=1e-4, atol=1e-7
+    )
+
+
+def test_random_methods_depend_on_seed_sample_and_step_alone(model):
+    def shap(chosen, seed=1):  # draws points by numpy and, with a spread, noise by torch
+        return attribute(model, chosen, "gradient_shap", seed=seed, arguments={"stdevs": 0.1})
+
+    chosen = [templated(), *samples()]
+    first = shap(chosen)
+    torch.rand(3)
+    np.random.rand(3)
+    second = shap(chosen[::-1])[::-1]
+    (alone,) = shap([chosen[0]])
+    assert torch.equal(first[0], alone)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    assert not torch.allclose(shap([chosen[0]], seed=2)[0], alone)
+    assert not torch.allclose(shap([replace(chosen[0], sample_id="other")])[0], alone)
+
+
+def test_the_process_keeps_its_own_random_numbers(model):
+    def numbers():
+        return torch.rand(2).tolist(), np.random.rand(2).tolist(), random.random()
+
+    def restart():
+        torch.manual_seed(0)
+        np.random.seed(0)
+        random.seed(0)
+
+    restart()
+    expected = numbers()
+    restart()
+    attribute(model, [templated()], "gradient_shap")
+    assert numbers() == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("occlusion", {}),
+        ("deeplift", {}),
+        ("attention", {}),
+        ("integrated_gradients", {"n_steps": "many"}),  # which fails half-way
+    ],
+)
+def test_the_model_is_given_back_as_it_was(model, method, arguments):
+    def state():
+        hooks = [hook for m in model.network.modules() for hook in m._forward_hooks.values()]
+        return (
+            copy.deepcopy(model.network.config.to_dict()),
+            model.network.config._attn_implementation,
+            [(parameter.grad, parameter.requires_grad) for parameter in model.network.parameters()],
+            [hook for hook in hooks if "transformers" not in hook.__module__],  # it keeps its own
+            copy.deepcopy(model.tokenizer.special_tokens_map),
+            model.tokenizer.padding_side,
+        )
+
+    model.tokenizer.padding_side = "right"  # Inseq wants the other
+    before = state()
+    assert before[1] == ATTENTION_NAME
+    with pytest.raises(BenchmarkError) if arguments else nullcontext():
+        attribute(model, [templated()], method, arguments=arguments)
+    assert state() == before
+
+
+def test_discretized_gradients_read_no_neighbours_of_other_weights(model, monkeypatch):
+    """Inseq keeps them in a file that goes by the model's name."""
+    from inseq.attr.feat.ops import monotonic_path_builder as builder
+    from scipy.sparse import csr_matrix
+    from scipy.spatial.distance import cdist
+
+    asked = []
+
+    def kneighbors_graph(vectors, n_neighbors, mode, n_jobs):
+        asked.append(n_neighbors)
+        distances = cdist(vectors.numpy(), vectors.numpy())
+        np.fill_diagonal(distances, np.inf)
+        far = np.argsort(distances, axis=1)[:, n_neighbors:]
+        np.put_along_axis(distances, far, 0, axis=1)
+        return csr_matrix(distances)
+
+    monkeypatch.setattr(builder, "is_scikitlearn_available", lambda: True)
+    monkeypatch.setattr(builder, "kneighbors_graph", kneighbors_graph, raising=False)
+    monkeypatch.setattr(builder, "is_joblib_available", lambda: True)
+    monkeypatch.setattr(builder, "Parallel", lambda **options: list, raising=False)
+    monkeypatch.setattr(builder, "delayed", lambda function: function, raising=False)
+    for _ in range(2):
+        (scores,) = attribute(model, [templated()], DISCRETIZED, arguments={"n_steps": 4})
+        assert scores.isfinite().all()
+    assert len(asked) == 2
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"method": "salience"}, "option method: 'salience' .* did you mean 'saliency'"),
+            ({"method": "layer_deeplift"}, "option method: 'layer_deeplift' is refused: .*zero"),
+            (
+                {"method": "saliency", "arguments": {"ab": True}},
+                "option arguments: 'saliency' takes no 'ab'.* allowed: abs",
+            ),
+            (
+                {"method": "deeplift", "load_arguments": {"multiply_by_input": 1}},
+                "option load_arguments: .*did you mean 'multiply_by_inputs'",
+            ),
+            ({"method": "occlusion", "layer": 1}, "option layer: 1 is for methods that read att"),
+            ({"method": "attention", "layer": 3}, "option layer: 3 .*allowed: -3 to 2"),
+        ],
+    )
+    def test_names_option_value_and_what_is_allowed(self, model, options, message):
+        with pytest.raises(BenchmarkError, match=f"^method 'inseq': {message}"):
+            build(**options).check(model)
+
+    @pytest.mark.parametrize("method", NEED_SCIKIT_LEARN)
+    def test_scikit_learn_is_asked_for_by_name(self, model, method, monkeypatch):
+        monkeypatch.setattr("pisoft.attribution.inseq.find_spec", lambda name: None)
+        with pytest.raises(BenchmarkError, match=f"'{method}' needs scikit-learn"):
+            build(method).check(model)
+
+    def test_bad_argument_values_name_method_and_sample(self, model):
+        with pytest.raises(BenchmarkError, match=r"'integrated_gradients': sample templated.*step"):
+            attribute(model, [templated()], "integrated_gradients", arguments={"n_steps": "many"})
+
+    def test_a_prompt_longer_than_the_context_is_not_cut(self, model):
+        for length in (128, 129):
+            sample = ExplainedSample("long", [7, 9, 11] * 42 + [5] * (length - 126), [4], [0], [4])
+            if length == 128:
+                assert attribute(model, [sample], "saliency")[0].shape == (1, 128)
+                continue
+            with pytest.raises(
+                BenchmarkError, match=r"method 'inseq': option method: 'saliency': .*129 tokens"
+            ):
+                attribute(model, [sample], "saliency")
+
+    def test_other_ids_than_ours_are_noticed(self, model, monkeypatch):
+        method = build("saliency")
+        inseq = method._inseq(model)
+        enrich = inseq.formatter.enrich_step_output
+
+        def shifted(*arguments):
+            output = enrich(*arguments)
+            output.prefix[0] = output.prefix[0][1:]
+            return output
+
+        monkeypatch.setattr(inseq.formatter, "enrich_step_output", shifted)
+        with pytest.raises(BenchmarkError, match="Inseq scored 9 tokens with ids"):
+            method.attribute(model, Batch([templated()], model.device))

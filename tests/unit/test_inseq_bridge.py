@@ -1,0 +1,116 @@
+"""Grad-ELLM inside Inseq gives the benchmark's own Grad-ELLM scores."""
+
+import copy
+
+import pytest
+import torch
+
+from pisoft.attribution import load_method
+from pisoft.attribution.base import Context
+from pisoft.errors import BenchmarkError
+from pisoft.lm.model import Batch, ExplainedSample
+from random_models import SHAPES, twins
+
+PROMPT, ANSWER = [5, 9, 30, 44, 8], [60, 17, 33, 21]
+
+
+def text(ids):
+    return " ".join(f"w{number}" for number in ids)
+
+
+def ours(model, prompt, output, **options):
+    method = load_method("grad_ellm")
+    sample = ExplainedSample("sample", prompt, output, list(range(len(output))), output)
+    batch = Batch([sample], model.device)
+    return method(method.Options(**options), Context(seed=0)).attribute(model, batch)[0]
+
+
+@pytest.fixture(scope="module")
+def inseq():
+    import inseq
+
+    import pisoft.attribution.inseq_bridge  # noqa: F401 (its import is what is tested)
+
+    return inseq
+
+
+@pytest.fixture
+def load(inseq):
+    def load(network, **options):
+        tokenizer = copy.deepcopy(twins("llama-gqa")[0].tokenizer)
+        return inseq.load_model(network, "grad_ellm", tokenizer=tokenizer, device="cpu", **options)
+
+    return load
+
+
+def attribute(loaded, prompt, output, **options):
+    found = loaded.attribute(text(prompt), text([*prompt, *output]), show_progress=False, **options)
+    return found.sequence_attributions[0].target_attributions  # (prompt + output, steps)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"layers": 2, "token_weights": "original"}, {"heads": "per_head"}],
+    ids=lambda options: "-".join(map(str, options.values())) or "default",
+)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_scores_are_our_own_for_every_generated_token(load, shape, options):
+    model, plain = twins(shape)
+    expected = ours(model, PROMPT, ANSWER, **options).float()
+    for found in (
+        attribute(load(plain, **options), PROMPT, ANSWER),
+        attribute(load(plain), PROMPT, ANSWER, **options),  # for one call
+    ):
+        assert found.shape == (9, 4)
+        torch.testing.assert_close(found[:5].T, expected, rtol=1e-6, atol=0)
+        assert found[5:].isnan().all()
+
+
+def test_every_text_of_a_list_has_its_own_prompt_length(load):
+    model, plain = twins("llama-gqa")
+    prompts = [PROMPT, [7, 12, 40]]
+    found = load(plain).attribute(
+        [text(prompt) for prompt in prompts],
+        [text([*prompt, *ANSWER]) for prompt in prompts],
+        show_progress=False,
+    )
+    for prompt, sequence in zip(prompts, found.sequence_attributions, strict=True):
+        torch.testing.assert_close(
+            sequence.target_attributions[: len(prompt)].T,
+            ours(model, prompt, ANSWER).float(),
+            rtol=1e-6,
+            atol=0,
+        )
+
+
+def test_results_can_be_shown_and_read_back_from_disk(load, inseq, tmp_path):
+    out = load(twins("llama-gqa")[1]).attribute(
+        text(PROMPT), text([*PROMPT, *ANSWER]), show_progress=False
+    )
+    html = out.aggregate().show(display=False, return_html=True)
+    assert "w30" in html
+    out.save(tmp_path / "scores.json")
+    read = inseq.FeatureAttributionOutput.load(tmp_path / "scores.json")
+    torch.testing.assert_close(
+        read.sequence_attributions[0].target_attributions,
+        out.sequence_attributions[0].target_attributions,
+        equal_nan=True,
+    )
+
+
+def test_the_users_model_stays_as_it_was(load):
+    plain = twins("llama-gqa")[1]
+    attribute(load(plain), PROMPT, ANSWER)
+    assert plain.config._attn_implementation == "eager"
+    assert all(parameter.requires_grad for parameter in plain.parameters())
+    assert all(parameter.grad is None for parameter in plain.parameters())
+
+
+def test_wrong_options_are_named(load):
+    plain = twins("llama-gqa")[1]
+    with pytest.raises(
+        BenchmarkError, match="grad_ellm: layer: unknown key; did you mean 'layers'"
+    ):
+        load(plain, layer=2)
+    with pytest.raises(BenchmarkError, match="option layers: 4 is more than the 3"):
+        attribute(load(plain, layers=4), PROMPT, ANSWER)

@@ -1,0 +1,216 @@
+"""The benchmark from Python alone gives what the workflow's own functions give."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from pisoft import library as pisoft
+from pisoft.analysis.summary import Cell, summarise
+from pisoft.config import EvaluationSettings
+from pisoft.contracts import provenance, write_rows
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.metrics import soft_metrics
+from pisoft.faithfulness.soft import PerturbationTarget, evaluate_step, perturbable_positions
+from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
+
+CHAT = [
+    {"role": "system", "content": "Answer {briefly}."},
+    {"role": "user", "content": "Text: a {wonderful} film <|eot_id|>"},
+]
+
+
+def save(folder, tokenizer):
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    torch.manual_seed(2)
+    network = LlamaForCausalLM(config)
+    for parameter in network.parameters():  # sharper than the default
+        parameter.data.mul_(8 if parameter.dim() > 1 else 1)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save(tmp_path_factory.mktemp("chat"), llama_tokenizer())
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return pisoft.load(folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def prompt(model):
+    return pisoft.prompt(model, CHAT)
+
+
+def blocks_of_python(root):
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", readme, flags=re.S)
+
+
+def test_the_readmes_lines_run(root, folder):
+    (lines,) = (block for block in blocks_of_python(root) if "pisoft.soft_scores" in block)
+    names: dict = {}
+    exec(lines.replace("results/demo/models/demo-llama", str(folder)), names)
+    assert names["scores"].shape == (len(names["prompt"]["input_ids"]),)
+    assert names["kept"].mean() == pytest.approx(0.3, abs=1e-9)
+    assert 0 <= names["ns"] <= 1
+    assert names["nc"] > 0
+
+
+def test_the_readmes_lines_for_inseq_run(root, folder, capsys):
+    (lines,) = (block for block in blocks_of_python(root) if "inseq_bridge" in block)
+    exec(lines.replace("results/demo/models/demo-llama", str(folder)), {})
+    assert "Target Saliency Heatmap" in capsys.readouterr().out
+
+
+def test_a_prompt_has_the_templates_ids_and_the_users_words_as_content(model, prompt):
+    user = "Text: a {wonderful} film "
+    expected = model.tokenizer.apply_chat_template(
+        [CHAT[0], {"role": "user", "content": user}], add_generation_prompt=True, tokenize=False
+    )
+    assert prompt["prompt_text"] == expected.replace(user.strip(), CHAT[1]["content"])
+    content = [
+        i for i, kept in zip(prompt["input_ids"], prompt["content_mask"], strict=True) if kept
+    ]
+    assert model.tokenizer.decode(content) == CHAT[1]["content"]
+    ends = prompt["input_ids"].count(model.tokenizer.eos_token_id)
+    assert ends == 2, "a control token that the user spells is text"
+
+
+def test_plain_text_needs_no_template(tmp_path):
+    model = pisoft.load(save(tmp_path, gpt2_tokenizer()), device="cpu")
+    prompt = pisoft.prompt(model, "the film was wonderful")
+    assert prompt["prompt_text"] == "<|endoftext|>the film was wonderful"
+    assert prompt["content_mask"] == [False] + [True] * (len(prompt["input_ids"]) - 1)
+    with pytest.raises(BenchmarkError, match="no chat template"):
+        pisoft.prompt(model, CHAT)
+
+
+def test_attribution_explains_the_preferred_or_the_given_token(model, prompt):
+    def logits(ids):
+        with torch.no_grad():
+            return model.network(torch.tensor([ids])).logits[0, -1]
+
+    preferred = int(logits(prompt["input_ids"]).argmax())
+    scores = pisoft.attribute(model, prompt, "saliency")
+    assert np.array_equal(scores, pisoft.attribute(model, prompt, "saliency", target=preferred))
+    other = pisoft.attribute(model, prompt, "saliency", target=(preferred + 1) % 300)
+    assert not np.allclose(scores, other)
+    generated = [preferred, 7]
+    second = int(logits([*prompt["input_ids"], *generated]).argmax())
+    later = pisoft.attribute(model, prompt, "saliency", generated=generated)
+    given = pisoft.attribute(model, prompt, "saliency", generated=generated, target=second)
+    assert np.array_equal(later, given)
+    assert len(later) == len(prompt["input_ids"])
+
+
+def test_options_may_be_called_like_our_own_arguments(model, prompt):
+    found = pisoft.attribute(model, prompt, "inseq", method="saliency")
+    expected = pisoft.attribute(model, prompt, "saliency")
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * expected.max())
+
+
+def test_soft_scores_are_those_of_the_workflow(model, prompt, tmp_path):
+    """The whole way: rows of a grid, written to a file, summarised."""
+    scores = pisoft.attribute(model, prompt, "input_x_gradient")
+    ns, nc = pisoft.soft_scores(model, prompt, scores, pi=0.4, draws=4, seed=3)
+    chosen = EvaluationSettings(pi_grid=(0.4, 0.8), draws=4)
+    positions = perturbable_positions(prompt, "content")
+    row = {"sample_id": prompt["sample_id"], "step": 0, "raw_scores": scores, "status": "ok"}
+    target = PerturbationTarget(prompt["input_ids"], positions)
+    rows = evaluate_step(model, target, row, chosen, 3, 1024)
+    path = tmp_path / "dynamic/m/a/d.parquet"
+    path.parent.mkdir(parents=True)
+    write_rows(path, "soft", rows, provenance({}))
+    _, curves = summarise([(Cell("dynamic", "m", "a", "d"), path)], 1e-4)
+    means = {
+        point["metric"]: point["mean"]
+        for point in curves.to_pylist()
+        if point["pi"] == pytest.approx(0.4)
+    }
+    assert (ns, nc) == pytest.approx((means["pi_soft_ns"], means["pi_soft_nc"]), rel=1e-6)
+
+
+def test_soft_ns_is_clamped_after_averaging():
+    assert soft_metrics(0.5, [0.9, 0.3], [0.25, 0.5]) == pytest.approx((0, 0.75))
+    assert soft_metrics(0.5, [0.6, 0.2], [1, 0.5]) == pytest.approx((0.2, 1.5))
+
+
+def test_random_scores_and_masks_differ_between_prompts(model, prompt):
+    other = pisoft.prompt(model, [CHAT[0] | {"content": "Answer [briefly]."}, CHAT[1]])
+    assert other["sample_id"] != prompt["sample_id"]
+
+
+class TestErrors:
+    def test_a_prompt_longer_than_the_context_is_refused(self, model):
+        words = [{"role": "user", "content": "film " * 80}]
+        with pytest.raises(BenchmarkError, match=r"^prompt: \d+ tokens are more than the 64 that"):
+            pisoft.prompt(model, words)
+
+    def test_tokens_generated_past_the_context_name_the_method_and_the_option(self, model, prompt):
+        with pytest.raises(BenchmarkError, match=r"method 'saliency': option generated: .* the 64"):
+            pisoft.attribute(model, prompt, "saliency", generated=[5] * 64)
+
+    @pytest.mark.parametrize(
+        ("method", "options", "message"),
+        [
+            ("salience", {}, "unknown attribution method 'salience'; did you mean 'saliency'"),
+            ("grad_ellm", {"layer": 2}, "'grad_ellm': options: layer: .* did you mean 'layers'"),
+            ("grad_ellm", {"layers": 9}, "method 'grad_ellm': option layers: 9 is more than the 3"),
+            ("grad_ellm", {"heads": "all"}, "'grad_ellm': options: heads: 'all' is not allowed"),
+            ("inseq", {"method": "saliancy"}, "option method: 'saliancy' .*mean 'saliency'"),
+        ],
+    )
+    def test_methods_and_options_are_named(self, model, prompt, method, options, message):
+        with pytest.raises(BenchmarkError, match=message):
+            pisoft.attribute(model, prompt, method, **options)
+
+    @pytest.mark.parametrize("pi", [0, 1, -0.2, float("nan")])
+    def test_pi_must_lie_between_0_and_1(self, pi):
+        with pytest.raises(BenchmarkError, match=r"pi: .* must be in \(0, 1\)"):
+            pisoft.calibrate(np.arange(3.0), pi)
+
+    def test_scores_must_fit_and_be_finite(self, model, prompt):
+        with pytest.raises(BenchmarkError, match="2 scores do not fit"):
+            pisoft.soft_scores(model, prompt, np.ones(2), 0.5)
+        with pytest.raises(BenchmarkError, match="calibrate: scores must be finite"):
+            pisoft.calibrate(np.array([1, np.nan]), 0.5)
+
+    def test_wrong_settings_name_what_is_allowed(self, model, prompt):
+        with pytest.raises(BenchmarkError, match=r"scope: 'contents' .*did you mean 'content'"):
+            pisoft.soft_scores(model, prompt, np.ones(4), 0.5, scope="contents")
+
+    @pytest.mark.parametrize(
+        ("messages", "message"),
+        [
+            ([{"role": "assistant", "content": "x"}], "prompt: message 0: role: 'assistant'"),
+            ([{"role": "system", "content": "x"}], "no user message with text"),
+            (" ", "no user message with text"),
+        ],
+    )
+    def test_wrong_messages_are_named(self, model, messages, message):
+        with pytest.raises(BenchmarkError, match=message):
+            pisoft.prompt(model, messages)
+
+    def test_wrong_models_are_named(self, folder):
+        with pytest.raises(BenchmarkError, match=r"dtype: 'bf16' is not allowed.*bfloat16"):
+            pisoft.load(folder, dtype="bf16")
+        with pytest.raises(BenchmarkError, match=r"^model 'no/such/folder': "):
+            pisoft.load("no/such/folder", device="cpu")
