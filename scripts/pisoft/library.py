@@ -151,7 +151,7 @@ def attribute(
         "steps": [len(generated)],
         "target_ids": [target],
     }
-    (row,) = attribute_block(attribution, model, [(prompt, answer)], TOKEN_BUDGET)
+    (row,) = attribute_block(attribution, model, [(prompt, answer)])
     return np.array(row["raw_scores"], dtype=np.float32)
 
 

@@ -189,6 +189,8 @@ class InseqMethod(AttributionMethod):
         self, inseq: Any, model: LanguageModel, sample: ExplainedSample, step: int, target: int
     ) -> torch.Tensor:
         """Return the prompt tokens' scores for one step, (prompt tokens,)."""
+        from pisoft.lm.batching import is_out_of_memory
+
         ids = [*sample.prompt_ids, *sample.output_ids[:step]]
         where = f"{self._where}: sample {sample.sample_id}, step {step}"
         if model.context is not None and len(ids) > model.context:
@@ -203,6 +205,8 @@ class InseqMethod(AttributionMethod):
                     inseq, ids, target, self.options.attributed_function, self.options.arguments
                 )
         except Exception as error:  # whatever a value in `arguments` leads to
+            if is_out_of_memory(error):  # the engine knows what to do
+                raise
             raise BenchmarkError(f"{where}: Inseq fails: {_said(error)}") from error
         scores = self._token_scores(inseq, output)
         read = [[token.id for token in row] for row in (output.prefix[0], output.target[0])]
