@@ -17,6 +17,7 @@ wildcard_constraints:
     run=one_of([RUN]),
     protocol=one_of(CONFIG.run_file.protocols),
     model=one_of(CONFIG.models),
+    masked_model=one_of(CONFIG.masked_models),
     dataset=one_of(CONFIG.datasets),
     method=one_of(CONFIG.evaluated_methods),
 

@@ -1,4 +1,4 @@
-# In:  prompts, generations, the model, and one method's own file.
+# In:  prompts, generations, the model, one method's own file, and the masked model if it needs one.
 # Out: results/{run}/attributions/{model}/{method}/{dataset}.parquet, raw scores by step.
 
 
@@ -7,6 +7,7 @@ rule attribute:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
         model=model_files,
+        masked_model=masked_model_files,
         method=method_file,
         script="scripts/attribute.py",
         code=code(
@@ -41,9 +42,10 @@ rule attribute:
     params:
         settings=settings("attribute"),
         model_folder=model_folder_option,
+        masked_folder=masked_folder_option,
     message:
         "Attributing {wildcards.model} on {wildcards.dataset} by {wildcards.method}"
     shell:
         "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
         "--generations {input.generations:q} {params.model_folder} "
-        "--output {output.attributions:q} > {log:q} 2>&1"
+        "{params.masked_folder} --output {output.attributions:q} > {log:q} 2>&1"

@@ -21,14 +21,13 @@ except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 
 RUN = CONFIG.run_file.run
-MODEL_FILES = [
+MASKED_MODEL_FILES = [
     "config.json",
-    "generation_config.json",
     "model.safetensors",
     "tokenizer.json",
     "tokenizer_config.json",
-    "chat_template.jinja",
 ]
+MODEL_FILES = [*MASKED_MODEL_FILES, "generation_config.json", "chat_template.jinja"]
 
 # Without conda or containers, `python` in a job is the interpreter that runs Snakemake, also
 # when its environment is not activated.
@@ -75,27 +74,61 @@ def model_resource(name):
 
 def model_folder(wildcards):
     """Return the folder with a model's weights; None if they come from the hub."""
-    source = CONFIG.models[wildcards.model].source
-    if source.kind == "trained":
-        return Path("results", wildcards.run, "models", wildcards.model)
-    return Path(source.path) if source.kind == "local" else None
+    trained = Path("results", wildcards.run, "models", wildcards.model)
+    return weights_folder(CONFIG.models[wildcards.model].source, trained)
 
 
 def model_files(wildcards):
     """Return the files of a local or trained model, so that a change of weights is noticed."""
-    folder = model_folder(wildcards)
-    if folder is None:
-        return []
-    if CONFIG.models[wildcards.model].source.kind == "trained":
-        return [str(folder / name) for name in MODEL_FILES]
-    kinds = ("*.json", "*.jinja", "*.safetensors", "*.model")
-    return sorted(str(path) for kind in kinds for path in folder.glob(kind))
+    source = CONFIG.models[wildcards.model].source
+    return weight_files(source, model_folder(wildcards), MODEL_FILES)
 
 
 def model_folder_option(wildcards):
     """Return the command-line option that names a model's folder, if it has one."""
-    folder = model_folder(wildcards)
-    return "" if folder is None else f"--model-folder {shlex.quote(str(folder))}"
+    return folder_option("--model-folder", model_folder(wildcards))
+
+
+def masked_model_folder(wildcards):
+    """Return the folder with the masked model's weights; None if a job has none to read."""
+    if not slices.needs_masked_model(CONFIG, wildcards.method):
+        return None
+    name = CONFIG.run_file.masked_model
+    trained = Path("results", wildcards.run, "masked_models", name)
+    return weights_folder(CONFIG.masked_models[name].source, trained)
+
+
+def masked_model_files(wildcards):
+    """Return the files of the masked model, for methods that need it and no others."""
+    source = CONFIG.masked_models[CONFIG.run_file.masked_model].source
+    return weight_files(source, masked_model_folder(wildcards), MASKED_MODEL_FILES)
+
+
+def masked_folder_option(wildcards):
+    """Return the command-line option that names the masked model's folder, if there is one."""
+    return folder_option("--masked-folder", masked_model_folder(wildcards))
+
+
+def weights_folder(source, trained):
+    """Return the folder with weights, `trained` if a rule makes them; None if on the hub."""
+    if source.kind == "trained":
+        return trained
+    return Path(source.path) if source.kind == "local" else None
+
+
+def weight_files(source, folder, trained):
+    """Return the files of a folder with weights, those named `trained` if a rule makes them."""
+    if folder is None:
+        return []
+    if source.kind == "trained":
+        return [str(folder / name) for name in trained]
+    kinds = ("*.json", "*.jinja", "*.safetensors", "*.model")
+    return sorted(str(path) for kind in kinds for path in folder.glob(kind))
+
+
+def folder_option(option, folder):
+    """Return a command-line option with a folder, or nothing."""
+    return "" if folder is None else f"{option} {shlex.quote(str(folder))}"
 
 
 def cells(pattern):

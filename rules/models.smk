@@ -1,11 +1,12 @@
 # In:  the configuration of a tiny model and the embedded tasks it learns.
-# Out: results/{run}/models/{model}/, a model folder as `save_pretrained` writes it.
+# Out: results/{run}/models/{model}/ and results/{run}/masked_models/{masked_model}/, model folders
+#      as `save_pretrained` writes them.
 
 
 rule train_model:
     input:
         script="scripts/train_model.py",
-        code=code("lm/tiny", "data/synthetic"),
+        code=code("lm/tiny", "lm/training", "data/synthetic"),
     output:
         files=expand("results/{{run}}/models/{{model}}/{file}", file=MODEL_FILES),
         training="results/{run}/models/{model}/training.json",
@@ -24,6 +25,35 @@ rule train_model:
         folder=lambda wildcards, output: Path(output.training).parent,
     message:
         "Training model {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} "
+        "--output-folder {params.folder:q} > {log:q} 2>&1"
+
+
+rule train_masked_model:
+    input:
+        script="scripts/train_masked_model.py",
+        code=code("lm/tiny_masked", "lm/training", "data/synthetic"),
+    output:
+        files=expand(
+            "results/{{run}}/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES
+        ),
+        training="results/{run}/masked_models/{masked_model}/training.json",
+    log:
+        "results/{run}/logs/train_masked_model/{masked_model}.log",
+    benchmark:
+        "results/{run}/benchmarks/train_masked_model/{masked_model}.tsv"
+    conda:
+        "../envs/lm.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        settings=settings("train_masked"),
+        folder=lambda wildcards, output: Path(output.training).parent,
+    message:
+        "Training masked model {wildcards.masked_model}"
     shell:
         "python {input.script} --settings {params.settings:q} "
         "--output-folder {params.folder:q} > {log:q} 2>&1"

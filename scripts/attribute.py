@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
@@ -12,6 +13,7 @@ from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory
 from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.masked import load_masked_model
 from pisoft.progress import progress
 from pisoft.settings import AttributeSlice
 
@@ -19,15 +21,18 @@ from pisoft.settings import AttributeSlice
 def main(arguments: argparse.Namespace) -> None:
     """Read prompts and generations, attribute block by block, write one row per step."""
     settings = AttributeSlice.model_validate_json(arguments.settings)
-    method_class = load_method(settings.method)
-    method = method_class(
-        method_class.Options.model_validate(settings.options),
-        Context(seed=settings.seed, token_budget=settings.token_budget),
-    )
     prompts = read_rows(arguments.prompts, "prompts")
     generations = read_rows(arguments.generations, "generations")
     pairs = list(zip(prompts, generations, strict=True))
     model = load_model(settings.model, arguments.model_folder)
+    masked = None
+    if settings.masked_model is not None:
+        masked = load_masked_model(settings.masked_model, arguments.masked_folder, model.device)
+    method_class = load_method(settings.method)
+    method = method_class(
+        method_class.Options.model_validate(settings.options),
+        Context(seed=settings.seed, token_budget=settings.token_budget, masked=masked),
+    )
     method.check(model)
     chosen = blocks(pairs, settings.block_size, arguments.samples)
     reset_peak_memory(model.device)
@@ -44,5 +49,14 @@ def main(arguments: argparse.Namespace) -> None:
     write_rows(arguments.output, "attributions", rows, origin)
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = model_job_parser(__doc__, "prompts", "generations")
+    parser.add_argument(
+        "--masked-folder", type=Path, help="local weights of the masked model; else from the hub"
+    )
+    return parser
+
+
 if __name__ == "__main__":
-    run(main, model_job_parser(__doc__, "prompts", "generations"))
+    run(main, parser())

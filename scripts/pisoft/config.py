@@ -9,17 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pisoft.catalogue import (
     DatasetEntry,
+    MaskedModelEntry,
     MethodEntry,
     ModelEntry,
     Name,
     Selection,
     Strict,
+    TrainedMaskedModel,
     TrainedModel,
     check_selection,
 )
@@ -27,7 +29,10 @@ from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.studies import LayerStudy, StudyMethod, study_methods
 from pisoft.validation import read_yaml, validate
 
-CATALOGUES = ("models", "datasets", "methods")
+if TYPE_CHECKING:
+    from pisoft.attribution.base import AttributionMethod
+
+CATALOGUES = ("models", "masked_models", "datasets", "methods")
 Protocol = Literal["dynamic"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
@@ -89,6 +94,9 @@ class CatalogueAdditions(Strict):
     """Entries that only this run file uses; `extends: NAME` starts from a catalogue entry."""
 
     models: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Models.")
+    masked_models: dict[Name, dict[str, Any]] = Field(
+        default_factory=dict, description="Masked language models."
+    )
     datasets: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Datasets.")
     methods: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Methods.")
 
@@ -101,6 +109,10 @@ class RunFile(Strict):
     models: Selection = Field(description="Catalogue names, or `all`.")
     datasets: Selection = Field(description="Catalogue names, or `all`.")
     methods: Selection = Field("all", description="Catalogue names, or `all`.")
+    masked_model: Name = Field(
+        "roberta-base",
+        description="Catalogue name of the masked language model, for methods that need one.",
+    )
     protocols: tuple[Protocol, ...] = Field(
         ("dynamic",), min_length=1, description="Routing protocols of the evaluation."
     )
@@ -131,12 +143,16 @@ class RunFile(Strict):
 
 
 class Config(BaseModel):
-    """A run file with the catalogue entries it selects, in the order of selection."""
+    """A run file with the catalogue entries it selects, in the order of selection.
+
+    ``masked_models`` holds one entry, that of ``run_file.masked_model``.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     run_file: RunFile
     models: dict[str, ModelEntry]
+    masked_models: dict[str, MaskedModelEntry]
     datasets: dict[str, DatasetEntry]
     methods: dict[str, MethodEntry]
     study_methods: tuple[StudyMethod, ...] = ()
@@ -172,7 +188,7 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
 
     Args:
         raw: the merged content of the run file and the command line.
-        catalogue_folder: folder with `models.yaml`, `datasets.yaml` and `methods.yaml`.
+        catalogue_folder: folder with one YAML file for each of :data:`CATALOGUES`.
         origin: the run file's name, for error messages.
 
     Raises:
@@ -181,7 +197,7 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
     run_file = validate(RunFile, raw, origin)
     entries: dict[str, dict[str, Any]] = {}
     entry_types: dict[str, type[Strict]] = dict(
-        zip(CATALOGUES, (ModelEntry, DatasetEntry, MethodEntry), strict=True)
+        zip(CATALOGUES, (ModelEntry, MaskedModelEntry, DatasetEntry, MethodEntry), strict=True)
     )
     for kind in CATALOGUES:
         path = catalogue_folder / f"{kind}.yaml"
@@ -195,7 +211,8 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
             additions, f"{origin}: catalogue.{kind}"
         )
         available = {**listed, **additions}
-        chosen = _selected(getattr(run_file, kind), available, f"{origin}: {kind}")
+        key, selection = _selection(run_file, kind)
+        chosen = _selected(selection, available, f"{origin}: {key}")
         entries[kind] = {
             name: validate(
                 entry_types[kind],
@@ -221,6 +238,13 @@ def _with_layer_study(config: Config, origin: str) -> Config:
             f"{origin}: methods: '{name}' is a name that the layer study uses; rename this entry"
         )
     return config.model_copy(update={"study_methods": methods, "study_datasets": tuple(datasets)})
+
+
+def _selection(run_file: RunFile, kind: str) -> tuple[str, Selection]:
+    """Return the key of the run file that selects from a catalogue, and what it selects."""
+    if kind == "masked_models":
+        return "masked_model", (run_file.masked_model,)
+    return kind, getattr(run_file, kind)
 
 
 def _selected(selection: Any, available: Iterable[str], where: str) -> list[str]:
@@ -276,16 +300,24 @@ def _check_references(config: Config, origin: str) -> None:
                 f"{origin}: dataset '{name}': source.path: no such file: {dataset.source.path}"
             )
     for name, model in config.models.items():
-        if model.source.kind == "local":
-            _check_model_folder(name, Path(model.source.path), origin)
-        if model.source.kind == "trained":
-            _check_training_datasets(name, model.source, config, origin)
-    for name, method in config.methods.items():
-        _check_method(name, method, origin)
+        _check_weights(f"{origin}: model '{name}'", model, config)
+    needed_by = [
+        _check_method(name, method, origin).needs_masked_model
+        for name, method in config.methods.items()
+    ]
+    if any(needed_by):  # else it may be anywhere
+        for name, masked in config.masked_models.items():
+            _check_weights(f"{origin}: masked model '{name}'", masked, config)
 
 
-def _check_model_folder(name: str, folder: Path, origin: str) -> None:
-    where = f"{origin}: model '{name}': source.path"
+def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Config) -> None:
+    if entry.source.kind == "local":
+        _check_model_folder(Path(entry.source.path), f"{where}: source.path")
+    if entry.source.kind == "trained":
+        _check_training_datasets(entry.source, config, f"{where}: source.datasets")
+
+
+def _check_model_folder(folder: Path, where: str) -> None:
     if not folder.is_dir():
         raise BenchmarkError(f"{where}: no such folder: {folder}")
     if not (folder / "config.json").is_file():
@@ -294,17 +326,20 @@ def _check_model_folder(name: str, folder: Path, origin: str) -> None:
         raise BenchmarkError(f"{where}: {folder} holds no *.safetensors; other formats are refused")
 
 
-def _check_training_datasets(name: str, source: TrainedModel, config: Config, origin: str) -> None:
+def _check_training_datasets(
+    source: TrainedModel | TrainedMaskedModel, config: Config, where: str
+) -> None:
     embedded = {k for k, v in config.datasets.items() if v.source.kind == "embedded"}
     for dataset in source.datasets:
         if dataset not in embedded:
             raise BenchmarkError(
-                f"{origin}: model '{name}': source.datasets: '{dataset}' is no selected embedded "
-                "dataset" + did_you_mean(dataset, embedded)
+                f"{where}: '{dataset}' is no selected embedded dataset"
+                + did_you_mean(dataset, embedded)
             )
 
 
-def _check_method(name: str, entry: MethodEntry, origin: str) -> None:
+def _check_method(name: str, entry: MethodEntry, origin: str) -> type[AttributionMethod]:
+    """Return the class of a method that exists and has the options it is given."""
     from pisoft.attribution import load_method
 
     where = f"{origin}: method '{name}'"
@@ -313,3 +348,4 @@ def _check_method(name: str, entry: MethodEntry, origin: str) -> None:
     except BenchmarkError as error:
         raise BenchmarkError(f"{where}: {error}") from error
     validate(method.Options, entry.options, f"{where}: options")
+    return method

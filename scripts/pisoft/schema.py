@@ -17,11 +17,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pisoft.attribution import available_methods, load_method
-from pisoft.catalogue import NAME_PATTERN, DatasetEntry, MethodEntry, ModelEntry
+from pisoft.catalogue import NAME_PATTERN, DatasetEntry, MaskedModelEntry, MethodEntry, ModelEntry
 from pisoft.config import CATALOGUES, RunFile
 
 _ENTRIES: dict[str, type[BaseModel]] = dict(
-    zip(CATALOGUES, (ModelEntry, DatasetEntry, MethodEntry), strict=True)
+    zip(CATALOGUES, (ModelEntry, MaskedModelEntry, DatasetEntry, MethodEntry), strict=True)
 )
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _EXTENDS = "Start from another entry of the catalogue; keys given here replace its keys."
@@ -32,7 +32,8 @@ _INTRODUCTION = """\
 *This page and `schema/` are written by `make schema`; edit `scripts/pisoft/schema.py` instead.*
 
 A **run file** (`config/*.yaml`) says what is benchmarked and how. It selects by name from three
-**catalogues** (`config/catalogue/`): models, datasets and attribution methods.
+**catalogues** (`config/catalogue/`): models, datasets and attribution methods. A fourth lists the
+masked language models, of which a run has one, for the methods that replace tokens.
 
 ```sh
 snakemake --cores all                                  # config/config.yaml, the embedded demo
@@ -86,7 +87,7 @@ def run_schema() -> dict[str, Any]:
     for kind, entry in _ENTRIES.items():
         definitions |= _entry_definitions(entry)
         definitions["CatalogueAdditions"]["properties"][kind] = {
-            "description": f"Additional {kind}.",
+            "description": f"Additional {_words(kind)}.",
             **_named(entry),
         }
     return {"$schema": _DIALECT, **schema, "title": "π-Soft Bench: run file", "$defs": definitions}
@@ -96,15 +97,20 @@ def catalogue_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of a catalogue file: a mapping from names to entries.
 
     Args:
-        kind: `models`, `datasets` or `methods`.
+        kind: one of :data:`pisoft.config.CATALOGUES`.
     """
     entry = _ENTRIES[kind]
     return {
         "$schema": _DIALECT,
-        "title": f"π-Soft Bench: catalogue of {kind}",
+        "title": f"π-Soft Bench: catalogue of {_words(kind)}",
         **_named(entry),
         "$defs": _entry_definitions(entry),
     }
+
+
+def _words(kind: str) -> str:
+    """Return a catalogue's name as words."""
+    return kind.replace("_", " ")
 
 
 def _named(entry: type[BaseModel]) -> dict[str, Any]:
@@ -154,6 +160,9 @@ def reference() -> str:
         "## Catalogue of models\n",
         "File `catalogue/models.yaml`: one entry per model.\n",
         *_sections(ModelEntry, ""),
+        "## Catalogue of masked models\n",
+        "File `catalogue/masked_models.yaml`: one entry per masked language model.\n",
+        *_sections(MaskedModelEntry, ""),
         "## Catalogue of datasets\n",
         "File `catalogue/datasets.yaml`: one entry per dataset. Under `fields`, `text: sentence`\n"
         "is short for `text: {column: sentence}`.\n",

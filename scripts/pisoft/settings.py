@@ -16,12 +16,14 @@ from pisoft.catalogue import (
     HubDataset,
     HubModel,
     Labels,
+    MaskedModelEntry,
     Message,
     MethodEntry,
     ModelEntry,
     Strict,
     Task,
     TextField,
+    TrainedMaskedModel,
     TrainedModel,
 )
 from pisoft.config import Config, EvaluationSettings, Protocol
@@ -85,6 +87,14 @@ class TrainSlice(Slice):
     tasks: tuple[TrainingTask, ...]
 
 
+class TrainMaskedSlice(Slice):
+    """Settings of `train_masked_model`."""
+
+    model: str
+    source: TrainedMaskedModel
+    tasks: tuple[TrainingTask, ...]
+
+
 class PromptSlice(Slice):
     """Settings of `build_prompts`."""
 
@@ -113,6 +123,7 @@ class AttributeSlice(Slice):
     """Settings of `attribute`."""
 
     model: ModelSlice
+    masked_model: ModelSlice | None  # None: the method needs none
     method: str
     options: dict[str, Any]
     seed: int
@@ -198,6 +209,14 @@ def train_slice(config: Config, model: str) -> TrainSlice:
     return TrainSlice(model=model, source=source, tasks=tasks)
 
 
+def train_masked_slice(config: Config, masked_model: str) -> TrainMaskedSlice:
+    """Return what `train_masked_model` depends on; the source must be of kind `trained`."""
+    source = config.masked_models[masked_model].source
+    assert isinstance(source, TrainedMaskedModel)
+    tasks = tuple(_training_task(name, config.datasets[name]) for name in source.datasets)
+    return TrainMaskedSlice(model=masked_model, source=source, tasks=tasks)
+
+
 def prompt_slice(config: Config, model: str, dataset: str) -> PromptSlice:
     """Return what `build_prompts` depends on."""
     entry = config.datasets[dataset]
@@ -230,8 +249,10 @@ def generate_slice(config: Config, model: str, dataset: str) -> GenerateSlice:
 def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
     """Return what `attribute` depends on."""
     entry = config.evaluated_methods[method]
+    masked = config.run_file.masked_model if needs_masked_model(config, method) else None
     return AttributeSlice(
         model=model_slice(model, config.models[model]),
+        masked_model=model_slice(masked, config.masked_models[masked]) if masked else None,
         method=method_name(method, entry),
         options=entry.options,
         seed=config.run_file.seed,
@@ -316,7 +337,7 @@ def layer_study_display_slice(config: Config) -> DisplaySlice:
     )
 
 
-def model_slice(name: str, entry: ModelEntry) -> ModelSlice:
+def model_slice(name: str, entry: ModelEntry | MaskedModelEntry) -> ModelSlice:
     """Return what identifies a loaded model."""
     hub = entry.source if isinstance(entry.source, HubModel) else None
     return ModelSlice(
@@ -324,9 +345,16 @@ def model_slice(name: str, entry: ModelEntry) -> ModelSlice:
         repository=hub.repository if hub else None,
         revision=hub.revision if hub else None,
         dtype=entry.dtype,
-        quantization=entry.quantization,
+        quantization=entry.quantization if isinstance(entry, ModelEntry) else "none",
         device=entry.device,
     )
+
+
+def needs_masked_model(config: Config, method: str) -> bool:
+    """Return whether a selected method needs the masked language model."""
+    from pisoft.attribution import load_method
+
+    return load_method(method_name(method, config.evaluated_methods[method])).needs_masked_model
 
 
 def method_name(name: str, entry: MethodEntry) -> str:

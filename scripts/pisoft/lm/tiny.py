@@ -6,26 +6,17 @@ token *is* the end-of-turn token, and calling the tokenizer on plain text prepen
 begin-of-text token that a rendered chat template already holds.
 """
 
-import json
 import logging
-import math
-import random
 import re
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
-import tokenizers
 import torch
-import transformers
-from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers, processors
-from tokenizers.models import BPE
-from tokenizers.trainers import BpeTrainer
+from tokenizers import Tokenizer, processors
 from torch.nn.functional import cross_entropy
 from transformers import (
     LlamaConfig,
@@ -36,15 +27,21 @@ from transformers import (
 )
 
 from pisoft.errors import BenchmarkError
+from pisoft.lm.training import (
+    CHECK_EVERY,
+    NO_LABEL,
+    Optimiser,
+    byte_level_backend,
+    package_versions,
+    save_trained,
+    shuffled_batches,
+    train_backend,
+)
 
 logger = logging.getLogger(__name__)
 
 Architecture = Literal["llama", "mistral"]
 TinyModel: TypeAlias = LlamaForCausalLM | MistralForCausalLM
-
-# A token is a word with the space before it, a run of line ends, or other white space: text next
-# to a special token is cut the same way whether or not more text follows.
-TOKEN_BOUNDARIES = r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s*[\r\n]+|\s+"
 
 LLAMA_TEMPLATE = """\
 {{- bos_token -}}
@@ -74,12 +71,6 @@ MISTRAL_TEMPLATE = """\
 {%- endfor -%}
 """
 
-NO_LABEL = -100  # at positions that carry no loss
-WARMUP_FRACTION = 0.1
-FINAL_LEARNING_RATE_FRACTION = 0.05
-WEIGHT_DECAY = 0.01
-GRADIENT_NORM_LIMIT = 1.0
-CHECK_EVERY = 50  # steps from one held-out check and progress line to the next
 EARLY_STOP_ACCURACY = 0.995
 MASKED_DIALOGUES = 0.3  # fraction of the training dialogues that lose some user tokens
 
@@ -150,22 +141,10 @@ def train_tokenizer(
         BenchmarkError: the architecture is unknown.
     """
     style = _style(architecture)
-    backend = Tokenizer(BPE())
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(TOKEN_BOUNDARIES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    backend.decoder = decoders.ByteLevel()
-    trainer = BpeTrainer(
-        vocab_size=vocabulary_size,
-        special_tokens=[style.begin_token, style.end_token, *style.other_special_tokens],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    backend = byte_level_backend()
     texts = list(_plain_texts(dialogues, _with_template(backend, style)))
-    backend.train_from_iterator(texts, trainer)
+    specials = [style.begin_token, style.end_token, *style.other_special_tokens]
+    train_backend(backend, texts, vocabulary_size, specials)
     backend.post_processor = processors.TemplateProcessing(
         single=f"{style.begin_token} $A",
         special_tokens=[(style.begin_token, backend.token_to_id(style.begin_token))],
@@ -231,11 +210,9 @@ def train_tiny_model(
         "steps_allowed": steps,
         "seed": seed,
         "seconds": round(time.perf_counter() - started, 1),
-        "versions": {
-            package.__name__: package.__version__ for package in (torch, transformers, tokenizers)
-        },
+        "versions": package_versions(),
     }
-    _save(directory, model, tokenizer, report)
+    save_trained(directory, model, tokenizer, report)
     return report
 
 
@@ -386,23 +363,14 @@ def _optimise(
     seed: int,
 ) -> int:
     """Fit the answers; return the steps taken, fewer than allowed if the task is solved early."""
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=WEIGHT_DECAY
-    )
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: _learning_rate_factor(step, steps)
-    )
+    optimiser = Optimiser(model, learning_rate, steps)
     generator = torch.Generator().manual_seed(seed)
-    batches = _batches(training, batch_size, seed)
+    batches = shuffled_batches(training, batch_size, seed)
     for step in range(1, steps + 1):
         model.train()
         batch = _pad(next(batches), tokenizer.pad_token_id)
         loss = _answer_loss(model, batch, generator)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM_LIMIT)
-        optimizer.step()
-        schedule.step()
+        optimiser.step(loss)
         if step % CHECK_EVERY == 0:
             accuracy = exact_match(model, held_out, tokenizer)
             logger.info("step %d/%d loss %.4f %s", step, steps, loss.item(), accuracy)
@@ -430,41 +398,3 @@ def _kept_tokens(user_tokens: torch.Tensor, generator: torch.Generator) -> torch
     masked = torch.rand(rows, 1, generator=generator) < MASKED_DIALOGUES
     rate = torch.rand(rows, 1, generator=generator) * masked
     return (torch.rand(user_tokens.shape, generator=generator) >= rate * user_tokens).float()
-
-
-def _learning_rate_factor(step: int, steps: int) -> float:
-    """Linear warm-up, then a cosine down to a small fraction of the peak."""
-    warmup = max(1, round(WARMUP_FRACTION * steps))
-    if step < warmup:
-        return (step + 1) / warmup
-    progress = min(1.0, (step - warmup) / max(1, steps - warmup))
-    cosine = (1 + math.cos(math.pi * progress)) / 2
-    return FINAL_LEARNING_RATE_FRACTION + (1 - FINAL_LEARNING_RATE_FRACTION) * cosine
-
-
-def _batches(
-    dialogues: Sequence[EncodedDialogue], batch_size: int, seed: int
-) -> Iterator[list[EncodedDialogue]]:
-    """Endless batches: every pass over the dialogues in a new order."""
-    generator = random.Random(seed)
-    while True:
-        order = generator.sample(range(len(dialogues)), len(dialogues))
-        for first in range(0, len(order), batch_size):
-            yield [dialogues[index] for index in order[first : first + batch_size]]
-
-
-def _save(
-    directory: Path,
-    model: TinyModel,
-    tokenizer: PreTrainedTokenizerFast,
-    report: dict[str, Any],
-) -> None:
-    """Write model, tokenizer and report beside the directory, then move them into place."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as scratch:
-        staging = Path(scratch) / directory.name
-        model.save_pretrained(staging)
-        tokenizer.save_pretrained(staging)
-        (staging / "training.json").write_text(json.dumps(report, indent=2) + "\n")
-        shutil.rmtree(directory, ignore_errors=True)  # a rename needs an empty place
-        staging.replace(directory)

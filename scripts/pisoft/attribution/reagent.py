@@ -1,0 +1,243 @@
+"""ReAGent: recursive attribution by replacing tokens with what a masked language model proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from pisoft.attribution.base import AttributionMethod, MethodOptions
+from pisoft.errors import BenchmarkError
+from pisoft.keyed import keyed_generator
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+
+LARGEST_DELTA = 1 - 1e-6  # beyond it the logit of an update would be infinite
+
+
+class ReagentOptions(MethodOptions):
+    """Options of ReAGent; the defaults are the paper's settings (§Experimental Setup)."""
+
+    keep_top_n: int = Field(3, gt=0, description="Tokens kept when the stopping rule is checked.")
+    stopping_condition_top_k: int = Field(
+        3, gt=0, description="The rule is met if the target is among so many best predictions."
+    )
+    replacing_ratio: float = Field(
+        0.25, gt=0, lt=1, description="Probability that a probe step replaces a token."
+    )
+    max_probe_steps: int = Field(32, gt=0, description="Probe steps after which a probe ends.")
+    num_probes: int = Field(2, gt=0, description="Probes per explained step.")
+    candidates: int = Field(
+        10, gt=0, description="Replacements proposed per token, drawn by their probability."
+    )
+
+
+class Reagent(AttributionMethod):
+    """Importance from how much replacing random tokens lowers the target's probability.
+
+    A probe step replaces random tokens by proposals of a masked language model. With Δ the fall
+    of the target's probability, logit((Δ + 1)/2) is added to the importance of the replaced tokens
+    and subtracted from that of the others. A probe ends when the target is among the best
+    predictions although all but its most important tokens are replaced, or at the step limit. Raw
+    scores are the mean, over the probes that met this rule, of softmax importance. If none did,
+    it is the mean over all probes, and the step counts as unconverged (where the reference code
+    gives NaN). Tokens without text, such as those of a chat template, are never replaced and
+    score 0.
+
+    Probes of all samples and steps of a batch share their forwards.
+    """
+
+    label = "ReAGent"
+    family = "perturbation"
+    reference = "Zhao and Shan (2024), ReAGent: a model-agnostic feature attribution method"
+    seeded = True
+    needs_masked_model = True
+    iterative = True
+
+    Options = ReagentOptions
+    options: ReagentOptions
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if no masked model is at hand or it cannot serve this model."""
+        from pisoft.lm.masked import check_replacements
+
+        if self.context.masked is None:
+            raise BenchmarkError(
+                "method 'reagent': needs a masked language model (key masked_model), none was given"
+            )
+        check_replacements(self.context.masked, model.tokenizer, self.options.candidates)
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return importance, one tensor (steps, prompt tokens) per sample."""
+        import torch
+
+        with torch.inference_mode():
+            probes = self._new_probes(model, batch)
+            active = [probe for of_step in probes.values() for probe in of_step]
+            for _ in range(self.options.max_probe_steps):
+                self._advance(model, active)
+                active = [probe for probe in active if not probe.converged]
+        return [
+            torch.stack([self._mean(sample, step, probes) for step in sample.steps])
+            for sample in batch.samples
+        ]
+
+    def _new_probes(
+        self, model: LanguageModel, batch: Batch
+    ) -> dict[tuple[str, int], list[_Probe]]:
+        """Return the probes of every (sample_id, step) of a batch."""
+        from pisoft.lm.masked import replacements
+
+        assert self.context.masked is not None
+        probes = {}
+        clean, _ = self._predict(model, [one for sample in batch.samples for one in sample.apart()])
+        clean_values = iter(clean)
+        for sample in batch.samples:
+            candidates, probabilities = (
+                tensor.cpu().numpy()
+                for tensor in replacements(
+                    self.context.masked,
+                    model.tokenizer,
+                    sample.prompt_ids,
+                    self.options.candidates,
+                    self.context.token_budget,
+                )
+            )
+            for single in sample.apart():
+                key = (sample.sample_id, single.steps[0])
+                value = next(clean_values)
+                probes[key] = [
+                    _Probe(
+                        single,
+                        candidates,
+                        probabilities,
+                        value,
+                        keyed_generator(self.context.seed, "reagent", *key, number),
+                    )
+                    for number in range(self.options.num_probes)
+                ]
+        return probes
+
+    def _advance(self, model: LanguageModel, probes: Sequence[_Probe]) -> None:
+        """Take one probe step: replace random tokens, update importance, check the rule."""
+        masks = [probe.random_mask(self.options.replacing_ratio) for probe in probes]
+        values, _ = self._predict(
+            model, [probe.replaced(mask) for probe, mask in zip(probes, masks, strict=True)]
+        )
+        for probe, mask, value in zip(probes, masks, values, strict=True):
+            probe.update(mask, value)
+        kept = [probe.replaced(probe.unimportant(self.options.keep_top_n)) for probe in probes]
+        _, among_best = self._predict(model, kept)
+        for probe, met in zip(probes, among_best, strict=True):
+            probe.converged = bool(met)
+
+    def _predict(
+        self, model: LanguageModel, singles: Sequence[ExplainedSample]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the target's probability, and whether it is among the best predictions, (N,).
+
+        Args:
+            model: the explained model.
+            singles: samples with one explained step each.
+        """
+        from pisoft.lm.batching import token_batches
+        from pisoft.lm.gradients import attributed_values
+        from pisoft.lm.model import Batch
+
+        values = np.empty(len(singles))
+        among_best = np.empty(len(singles), dtype=bool)
+        numbered = list(enumerate(singles))
+        for chosen in token_batches(
+            numbered, lambda item: len(item[1].read_ids), self.context.token_budget
+        ):
+            batch = Batch([single for _, single in chosen], model.device)
+            logits = model.logits_at(
+                model.hidden_states(model.embed(batch.input_ids)), batch.positions
+            )
+            better = logits > logits.gather(-1, batch.targets[..., None])
+            where = [number for number, _ in chosen]
+            values[where] = attributed_values(logits, batch.targets, "probability")[:, 0].cpu()
+            among_best[where] = (
+                better.sum(dim=-1)[:, 0] < self.options.stopping_condition_top_k
+            ).cpu()
+        return values, among_best
+
+    def _mean(
+        self, sample: ExplainedSample, step: int, probes: dict[tuple[str, int], list[_Probe]]
+    ) -> torch.Tensor:
+        """Return the mean importance of a step's probes, (prompt tokens,)."""
+        import torch
+
+        of_step = probes[sample.sample_id, step]
+        met = [probe for probe in of_step if probe.converged]
+        if not met:
+            self.unconverged.add((sample.sample_id, step))
+        return torch.from_numpy(np.mean([probe.importance() for probe in met or of_step], axis=0))
+
+
+class _Probe:
+    """One probe: importance in logits, and the random numbers that are its own.
+
+    Args:
+        single: a sample with the one explained step.
+        candidates: proposed replacements of every prompt token, (T, C); a row that holds the
+            token itself marks one that is never replaced.
+        probabilities: of the proposals, (T, C).
+        clean: the target's probability on the clean input.
+        generator: random numbers of this probe alone.
+    """
+
+    def __init__(
+        self,
+        single: ExplainedSample,
+        candidates: np.ndarray,
+        probabilities: np.ndarray,
+        clean: float,
+        generator: np.random.Generator,
+    ) -> None:
+        self.converged = False
+        self._single = single
+        self._ids = np.asarray(single.prompt_ids)
+        self._candidates = candidates
+        self._cumulative = probabilities.cumsum(axis=1)
+        self._replaceable = (candidates != self._ids[:, None]).all(axis=1)
+        self._clean = clean
+        self._generator = generator
+        self._logits = generator.random(len(self._ids))
+
+    def random_mask(self, ratio: float) -> np.ndarray:
+        """Draw which tokens a probe step replaces, (T,)."""
+        return (self._generator.random(len(self._ids)) < ratio) & self._replaceable
+
+    def unimportant(self, keep: int) -> np.ndarray:
+        """Return which tokens are not among the most important ones, (T,)."""
+        mask = self._replaceable.copy()
+        mask[np.argsort(-self.importance(), kind="stable")[:keep]] = False
+        return mask
+
+    def replaced(self, mask: np.ndarray) -> ExplainedSample:
+        """Return the sample with a drawn proposal at every token of a mask (T,)."""
+        draws = self._generator.random(len(self._ids))[:, None] * self._cumulative[:, -1:]
+        chosen = np.minimum((draws >= self._cumulative).sum(axis=1), self._candidates.shape[1] - 1)
+        proposed = self._candidates[np.arange(len(self._ids)), chosen]
+        return replace(self._single, prompt_ids=np.where(mask, proposed, self._ids).tolist())
+
+    def update(self, mask: np.ndarray, value: float) -> None:
+        """Add what the fall of the target's probability says of the tokens of a mask (T,)."""
+        delta = np.clip(self._clean - value, -LARGEST_DELTA, LARGEST_DELTA)
+        change = np.log1p(delta) - np.log1p(-delta)  # logit((Δ + 1) / 2)
+        self._logits += np.where(mask, change, -change)
+
+    def importance(self) -> np.ndarray:
+        """Return softmax importance over the tokens that can be replaced, 0 elsewhere, (T,)."""
+        if not self._replaceable.any():
+            return np.zeros(len(self._ids))
+        highest = self._logits[self._replaceable].max()
+        weights = np.where(self._replaceable, np.exp(self._logits - highest), 0.0)
+        return weights / weights.sum()

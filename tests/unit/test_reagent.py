@@ -1,0 +1,167 @@
+"""ReAGent: against a plain loop, on a planted word, and when its rule is never met."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import logit, softmax
+
+from attributing import attribute, build, random_masked_model
+from pisoft.attribution.base import Context
+from pisoft.attribution.engine import attribute_block
+from pisoft.errors import BenchmarkError
+from pisoft.keyed import keyed_generator
+from pisoft.lm.masked import replacements
+from pisoft.lm.model import Batch, ExplainedSample
+from planted_model import FILLERS, planted_model, planted_samples
+from random_models import SHAPES, samples, twins
+
+KEEP, TOP_K, RATIO, LIMIT = 3, 3, 0.25, 32
+
+
+def one_forward(plain, ids, target):
+    """Return the target's probability and its rank."""
+    with torch.no_grad():
+        row = plain(torch.tensor([ids])).logits[0, -1].double().softmax(-1)
+    return float(row[target]), int((row > row[target]).sum())
+
+
+def plain_probe(plain, ids, output, target, candidates, probabilities, generator):
+    """Follow one probe of the published algorithm, one forward at a time."""
+    count = len(ids)
+    replaceable = np.array([(candidates[i] != ids[i]).all() for i in range(count)])
+    importance = generator.random(count)
+    clean, _ = one_forward(plain, [*ids, *output], target)
+
+    def replace(mask):
+        draws = generator.random(count)
+        changed = list(ids)
+        for i in np.flatnonzero(mask):
+            edges = np.cumsum(probabilities[i])
+            changed[i] = int(candidates[i][np.searchsorted(edges / edges[-1], draws[i])])
+        return [*changed, *output]
+
+    for _ in range(LIMIT):
+        mask = (generator.random(count) < RATIO) & replaceable
+        value, _ = one_forward(plain, replace(mask), target)
+        change = logit((clean - value + 1) / 2)
+        importance = importance + np.where(mask, change, -change)
+        shares = np.zeros(count)
+        shares[replaceable] = softmax(importance[replaceable])
+        kept = np.argsort(-shares, kind="stable")[:KEEP]
+        mask = replaceable & ~np.isin(np.arange(count), kept)
+        if one_forward(plain, replace(mask), target)[1] < TOP_K:
+            return shares, True
+    return shares, False
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_batched_probes_equal_a_plain_loop(shape):
+    model, plain = twins(shape)
+    masked = random_masked_model()
+    found = attribute("reagent", model, samples())
+    for sample, scores in zip(samples(), found, strict=True):
+        candidates, probabilities = (
+            tensor.double().numpy()
+            for tensor in replacements(masked, model.tokenizer, sample.prompt_ids, 10, 64)
+        )
+        for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
+            probes = [
+                plain_probe(
+                    plain,
+                    list(sample.prompt_ids),
+                    list(sample.output_ids[:step]),
+                    target,
+                    candidates,
+                    probabilities,
+                    keyed_generator(1, "reagent", sample.sample_id, step, number),
+                )
+                for number in range(2)
+            ]
+            met = [shares for shares, converged in probes if converged]
+            expected = np.mean(met or [shares for shares, _ in probes], axis=0)
+            torch.testing.assert_close(
+                scores[row], torch.from_numpy(expected), rtol=1e-3, atol=1e-5
+            )
+
+
+def filler_masked_model():
+    """A masked model that proposes fillers, which is what most words of these prompts are."""
+    masked = random_masked_model()
+    network = copy.deepcopy(masked.network)
+    network.lm_head.bias.data[FILLERS.start : FILLERS.stop] += 50
+    return type(masked)(network, masked.tokenizer, "fillers")
+
+
+def planted_ranks(**options):
+    """Return the rank of the planted word in each of 200 samples, 0 = first."""
+    chosen = planted_samples(200)
+    method = type(build("reagent"))
+    built = method(method.Options(**options), Context(1, 1024, filler_masked_model()))
+    model = planted_model()
+    scores = built.attribute(model, Batch([sample for sample, _ in chosen], model.device))
+    return np.array(
+        [
+            int((of_sample[0] > of_sample[0][where]).sum())
+            for of_sample, (_, where) in zip(scores, chosen, strict=True)
+        ]
+    )
+
+
+def test_the_planted_word_ranks_first():
+    """The rule is met as soon as the word is among the tokens kept, so eight probes decide."""
+    assert np.mean(planted_ranks(num_probes=8) == 0) >= 0.95
+
+
+def test_the_papers_two_probes_put_the_planted_word_among_the_tokens_kept():
+    assert np.mean(planted_ranks() < KEEP) >= 0.9
+
+
+def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_said():
+    model = twins("llama-gqa")[0]
+    (sample, *_) = samples()
+    logits = model.logits_at(
+        model.hidden_states(model.embed(torch.tensor([sample.prompt_ids]))),
+        torch.tensor([[len(sample.prompt_ids) - 1]]),
+    )
+    worst = int(logits[0, 0].argmin())
+    hopeless = ExplainedSample("hopeless", sample.prompt_ids, [worst], [0], [worst])
+    easy = ExplainedSample("easy", sample.prompt_ids, [worst], [0], [worst])
+
+    def rows(chosen, top_k):
+        method = build("reagent", stopping_condition_top_k=top_k, max_probe_steps=2)
+        generation = {"status": "ok", "output_ids": [worst], "steps": [0], "target_ids": [worst]}
+        pair = (
+            {"sample_id": chosen.sample_id, "input_ids": chosen.prompt_ids},
+            {"sample_id": chosen.sample_id, **generation},
+        )
+        return attribute_block(method, model, [pair], 1000)
+
+    (row,) = rows(hopeless, 1)
+    assert row["converged"] is False
+    assert row["status"] == "ok"
+    assert np.isfinite(row["raw_scores"]).all()
+    assert sum(row["raw_scores"]) == pytest.approx(1)
+    (row,) = rows(easy, 10**6)
+    assert row["converged"] is True
+
+
+def test_tokens_without_text_are_never_replaced():
+    model = twins("llama-gqa")[0]
+    sample = ExplainedSample("template", [1, 5, 6, 2, 7, 2], [9], [0], [9])
+    (scores,) = attribute("reagent", model, [sample])
+    assert (scores[0, [0, 3, 5]] == 0).all()
+    assert (scores[0, [1, 2, 4]] > 0).all()
+
+
+def test_a_prompt_of_special_tokens_scores_zero_everywhere():
+    model = twins("llama-gqa")[0]
+    (scores,) = attribute("reagent", model, [ExplainedSample("s", [1, 2], [9], [0], [9])])
+    assert scores.tolist() == [[0.0, 0.0]]
+
+
+def test_a_missing_masked_model_is_named():
+    method = type(build("reagent"))
+    with pytest.raises(BenchmarkError, match=r"'reagent': .*masked_model"):
+        method(method.Options(), Context(1)).check(twins("llama-gqa")[0])
