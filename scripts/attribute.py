@@ -12,7 +12,7 @@ from pisoft.commandline import model_job_parser, run
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.lm.batching import blocks
 from pisoft.lm.loading import load_model, model_facts
-from pisoft.lm.masked import load_masked_model
+from pisoft.lm.masked import load_masked_model, masked_model_facts
 from pisoft.progress import progress
 from pisoft.settings import AttributeSlice
 
@@ -37,7 +37,8 @@ def main(arguments: argparse.Namespace) -> None:
     rows = []
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block, settings.token_budget)
-    facts = provenance(settings.model_dump(mode="json"), **model_facts(model))
+    loaded = model_facts(model) | masked_model_facts(masked)
+    facts = provenance(settings.model_dump(mode="json"), **loaded)
     write_rows(arguments.output, "attributions", rows, facts)
 
 

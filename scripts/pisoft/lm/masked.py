@@ -125,6 +125,13 @@ def load_masked_model(
     return MaskedLanguageModel(network.eval().requires_grad_(False), tokenizer, settings.name)
 
 
+def masked_model_facts(masked: MaskedLanguageModel | None) -> dict[str, Any]:
+    """Return provenance of a masked model: its hub commit (None if local); nothing of none."""
+    if masked is None:
+        return {}
+    return {"masked_model_commit": getattr(masked.network.config, "_commit_hash", None)}
+
+
 @torch.no_grad()
 def replacements(
     masked: MaskedLanguageModel, tokenizer: Any, ids: Sequence[int], count: int, token_budget: int
