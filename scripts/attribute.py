@@ -13,7 +13,7 @@ from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory
 from pisoft.lm.loading import load_model, model_facts
-from pisoft.lm.masked import load_masked_model
+from pisoft.lm.masked import load_masked_model, masked_model_facts
 from pisoft.progress import progress
 from pisoft.settings import AttributeSlice
 
@@ -42,6 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
         rows += attribute_block(method, model, block)
     facts = {
         **model_facts(model),
+        **masked_model_facts(masked),
         **peak_memory(model.device),
         "token_budget_used": method.context.token_budget,
     }

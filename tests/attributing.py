@@ -6,14 +6,13 @@ from functools import cache
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.lm.masked import MaskedLanguageModel
 from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from random_masked_models import numbered
 from random_models import VOCABULARY
-from tiny_tokenizers import numbered_tokenizer
 
 
 def build(name: str, seed: int = 1, token_budget: int = 64, **options: Any) -> AttributionMethod:
@@ -39,25 +38,5 @@ def attribute(
 
 @cache
 def random_masked_model() -> MaskedLanguageModel:
-    """Return an untrained RoBERTa that knows the numbered words of the random models."""
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=numbered_tokenizer(VOCABULARY).backend_tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-        pad_token="<unk>",
-    )
-    config = RobertaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=66,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    torch.manual_seed(11)
-    return MaskedLanguageModel(RobertaForMaskedLM(config).eval(), tokenizer, "random masked")
+    """Return an untrained RoBERTa that knows the words of the random models."""
+    return numbered(VOCABULARY)

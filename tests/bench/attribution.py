@@ -18,14 +18,14 @@ import torch
 from inseq import load_model
 from inseq.attr.feat.ops import ValueZeroing
 from inseq.attr.feat.ops.reagent_core import POSTagTokenSampler
-from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
+from transformers import PreTrainedTokenizerFast
 
 from measuring import VOCABULARY, best_seconds, build_network, report, row
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.masked import MaskedLanguageModel
 from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from random_masked_models import numbered
 from tiny_tokenizers import numbered_tokenizer
 
 TOKEN_BUDGET = 1024  # the catalogue's default, which suits a CPU's caches
@@ -59,29 +59,6 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return numbered
 
 
-@cache
-def masked_model() -> MaskedLanguageModel:
-    """Return a random masked model, small beside the explained one as RoBERTa is beside Llama."""
-    words = PreTrainedTokenizerFast(
-        tokenizer_object=numbered_tokenizer(VOCABULARY).backend_tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        pad_token="<unk>",
-        mask_token="<mask>",
-    )
-    torch.manual_seed(1)
-    config = RobertaConfig(
-        vocab_size=len(words),
-        hidden_size=48,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        pad_token_id=words.pad_token_id,
-    )
-    return MaskedLanguageModel(RobertaForMaskedLM(config).eval(), words, "bench masked")
-
-
 def draw_samples(count: int, length: int, steps: int) -> list[ExplainedSample]:
     """Return random prompts with random continuations, every token of which is explained."""
     generator = torch.Generator().manual_seed(length)
@@ -100,7 +77,7 @@ def our_seconds(method: str, samples: list[ExplainedSample], repetitions: int) -
     model = LanguageModel(build_network(ATTENTION_NAME), "bench", tokenizer)
     kind = load_method(method)
     options = REAGENT if method == "reagent" else {}
-    built = kind(kind.Options(**options), Context(1, TOKEN_BUDGET, masked_model()))
+    built = kind(kind.Options(**options), Context(1, TOKEN_BUDGET, numbered(VOCABULARY)))
 
     def work() -> None:
         built.attribute(model, Batch(samples, model.device))

@@ -5,11 +5,18 @@ import copy
 import pytest
 import yaml
 
+from pisoft.attribution.base import AttributionMethod
 from pisoft.catalogue import label_key, placeholders
 from pisoft.config import load_config
 from pisoft.data.sources import check_columns
 from pisoft.errors import BenchmarkError
-from pisoft.settings import fetch_slice, prompt_slice, sample_slice
+from pisoft.settings import (
+    ModelSlice,
+    attribute_slice,
+    fetch_slice,
+    prompt_slice,
+    sample_slice,
+)
 from pisoft.validation import read_yaml
 
 RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}
@@ -20,6 +27,11 @@ CATALOGUE = {
             "label": "Trained",
             "source": {"kind": "trained", "architecture": "llama", "datasets": ["made"]},
         },
+    },
+    "masked_models": {
+        "roberta-base": {"label": "RoBERTa", "source": {"kind": "hub", "repository": "o/roberta"}},
+        "made-masked": {"label": "Made", "source": {"kind": "trained", "datasets": ["made"]}},
+        "kept-masked": {"label": "Kept", "source": {"kind": "local", "path": "nowhere"}},
     },
     "datasets": {
         "reviews": {
@@ -115,6 +127,11 @@ def test_the_unchanged_configuration_loads(load):
         # unknown names
         ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
         ("run/datasets", ["review"], ["run.yaml: datasets: unknown name", "'reviews'?"]),
+        (
+            "run/masked_model",
+            "roberta-bas",
+            ["run.yaml: masked_model: unknown name 'roberta-bas'", "did you mean 'roberta-base'?"],
+        ),
         ("run/methods", ["salienzy"], ["run.yaml: methods: unknown name", "'saliency'?"]),
         (
             "methods/saliency/method",
@@ -138,6 +155,16 @@ def test_the_unchanged_configuration_loads(load):
         ("models/small/source/repository", DELETED, ["source.repository: is required"]),
         ("models/small/source/repository", 3, ["small: source.repository: ", "valid string"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
+        (
+            "masked_models/roberta-base/dtype",
+            "float64",
+            ["masked_models.yaml: roberta-base: dtype: 'float64' is not allowed", "float32"],
+        ),
+        (
+            "masked_models/roberta-base/source/revison",
+            "x",
+            ["masked_models.yaml: roberta-base: source.revison", "did you mean 'revision'?"],
+        ),
         # selections
         ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
         ("run/datasets", [], ["run.yaml: datasets: nothing is selected"]),
@@ -186,6 +213,44 @@ def test_an_extension_takes_over_what_it_does_not_say(load):
     config = load(models=["big"], catalogue=additions)
     assert config.models["big"].label == "Big"
     assert config.models["big"].source.repository == "o/small"
+
+
+@pytest.fixture
+def in_need(monkeypatch):
+    """Let every method need the masked model."""
+    monkeypatch.setattr(AttributionMethod, "needs_masked_model", True)
+
+
+@pytest.mark.usefixtures("in_need")
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("made-masked", "source.datasets: 'made' is no selected embedded dataset"),
+        ("kept-masked", "source.path: no such folder: nowhere"),
+    ],
+)
+def test_a_masked_model_that_cannot_be_had_is_named_where_a_method_needs_it(load, name, complaint):
+    with pytest.raises(BenchmarkError, match=f"run.yaml: masked model '{name}': {complaint}"):
+        load(masked_model=name)
+
+
+@pytest.mark.usefixtures("in_need")
+def test_a_masked_model_can_be_added_by_the_run_file_alone(load):
+    mine = {"extends": "roberta-base", "dtype": "bfloat16"}
+    config = load(masked_model="mine", catalogue={"masked_models": {"mine": mine}})
+    assert list(config.masked_models) == ["mine"]
+    assert attribute_slice(config, "small", "saliency").masked_model == ModelSlice(
+        name="mine",
+        repository="o/roberta",
+        revision="main",
+        dtype="bfloat16",
+        quantization="none",
+        device="auto",
+    )
+
+
+def test_a_masked_model_that_no_method_needs_may_be_out_of_reach(load):
+    assert list(load(masked_model="kept-masked").masked_models) == ["kept-masked"]
 
 
 def test_unselected_entries_are_not_looked_at(load):
@@ -346,6 +411,8 @@ def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
 def test_every_catalogue_entry_is_valid(root):
     everything = {"run": "all", "models": "all", "datasets": "all", "methods": "all"}
     check_shipped(load_config(everything, root / "config/catalogue", "all"))
+    for name in read_yaml(root / "config/catalogue/masked_models.yaml"):
+        load_config(everything | {"masked_model": name}, root / "config/catalogue", "all")
 
 
 def test_the_local_run_file_loads_with_enough_records(root, shared):

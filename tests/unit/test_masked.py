@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 
 import pytest
 import torch
+from tokenizers import normalizers
 from transformers import RobertaModel
 
 from pisoft.errors import BenchmarkError
-from pisoft.lm.masked import load_masked_model, replacements
+from pisoft.lm.masked import _places, load_masked_model, replacements
 from pisoft.lm.tokenizer import load_tokenizer
 from pisoft.settings import ModelSlice
 from random_masked_models import bert, numbered, roberta
@@ -122,15 +124,18 @@ def test_without_enough_pieces_of_one_form_those_of_the_other_are_taken(tokenize
     ids = shared.tokens[shared.spaced][:1].tolist()
     few, _ = replacements(masked, tokenizer, ids, spaced - 1, 512)
     assert all(text_of(tokenizer, [other]).startswith(" ") for other in few[0].tolist())
-    many, _ = replacements(masked, tokenizer, ids, spaced, 512)
+    many, probabilities = replacements(masked, tokenizer, ids, spaced, 512)
     assert not all(text_of(tokenizer, [other]).startswith(" ") for other in many[0].tolist())
+    assert (probabilities[0] > 0).all()
 
 
 @pytest.mark.parametrize("make", [roberta, bert])
 def test_candidates_are_those_of_a_brute_force_computation(make, tokenizer):
     """One position: mask it in the text by hand, rank all pieces, translate one by one."""
     masked = make(context=128)
-    ids = tokenizer("Text: the film was wonderful.", add_special_tokens=False)["input_ids"]
+    aside = " Anna stayed home because storms had damaged the old station." * 2
+    text = f"Text:{aside} the film was wonderful.{aside}"
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     texts = [text_of(tokenizer, [token]) for token in ids]
     position = texts.index(" film")
     before, after = "".join(texts[:position]), "".join(texts[position + 1 :])
@@ -197,12 +202,29 @@ def test_long_prompts_are_read_through_windows_around_each_token(make, tokenizer
     candidates, probabilities = replacements(masked, tokenizer, ids, 4, 4096)
     check_proposals(tokenizer, ids, candidates, probabilities)
     lengths = torch.cat(read)
-    assert lengths.max() <= 32
-    assert lengths.min() >= 16, "windows at the ends reach further to the other side"
+    assert lengths.eq(32).all(), "windows at the ends reach further to the other side"
     for token in range(8 * len(unit), 9 * len(unit)):
         same = token + 4 * len(unit)  # far from both ends, with the same surroundings
         assert torch.equal(candidates[token], candidates[same])
         torch.testing.assert_close(probabilities[token], probabilities[same], rtol=1e-4, atol=1e-6)
+
+
+def test_a_window_shows_what_stands_around_its_token(tokenizer):
+    sentences = [f" the film of {name} was wonderful." for name in "abcdefghijklmnopqrstuvwxyz"]
+    ids = tokenizer("".join(sentences), add_special_tokens=False)["input_ids"]
+    texts = [text_of(tokenizer, [token]) for token in ids]
+    masked = roberta(context=32, vocabulary_size=300)  # cuts words that the explained model knows
+    places = _places(masked, texts, range(len(ids)))
+    assert {len(place.ids) for place in places} == {32}
+    assert [place.position for place in places] == list(range(len(ids)))
+    for place in places:
+        assert place.ids[place.mask] == masked.tokenizer.mask_token_id
+        left, right = place.ids[1 : place.mask], place.ids[place.mask + 1 : -1]
+        before, after = (text_of(masked.tokenizer, side) for side in (left, right))
+        assert "".join(texts[: place.position]).endswith(before)
+        assert "".join(texts[place.position + 1 :]).startswith(after)
+        assert left or place.position == 0
+        assert right or place.position == len(ids) - 1
 
 
 def test_an_empty_text_around_a_token_is_no_problem(masked, tokenizer):
@@ -214,6 +236,20 @@ def test_the_common_vocabulary_is_found_once_per_tokenizer(masked, monkeypatch):
     first = masked.shared_vocabulary(llama_tokenizer())
     assert masked.shared_vocabulary(llama_tokenizer()) is first
     assert masked.shared_vocabulary(mistral_tokenizer()) is not first
+
+
+def test_a_piece_is_shared_only_if_the_explained_model_reads_it_unchanged(masked):
+    """One that is put into lower case, or that only looks like the sign for lost bytes."""
+    tokenizer = copy.deepcopy(llama_tokenizer())
+    tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.add_tokens(["\ufffd"])
+    shared = masked.shared_vocabulary(tokenizer)
+    pairs = zip(shared.pieces.tolist(), shared.tokens.tolist(), strict=True)
+    texts = [(text_of(masked.tokenizer, [p]), text_of(tokenizer, [t])) for p, t in pairs]
+    assert all(piece == token for piece, token in texts)
+    found = {piece for piece, _ in texts}
+    assert {"t", "a"} <= found
+    assert not {"T", "A", "\ufffd"} & found
 
 
 def test_vocabularies_that_hardly_overlap_are_an_error_with_both_names_and_counts():

@@ -90,7 +90,8 @@ def filler_masked_model():
     """A masked model that proposes fillers, which is what most words of these prompts are."""
     masked = random_masked_model()
     network = copy.deepcopy(masked.network)
-    network.lm_head.bias.data[FILLERS.start : FILLERS.stop] += 50
+    pieces = masked.tokenizer.convert_tokens_to_ids([f"w{number}" for number in FILLERS])
+    network.lm_head.bias.data[pieces] += 50
     return type(masked)(network, masked.tokenizer, "fillers")
 
 

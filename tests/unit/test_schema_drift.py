@@ -48,6 +48,7 @@ def test_run_files_satisfy_the_schema(root: Path) -> None:
         ("methods", {"saliency": {"caption": "Saliency"}}),
         ("models", {"small": {"label": "Small"}}),
         ("models", {"small": {"extends": "big", "dtype": "float8"}}),
+        ("masked_models", {"small": {"extends": "big", "quantization": "nf4"}}),
         ("datasets", {"bad name": {"extends": "sst2"}}),
     ],
 )
@@ -61,6 +62,7 @@ def test_catalogue_schema_refuses_what_the_workflow_refuses(kind: str, entry: di
     [
         ("methods", {"saliency": None, "other": {"extends": "saliency", "options": {"x": 1}}}),
         ("models", {"small": {"extends": "big", "dtype": "float64"}}),
+        ("masked_models", {"small": {"extends": "big", "device": "cpu"}}),
         ("datasets", {"d": {"extends": "sst2", "fields": {"a": "b", "c": {"column": "d"}}}}),
     ],
 )

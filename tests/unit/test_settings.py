@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pisoft import settings
+from pisoft.attribution import load_method
 from pisoft.config import load_config
 from pisoft.validation import read_yaml
 
@@ -14,6 +15,7 @@ SLICES = {
     "fetch": ("demo-sentiment",),
     "sample": ("demo-sentiment",),
     "train": ("demo-llama",),
+    "train_masked": ("demo-masked",),
     "prompt": ("demo-llama", "demo-sentiment"),
     "generate": ("demo-llama", "demo-sentiment"),
     "attribute": ("demo-llama", "saliency"),
@@ -61,6 +63,18 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
     assert changed(raw, methods=["saliency"]) == {"summarise", "display", "timings"}
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
+
+
+def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
+    def attribute_settings(masked_model):
+        config = load_config(
+            raw | {"masked_model": masked_model}, ROOT / "config/catalogue", "test"
+        )
+        return settings.attribute_slice(config, "demo-llama", "saliency").to_json()
+
+    assert attribute_settings("demo-masked") == attribute_settings("roberta-base")
+    monkeypatch.setattr(load_method("saliency"), "needs_masked_model", True)
+    assert attribute_settings("demo-masked") != attribute_settings("roberta-base")
 
 
 def test_tables_follow_the_order_of_selection(raw):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -28,12 +27,9 @@ from pisoft.lm.tiny_masked import (
 )
 from pisoft.settings import train_masked_slice
 from pisoft.validation import read_yaml
+from train_masked_model import HELD_OUT_SEED, TRAINING_SEED, prompt, prompts
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from train_masked_model import HELD_OUT_SEED, TRAINING_SEED, prompt, prompts  # noqa: E402
-
 CONTEXT = 160
 
 

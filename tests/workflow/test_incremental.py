@@ -12,6 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import random_masked_models
+from pisoft.contracts import read_provenance
+
 pytestmark = pytest.mark.workflow
 
 README = Path(__file__).parents[2] / "README.md"
@@ -79,6 +82,75 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     assert project.pending() == set()
     table = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.csv").read_text()
     assert "my_method" in table
+
+
+MASKED_METHOD = """\
+import torch
+
+from pisoft.attribution.base import AttributionMethod
+from pisoft.lm.masked import replacements
+
+
+class Masked(AttributionMethod):
+    label = "Masked"
+    family = "perturbation"
+    reference = "none"
+    needs_masked_model = True
+
+    def attribute(self, model, batch):
+        masked, budget = self.context.masked, self.context.token_budget
+        rows = []
+        for sample in batch.samples:
+            ids = list(sample.prompt_ids)
+            _, chances = replacements(masked, model.tokenizer, ids, 2, budget)
+            rows.append(chances[:, 0].expand(len(sample.steps), -1))
+        return rows
+"""
+
+
+def test_only_methods_that_need_the_masked_model_depend_on_it(project):
+    masked = random_masked_models.roberta(context=256)
+    masked.network.save_pretrained(project.folder / "toy-masked")
+    masked.tokenizer.save_pretrained(project.folder / "toy-masked")
+    project.write("scripts/pisoft/attribution/masked_toy.py", MASKED_METHOD)
+    project.write("config/catalogue/methods.yaml", "random: {}\nmasked_toy: {}\n")
+    entry = """\
+  masked_models:
+    toy-masked: {label: Toy, source: {kind: local, path: toy-masked}, dtype: DTYPE}
+"""
+    bare = (project.folder / "config/tiny.yaml").read_text()
+    run_file = bare + entry + "masked_model: toy-masked\n"
+    project.write("config/tiny.yaml", run_file.replace("DTYPE", "float32"))
+    target = "results/tiny/attributions/toy/NAME/toy-sentiment.parquet"
+    both = [target.replace("NAME", name) for name in ("random", "masked_toy")]
+    project.snakemake("--cores", "1", *both)
+    rows = pq.read_table(project.folder / both[1]).to_pylist()
+    assert {row["status"] for row in rows} == {"ok"}
+    assert "masked_model_commit" in read_provenance(project.folder / both[1])
+    assert "masked_model_commit" not in read_provenance(project.folder / both[0])
+
+    def pending():
+        listed = project.snakemake("--dry-run", "--printshellcmds", *both).stdout
+        return set(re.findall(r"--output (\S+)", listed))
+
+    assert pending() == set()
+    weights = project.folder / "toy-masked/config.json"
+    original = weights.read_text()
+    weights.write_text(original.replace("gelu", "relu"))
+    assert pending() == {both[1]}, "other weights"
+    weights.write_text(original)
+    project.write("config/tiny.yaml", run_file.replace("DTYPE", "bfloat16"))
+    assert pending() == {both[1]}, "other settings"
+    project.write("config/tiny.yaml", bare + "masked_model: demo-masked\n")
+    failed = project.snakemake("--dry-run", check=False)
+    assert "masked model 'demo-masked': source.datasets: 'demo-sentiment'" in failed.stdout
+    chosen = "[toy-sentiment, demo-sentiment, demo-why]"
+    trained = bare.replace("[toy-sentiment]", chosen) + "masked_model: demo-masked\n"
+    project.write("config/tiny.yaml", trained)
+    listed = project.snakemake("--dry-run", "--printshellcmds", *both).stdout
+    assert listed.count("scripts/train_masked_model.py --settings") == 1
+    listed = project.snakemake("--dry-run", "--printshellcmds", both[0]).stdout
+    assert "train_masked_model" not in listed
 
 
 def test_a_killed_run_is_finished_by_the_next_one(project):

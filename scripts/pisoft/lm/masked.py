@@ -125,6 +125,13 @@ def load_masked_model(
     return MaskedLanguageModel(network.eval().requires_grad_(False), tokenizer, settings.name)
 
 
+def masked_model_facts(masked: MaskedLanguageModel | None) -> dict[str, Any]:
+    """Return provenance of a masked model: its hub commit (None if local); nothing of none."""
+    if masked is None:
+        return {}
+    return {"masked_model_commit": getattr(masked.network.config, "_commit_hash", None)}
+
+
 @torch.no_grad()
 def replacements(
     masked: MaskedLanguageModel, tokenizer: Any, ids: Sequence[int], count: int, token_budget: int
@@ -207,24 +214,23 @@ def _share(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
     """
     pieces = _ordinary_ids(masked.tokenizer)
     texts = _texts(masked.tokenizer, [[piece] for piece in pieces])
-    anchor = _encode(tokenizer, [ANCHOR])[0]
+    length = len(_encode(tokenizer, [ANCHOR])[0]) + 1
     encoded = _encode(tokenizer, [ANCHOR + text for text in texts])
     ordinary = set(_ordinary_ids(tokenizer))
-    found: dict[int, tuple[int, str]] = {}  # by token, so that no token is proposed twice
-    for piece, text, read in zip(pieces, texts, encoded, strict=True):
-        single = read[:-1] == anchor and len(read) == len(anchor) + 1
-        if single and read[-1] in ordinary and text and FRAGMENT not in text:
-            found.setdefault(read[-1], (piece, text))
-    again = _texts(tokenizer, [[token] for token in found])
-    kept = [
-        (piece, token, text)
-        for (token, (piece, text)), reread in zip(found.items(), again, strict=True)
-        if reread == text
+    single = [
+        (piece, read[-1], text)
+        for piece, text, read in zip(pieces, texts, encoded, strict=True)
+        if len(read) == length and read[-1] in ordinary and text and FRAGMENT not in text
     ]
+    reread = _texts(tokenizer, [[token] for _, token, _ in single])
+    shared: dict[int, tuple[int, str]] = {}  # by token, so that none is proposed twice
+    for (piece, token, text), found in zip(single, reread, strict=True):
+        if found == text:
+            shared.setdefault(token, (piece, text))
     return SharedVocabulary(
-        pieces=torch.tensor([piece for piece, _, _ in kept], dtype=torch.int64),
-        tokens=torch.tensor([token for _, token, _ in kept], dtype=torch.int64),
-        spaced=torch.tensor([text.startswith(" ") for _, _, text in kept], dtype=torch.bool),
+        pieces=torch.tensor([piece for piece, _ in shared.values()], dtype=torch.int64),
+        tokens=torch.tensor(list(shared), dtype=torch.int64),
+        spaced=torch.tensor([text[0] == " " for _, text in shared.values()], dtype=torch.bool),
     )
 
 
