@@ -303,7 +303,7 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkey
             name="toy", repository=None, revision=None, dtype="float32", quantization="none",
             device="cpu",
         ),
-        method="my_method", options={}, seed=1, block_size=2, token_budget=72,
+        masked_model=None, method="my_method", options={}, seed=1, block_size=2, token_budget=72,
     )  # fmt: skip
     made = []
 

@@ -137,7 +137,7 @@ def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_said():
             {"sample_id": chosen.sample_id, "input_ids": chosen.prompt_ids},
             {"sample_id": chosen.sample_id, **generation},
         )
-        return attribute_block(method, model, [pair], 1000)
+        return attribute_block(method, model, [pair])
 
     (row,) = rows(hopeless, 1)
     assert row["converged"] is False

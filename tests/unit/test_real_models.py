@@ -13,9 +13,10 @@ from pisoft.data.sampling import sample
 from pisoft.data.sources import fetch
 from pisoft.lm.generation import classify
 from pisoft.lm.loading import load_model
+from pisoft.lm.masked import load_masked_model
 from pisoft.lm.model import Batch, ExplainedSample
 from pisoft.lm.tokenizer import load_tokenizer, model_context
-from pisoft.settings import fetch_slice, prompt_slice
+from pisoft.settings import fetch_slice, model_slice, prompt_slice
 from pisoft.validation import read_yaml
 
 RECORDS = 60
@@ -41,6 +42,13 @@ def answered(request, config, shared):
     return model, folder, prompts, [rows[prompt["sample_id"]] for prompt in prompts]
 
 
+@pytest.fixture(scope="module")
+def masked(config, shared):
+    entry = config.masked_models["tiny-roberta-mlm"]
+    settings = model_slice("tiny-roberta-mlm", entry)
+    return load_masked_model(settings, shared / "models/tiny-roberta-mlm", torch.device("cpu"))
+
+
 def test_the_models_answer_with_label_words_and_better_than_chance(answered):
     """A prompt, mask or label token that is off would show here first."""
     _, _, _, rows = answered
@@ -59,7 +67,7 @@ def test_logits_equal_the_unpatched_eager_model(answered):
 
 
 @pytest.mark.parametrize("name", available_methods())
-def test_every_method_scores_real_prompts_alone_as_in_a_batch(answered, name):
+def test_every_method_scores_real_prompts_alone_as_in_a_batch(answered, masked, name):
     model, _, prompts, rows = answered
     chosen = [
         ExplainedSample(
@@ -68,7 +76,8 @@ def test_every_method_scores_real_prompts_alone_as_in_a_batch(answered, name):
         for prompt, row in zip(prompts[:4], rows, strict=False)
     ]
     method = load_method(name)
-    method = method(method.Options(), Context(seed=1))
+    method = method(method.Options(), Context(seed=1, masked=masked))
+    method.check(model)
     together = method.attribute(model, Batch(chosen, model.device))
     for sample_, scores in zip(chosen, together, strict=True):
         (alone,) = method.attribute(model, Batch([sample_], model.device))

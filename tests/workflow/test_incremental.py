@@ -72,7 +72,8 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     assert project.pending() == evaluated | TAIL, "edited numerics re-run what depends on them"
     numerics.write_text(original)
 
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    (example,) = (block for block in blocks if "AttributionMethod" in block)
     project.write("scripts/pisoft/attribution/my_method.py", example)
     catalogue = project.folder / "config/catalogue/methods.yaml"
     catalogue.write_text(catalogue.read_text() + "my_method: {}\n")
