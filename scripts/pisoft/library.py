@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from pisoft import settings
 from pisoft.attribution import load_method
@@ -28,7 +29,7 @@ from pisoft.faithfulness.scores import normalise
 from pisoft.faithfulness.soft import PerturbationTarget, evaluate_step, perturbable_positions
 from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.loading import load_model
-from pisoft.lm.masked import MaskedLanguageModel
+from pisoft.lm.masked import MaskedLanguageModel, load_masked_model
 from pisoft.lm.model import LanguageModel
 from pisoft.validation import validate
 
@@ -67,6 +68,28 @@ def load(
     }
     model = settings.model_slice(str(source), validate(ModelEntry, entry, f"model '{source}'"))
     return load_model(model, folder)
+
+
+def load_masked(source: str | Path, *, revision: str = "main") -> MaskedLanguageModel:
+    """Load a masked language model for methods that replace tokens, onto the CPU.
+
+    Args:
+        source: folder, or `owner/name` on the hub, such as `FacebookAI/roberta-base`.
+        revision: branch, tag or commit on the hub.
+
+    Raises:
+        BenchmarkError: the model cannot be found or read, or predicts no masked tokens.
+    """
+    folder = Path(source) if Path(source).is_dir() else None
+    named = settings.ModelSlice(
+        name=str(source),
+        repository=None if folder else str(source),
+        revision=revision,
+        dtype="float32",
+        quantization="none",
+        device="cpu",
+    )
+    return load_masked_model(named, folder, torch.device("cpu"))
 
 
 def prompt(model: LanguageModel, messages: str | Sequence[Mapping[str, str]]) -> Prompt:
@@ -132,7 +155,7 @@ def attribute(
         generated: ids of tokens that follow the prompt and precede the explained one.
         target: id of the explained token; None: the one that the model prefers.
         seed: of methods that draw random numbers.
-        masked: masked language model, for methods that need one.
+        masked: see :func:`load_masked`, for methods that need one.
         options: options of the method.
 
     Raises:

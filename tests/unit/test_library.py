@@ -16,6 +16,7 @@ from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.metrics import soft_metrics
 from pisoft.faithfulness.soft import PerturbationTarget, evaluate_step, perturbable_positions
+from random_masked_models import roberta
 from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 
 CHAT = [
@@ -214,3 +215,19 @@ class TestErrors:
             pisoft.load(folder, dtype="bf16")
         with pytest.raises(BenchmarkError, match=r"^model 'no/such/folder': "):
             pisoft.load("no/such/folder", device="cpu")
+
+
+def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):
+    saved = roberta()
+    saved.network.save_pretrained(tmp_path)
+    saved.tokenizer.save_pretrained(tmp_path)
+    masked = pisoft.load_masked(tmp_path)
+    scores = pisoft.attribute(model, prompt, "reagent", masked=masked, num_probes=1)
+    assert scores[prompt["content_mask"]].sum() > 0
+    with pytest.raises(BenchmarkError, match="method 'reagent': option masked"):
+        pisoft.attribute(model, prompt, "reagent")
+
+
+def test_a_folder_without_a_masked_model_is_named(folder):
+    with pytest.raises(BenchmarkError, match="no mask token"):
+        pisoft.load_masked(folder)

@@ -71,7 +71,10 @@ class Reagent(AttributionMethod):
             raise BenchmarkError(
                 "method 'reagent': needs a masked language model (key masked_model), none was given"
             )
-        check_replacements(self.context.masked, model.tokenizer, self.options.candidates)
+        try:
+            check_replacements(self.context.masked, model.tokenizer, self.options.candidates)
+        except BenchmarkError as error:
+            raise BenchmarkError(f"method 'reagent': {error}") from error
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return importance, one tensor (steps, prompt tokens) per sample."""
