@@ -22,6 +22,7 @@ rule attribute:
             "lm/loading",
             "lm/masked",
             "lm/model",
+            "lm/precision",
             "lm/prefix",
             "lm/repository",
             "lm/tokenizer",

@@ -19,6 +19,7 @@ rule evaluate_soft:
             "lm/attention",
             "lm/loading",
             "lm/model",
+            "lm/precision",
             "lm/prefix",
             "lm/repository",
             "lm/tokenizer",

@@ -13,6 +13,7 @@ rule generate:
             "lm/generation",
             "lm/loading",
             "lm/model",
+            "lm/precision",
             "lm/prefix",
             "lm/repository",
             "lm/tokenizer",

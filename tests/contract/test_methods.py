@@ -68,6 +68,22 @@ class TestEveryMethod:
         for a, b in zip(exact, single, strict=True):
             torch.testing.assert_close(b.double(), a, rtol=1e-3, atol=1e-4 * a.max().item())
 
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_16_bit_models_give_the_scores_of_their_weights(self, name, shape):
+        """Scores come in float32, and small ones are not swallowed by the model's rounding."""
+        rounded = twins(shape, torch.bfloat16)[0]
+        exact = twins(shape)[0]
+        exact.network.load_state_dict(rounded.network.state_dict())
+        for found, expected in zip(
+            attribute(name, rounded, samples()[:2]),
+            attribute(name, exact, samples()[:2]),
+            strict=True,
+        ):
+            assert found.dtype in (torch.float32, torch.float64)
+            if not load_method(name).iterative:  # rounding may end a probe a step earlier
+                largest = expected.abs().max().item()
+                torch.testing.assert_close(found.double(), expected, rtol=0.1, atol=0.05 * largest)
+
     def test_leaves_no_gradients_and_no_graph_behind(self, name, model):
         scores = attribute(name, model, samples())
         assert all(parameter.grad is None for parameter in model.network.parameters())

@@ -24,10 +24,11 @@ class Attention(AttributionMethod):
         import torch
 
         from pisoft.lm.attention import AttentionRecorder
+        from pisoft.lm.precision import at_least_single
 
         last = model.layers - 1
         recorder = AttentionRecorder(layers={last})
         with torch.inference_mode():
             model.hidden_states(model.embed(batch.input_ids), probe=recorder)
             rows = recorder.inputs[last].rows(batch.positions).probabilities()  # (B, H, S, T)
-        return batch.split(rows.mean(dim=1).unbind(dim=1))
+        return batch.split(at_least_single(rows).mean(dim=1).unbind(dim=1))

@@ -28,14 +28,16 @@ class AttentionRollout(AttributionMethod):
         import torch
 
         from pisoft.lm.attention import AttentionRecorder
+        from pisoft.lm.precision import at_least_single
 
         recorder = AttentionRecorder(layers=range(model.layers))
         with torch.inference_mode():
             embeddings = model.embed(batch.input_ids)
             model.hidden_states(embeddings, probe=recorder)
             width = batch.input_ids.shape[1]
-            rows = torch.nn.functional.one_hot(batch.positions, width).to(embeddings.dtype)
+            rows = torch.nn.functional.one_hot(batch.positions, width)
+            rows = rows.to(at_least_single(embeddings).dtype)  # (B, S, T)
             for layer in reversed(range(model.layers)):
-                attention = recorder.inputs.pop(layer).probabilities().mean(dim=1)  # (B, T, T)
-                rows = (rows @ attention + rows) / 2  # (B, S, T)
+                maps = at_least_single(recorder.inputs.pop(layer).probabilities())
+                rows = (rows @ maps.mean(dim=1) + rows) / 2
         return batch.split(rows.unbind(dim=1))

@@ -106,7 +106,9 @@ class GradEllm(AttributionMethod):
             weights: w, gradient of the target's logit, (B, H, D).
             prompt: true at prompt tokens, (B, T).
         """
-        value = row.per_query_head(row.value.detach())
+        from pisoft.lm.precision import at_least_single
+
+        value = at_least_single(row.per_query_head(row.value.detach()))
         channel_sums = (weights[:, :, None, :] * value).sum(dim=-1)  # Σ_c w_c v_ic, (B, H, T)
         token_weights = self._token_weights(row, prompt)  # (B, H or 1, T)
         if self.options.heads == "merged":
@@ -115,11 +117,13 @@ class GradEllm(AttributionMethod):
 
     def _token_weights(self, row: AttentionInputs, prompt: torch.Tensor) -> torch.Tensor:
         """Return λ, (B, 1, T) if heads are merged, else (B, H, T)."""
+        from pisoft.lm.precision import at_least_single
+
         merged = self.options.heads == "merged"
         if self.options.token_weights == "original":
-            weights = row.probabilities().detach().squeeze(2)
+            weights = at_least_single(row.probabilities().detach().squeeze(2))
             return weights.mean(dim=1, keepdim=True) if merged else weights
-        products = row.scores().detach().squeeze(2)
+        products = at_least_single(row.scores().detach().squeeze(2))
         if merged:  # the product of joined vectors is the sum over heads
             products = products.sum(dim=1, keepdim=True)
         return _min_max(products, prompt[:, None, :])

@@ -51,7 +51,7 @@ class Occlusion(AttributionMethod):
             rows = min(self.context.sequences(width - first), len(sample.prompt_ids) - first)
             columns = torch.arange(first, first + rows, device=model.device)
             occluded = embeddings.repeat(rows, 1, 1)
-            occluded[columns - first, columns] = baseline[0, columns]
+            occluded[columns - first, columns] = baseline[0, columns].to(occluded.dtype)
             drops.append(clean - self._values(model, occluded, alone, first))
             first += rows
         return torch.cat(drops).T

@@ -20,7 +20,8 @@ class ValueZeroing(AttributionMethod):
     Zeroing the value of token i in one layer changes its attention output at the predicting
     position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens
     together cost one pass through output projection, residual, norm and feed-forward block: two
-    forward-equivalents, where the definition takes one forward per token.
+    forward-equivalents, where the definition takes one forward per token. That pass is in float32
+    at least: most tokens change the output by less than a 16-bit type can tell.
     """
 
     label = "Value Zeroing"
@@ -43,7 +44,8 @@ class ValueZeroing(AttributionMethod):
         """Return mean distances, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.lm.layers import LayerVisitor
+        from pisoft.lm.layers import LayerVisitor, tail_modules
+        from pisoft.lm.precision import at_least_single, computing_in_single
 
         steps = batch.positions.shape[1]
         totals = [torch.zeros(batch.input_ids.shape, device=batch.device) for _ in range(steps)]
@@ -55,18 +57,17 @@ class ValueZeroing(AttributionMethod):
             inputs: AttentionInputs,
         ) -> None:
             row = inputs.rows(batch.positions)
-            for step, weights in enumerate(row.probabilities().unbind(dim=2)):  # (B, H, T)
-                removed = weights[..., None] * row.per_query_head(row.value)  # (B, H, T, D)
-                distances = _distances(
-                    layer,
-                    residual[:, step],
-                    attended[:, step],
-                    removed.transpose(1, 2).flatten(start_dim=2),
-                )
-                totals[step] = totals[step] + distances / model.layers
+            values = at_least_single(row.per_query_head(row.value))  # (B, H, T, D)
+            probabilities = at_least_single(row.probabilities())  # (B, H, S, T)
+            residual, attended = at_least_single(residual), at_least_single(attended)
+            with computing_in_single(*tail_modules(layer)):
+                for step, weights in enumerate(probabilities.unbind(dim=2)):
+                    removed = (weights[..., None] * values).transpose(1, 2).flatten(start_dim=2)
+                    distances = _distances(layer, residual[:, step], attended[:, step], removed)
+                    totals[step] = totals[step] + distances / model.layers
 
         visitor = LayerVisitor(model, batch.positions, add_layer)
-        with torch.inference_mode(), visitor.listening():
+        with torch.no_grad(), visitor.listening():
             model.hidden_states(model.embed(batch.input_ids), probe=visitor)
         return batch.split(totals)
 
@@ -82,11 +83,15 @@ def _distances(
         attended: its attention output there, (B, H·D).
         removed: what each token contributes to that, (B, T, H·D).
     """
+    import torch
+
     from pisoft.lm.layers import layer_output
 
-    clean = layer_output(layer, residual, attended)[:, None]
-    zeroed = layer_output(layer, residual[:, None], attended[:, None] - removed)
-    return _cosine_distance(zeroed, clean)
+    # The clean output is the row of a token that contributes nothing: from the same matrix product,
+    # so that rounding does not set it apart.
+    removed = torch.nn.functional.pad(removed, (0, 0, 0, 1))
+    outputs = layer_output(layer, residual[:, None], attended[:, None] - removed)
+    return _cosine_distance(outputs[:, :-1], outputs[:, -1:])
 
 
 def _cosine_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -94,9 +99,6 @@ def _cosine_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     1 − cos = (‖a − b‖² − (‖a‖ − ‖b‖)²) / (2‖a‖‖b‖), and ‖a‖ − ‖b‖ = (a − b)·(a + b)/(‖a‖ + ‖b‖).
     """
-    import torch
-
-    a, b = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (a, b))
     lengths = a.norm(dim=-1), b.norm(dim=-1)
     difference = a - b
     stretch = (difference * (a + b)).sum(dim=-1) / (lengths[0] + lengths[1])

@@ -8,12 +8,13 @@ import torch
 
 from pisoft.errors import BenchmarkError
 from pisoft.lm.model import LanguageModel
+from pisoft.lm.precision import at_least_single
 
 
 def baseline_embeddings(
     model: LanguageModel, input_ids: torch.Tensor, kind: Literal["reference", "zero"]
 ) -> torch.Tensor:
-    """Return the baseline of token ids (B, T) as embeddings (B, T, d).
+    """Return the baseline of token ids (B, T) as embeddings (B, T, d), float32 or better.
 
     `reference` is what Inseq compares with: the embedding of the unknown token, else of the
     padding token, else of the end-of-sequence token, at every position but those of
@@ -23,7 +24,7 @@ def baseline_embeddings(
         BenchmarkError: `reference`, and the model's tokenizer has none of these tokens.
     """
     if kind == "zero":
-        return torch.zeros_like(model.embed(input_ids))
+        return torch.zeros_like(at_least_single(model.embed(input_ids)))
     tokenizer = model.tokenizer
     known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
     reference = next((token for token in known if token is not None), None)
@@ -35,4 +36,4 @@ def baseline_embeddings(
     ids = torch.full_like(input_ids, reference)
     if tokenizer.eos_token_id is not None:
         ids = torch.where(input_ids == tokenizer.eos_token_id, input_ids, ids)
-    return model.embed(ids)
+    return at_least_single(model.embed(ids))

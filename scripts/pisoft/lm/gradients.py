@@ -1,7 +1,8 @@
 """Gradients of the target with respect to the input embeddings.
 
 One full-sequence forward serves all explained steps: a causal model's prediction at a step depends
-on the tokens before it only, so each step costs one vector-Jacobian product.
+on the tokens before it only, so each step costs one vector-Jacobian product. Gradients are returned
+in float32 or better, whatever the model computes in.
 Shapes: B samples, T positions, S explained steps, P points of a path, d hidden width.
 """
 
@@ -13,6 +14,7 @@ import torch
 
 from pisoft.config import AttributedFunction
 from pisoft.lm.model import Batch, LanguageModel
+from pisoft.lm.precision import at_least_single
 
 
 def attributed_values(
@@ -46,7 +48,7 @@ def path_gradients(
         model: the explained model.
         batch: samples.
         function: what is differentiated.
-        baseline: where the path begins, (B, T, d).
+        baseline: where the path begins, (B, T, d), float32 or better.
         fractions: points of the path, 0 = baseline, 1 = input, (B, P).
         weights: of the points, (B, P).
         rows: sequences per forward.
@@ -55,16 +57,20 @@ def path_gradients(
         One tensor (B, T, d) per explained step.
     """
     embeddings = model.embed(batch.input_ids)
-    sums = [torch.zeros_like(embeddings) for _ in range(batch.positions.shape[1])]
+    sums = [torch.zeros_like(baseline) for _ in range(batch.positions.shape[1])]
     samples, points = fractions.shape
     pairs = torch.cartesian_prod(torch.arange(samples), torch.arange(points)).to(batch.device)
     for chunk in pairs.split(rows):
         sample, point = chunk.T
-        fraction = fractions[sample, point].to(embeddings.dtype)[:, None, None]
+        fraction = fractions[sample, point].to(baseline.dtype)[:, None, None]
         inside = baseline[sample] + fraction * (embeddings - baseline)[sample]
-        weight = weights[sample, point].to(embeddings.dtype)[:, None, None]
+        weight = weights[sample, point].to(baseline.dtype)[:, None, None]
         steps = _step_gradients(
-            model, inside, batch.positions[sample], batch.targets[sample], function
+            model,
+            inside.to(embeddings.dtype),
+            batch.positions[sample],
+            batch.targets[sample],
+            function,
         )
         for total, gradients in zip(sums, steps, strict=True):
             total.index_add_(0, sample, weight * gradients)
@@ -85,4 +91,4 @@ def _step_gradients(
     for step in range(values.shape[1]):
         more = step + 1 < values.shape[1]
         (gradients,) = torch.autograd.grad(values[:, step].sum(), embeddings, retain_graph=more)
-        yield gradients
+        yield at_least_single(gradients)

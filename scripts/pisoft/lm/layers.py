@@ -32,6 +32,12 @@ def layer_output(
     return hidden + parts.mlp(parts.post_attention_layernorm(hidden))
 
 
+def tail_modules(layer: torch.nn.Module) -> list[torch.nn.Module]:
+    """Return the modules that :func:`layer_output` runs."""
+    parts: Any = layer
+    return [parts.self_attn.o_proj, parts.post_attention_layernorm, parts.mlp]
+
+
 class LayerVisitor:
     """An attention probe that calls `visit` once in every decoder layer of a forward pass.
 

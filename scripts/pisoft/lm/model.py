@@ -16,6 +16,7 @@ from transformers.cache_utils import Cache, DynamicCache
 
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import AttentionProbe
+from pisoft.lm.precision import at_least_single
 from pisoft.lm.prefix import frozen_cache
 
 
@@ -164,8 +165,7 @@ class LanguageModel:
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return next-token logits (…, V) of final hidden states (…, d), float32 or better."""
-        logits = self.head(hidden)
-        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return at_least_single(self.head(hidden))
 
     def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
