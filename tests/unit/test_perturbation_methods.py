@@ -73,7 +73,12 @@ def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, budget, baselin
     model, _ = twins(shape)
     table = model.network.get_input_embeddings().weight
     absent = torch.zeros_like(table[0]) if baseline == "zero" else table[0]  # 0 is <unk>
-    found = attribute("occlusion", model, samples(), token_budget=budget, baseline=baseline)
+    found = attribute(
+        "occlusion", model, samples(), token_budget=budget, baseline=baseline, signed=True
+    )
+    unsigned = attribute("occlusion", model, samples(), baseline=baseline)
+    for sizes, scores in zip(unsigned, found, strict=True):
+        torch.testing.assert_close(sizes, scores.abs(), **EXACT)
     for sample, scores in zip(samples(), found, strict=True):
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
             ids = [*sample.prompt_ids, *sample.output_ids[:step]]

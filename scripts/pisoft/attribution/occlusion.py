@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from pisoft.attribution.base import AttributionMethod, BaselineOptions
 
 if TYPE_CHECKING:
@@ -12,27 +14,38 @@ if TYPE_CHECKING:
     from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
 
 
-class Occlusion(AttributionMethod):
-    """p_t(X) − p_t(X with x_i replaced by the baseline), token by token.
+class OcclusionOptions(BaselineOptions):
+    """Options of occlusion."""
 
-    Positive where a token speaks for the target. One forward of an occluded sequence serves all
+    signed: bool = Field(
+        False,
+        description="Keep the sign, positive where a token speaks for the target; else the size of "
+        "the change, as in Inseq.",
+    )
+
+
+class Occlusion(AttributionMethod):
+    """|p_t(X) − p_t(X with x_i replaced by the baseline)|, token by token.
+
+    With signs, min-max normalisation would put all tokens that do not matter in the middle of the
+    scale as soon as one speaks against the target, so the default is without. One forward of an occluded sequence serves all
     steps, and the tokens before the occluded ones are read once for a whole batch of them.
     """
 
     label = "Occlusion"
     family = "perturbation"
     reference = "Zeiler and Fergus (2014); Li et al. (2016), Understanding neural networks"
-    non_negative = False
 
-    Options = BaselineOptions
-    options: BaselineOptions
+    Options = OcclusionOptions
+    options: OcclusionOptions
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
-        """Return drops of the target, one tensor (steps, prompt tokens) per sample."""
+        """Return changes of the target, one tensor (steps, prompt tokens) per sample."""
         import torch
 
         with torch.inference_mode():
-            return [self._drops(model, sample) for sample in batch.samples]
+            drops = [self._drops(model, sample) for sample in batch.samples]
+        return drops if self.options.signed else [of_sample.abs() for of_sample in drops]
 
     def _drops(self, model: LanguageModel, sample: ExplainedSample) -> torch.Tensor:
         """Return the drops of one sample, (S, prompt tokens)."""
