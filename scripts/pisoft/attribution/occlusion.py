@@ -28,8 +28,9 @@ class Occlusion(AttributionMethod):
     """|p_t(X) − p_t(X with x_i replaced by the baseline)|, token by token.
 
     With signs, min-max normalisation would put all tokens that do not matter in the middle of the
-    scale as soon as one speaks against the target, so the default is without. One forward of an occluded sequence serves all
-    steps, and the tokens before the occluded ones are read once for a whole batch of them.
+    scale as soon as one speaks against the target, so the default is without. One forward of an
+    occluded sequence serves all steps, and the tokens before the occluded ones are read once for a
+    whole batch of them.
     """
 
     label = "Occlusion"
