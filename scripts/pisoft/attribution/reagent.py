@@ -50,6 +50,10 @@ class Reagent(AttributionMethod):
     gives NaN). Tokens without text, such as those of a chat template, are never replaced and
     score 0.
 
+    Where a model answers by one of two label words, both are usually among its three best
+    predictions whatever is replaced, so that with the paper's settings a probe ends after one step
+    and its scores are coarse.
+
     Probes of all samples and steps of a batch share their forwards.
     """
 
