@@ -41,6 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
                 settings.evaluation,
                 settings.seed,
                 settings.token_budget,
+                settings.protocol,
             )
     facts = provenance(settings.model_dump(mode="json"), **model_facts(model))
     write_rows(arguments.output, "soft", rows, facts)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pisoft.attribution.base import AttributionMethod
 
 CATALOGUES = ("models", "masked_models", "datasets", "methods")
-Protocol = Literal["dynamic"]
+Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
 AttributedFunction = Literal["probability", "logit"]
@@ -114,7 +114,10 @@ class RunFile(Strict):
         description="Catalogue name of the masked language model, for methods that need one.",
     )
     protocols: tuple[Protocol, ...] = Field(
-        ("dynamic",), min_length=1, description="Routing protocols of the evaluation."
+        ("dynamic",),
+        min_length=1,
+        description="Routing protocols of the evaluation: attention computed anew for every perturbed "
+        "input, or replayed from the clean one.",
     )
     max_samples: int | None = Field(
         None, gt=0, description="Upper limit of samples per dataset; null: the catalogue's number."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,10 +19,10 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.catalogue import Message, ModelEntry
-from pisoft.config import EvaluationSettings, Normalisation, Scope
+from pisoft.config import EvaluationSettings, Normalisation, Protocol, Scope
 from pisoft.contracts import OK
 from pisoft.data.prompts import build_prompts
-from pisoft.errors import BenchmarkError
+from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness import calibration
 from pisoft.faithfulness.metrics import soft_metrics
 from pisoft.faithfulness.scores import normalise
@@ -215,8 +215,9 @@ def soft_scores(
     normalisation: Normalisation = "minmax",
     draws: int = 15,
     seed: int = 1,
+    protocol: Protocol = "dynamic",
 ) -> tuple[float, float]:
-    """Return π-Soft-NS and π-Soft-NC of scores, attention recomputed (dynamic routing).
+    """Return π-Soft-NS and π-Soft-NC of scores.
 
     Args:
         model: the explained model.
@@ -228,11 +229,17 @@ def soft_scores(
         normalisation: how raw scores become scores in [0, 1].
         draws: Monte Carlo masks.
         seed: of the masks.
+        protocol: `dynamic`, attention computed anew, or `fixed`, that of the clean input replayed.
 
     Raises:
         BenchmarkError: a wrong setting, as many scores as there are not tokens, or a prompt that
             cannot be evaluated (its status is named).
     """
+    if protocol not in get_args(Protocol):
+        raise BenchmarkError(
+            f"soft_scores: protocol: unknown '{protocol}'"
+            + did_you_mean(protocol, get_args(Protocol))
+        )
     chosen = _evaluation(pi, scope=scope, normalisation=normalisation, draws=draws)
     _check_scores(scores, "soft_scores")
     if len(scores) != len(prompt["input_ids"]):
@@ -248,7 +255,7 @@ def soft_scores(
     read = [*prompt["input_ids"], *generated]
     _check_length(model, read, "soft_scores: option generated")
     perturbed = PerturbationTarget(read, perturbable_positions(prompt, chosen.scope))
-    _, found = evaluate_step(model, perturbed, row, chosen, seed, TOKEN_BUDGET)
+    _, found = evaluate_step(model, perturbed, row, chosen, seed, TOKEN_BUDGET, protocol)
     if found["status"] != OK:
         raise BenchmarkError(f"soft_scores: the prompt cannot be evaluated: {found['status']}")
     return soft_metrics(found["h0"], found["ns_distances"], found["nc_distances"])

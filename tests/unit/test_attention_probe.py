@@ -36,12 +36,12 @@ def test_recorded_probabilities_and_outputs_equal_eager(models, ids):
             lambda _, args, index=index: seen.__setitem__(index, args[0])
         )
     expected = plain(ids, output_attentions=True)
-    recorder = AttentionRecorder(layers=range(model.layers), keep_probabilities=True)
+    recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
     hidden = model.hidden_states(model.embed(ids), probe=recorder)
     torch.testing.assert_close(model.logits(hidden), expected.logits, **EAGER)
     for layer in range(model.layers):
         torch.testing.assert_close(
-            recorder.probabilities[layer], expected.attentions[layer], **EAGER
+            recorder.inputs[layer].probabilities(), expected.attentions[layer], **EAGER
         )
         torch.testing.assert_close(recorder.outputs[layer].flatten(2), seen[layer], **EAGER)
 
@@ -81,16 +81,16 @@ def test_gradients_of_recorded_outputs_equal_eager(models, ids):
 
 def test_replay_on_the_clean_input_changes_nothing(models, ids):
     model, _ = models
-    recorder = AttentionRecorder(layers=range(model.layers), keep_probabilities=True)
+    recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
     clean = model.hidden_states(model.embed(ids), probe=recorder)
-    again = model.hidden_states(model.embed(ids), probe=AttentionReplay(recorder.probabilities))
+    again = model.hidden_states(model.embed(ids), probe=AttentionReplay(recorder.inputs))
     assert torch.equal(clean, again)
 
 
 def test_replay_ignores_perturbed_queries_and_keys(models, ids):
     """With the routing fixed, the first layer's output is linear in the values."""
     model, _ = models
-    recorder = AttentionRecorder(layers=range(model.layers), keep_probabilities=True)
+    recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
     model.hidden_states(model.embed(ids), probe=recorder)
     other = torch.randn(2, LENGTH, 32, dtype=torch.float64)
     seen = AttentionRecorder(layers=range(model.layers))
@@ -99,9 +99,9 @@ def test_replay_ignores_perturbed_queries_and_keys(models, ids):
         def __call__(self, inputs, default):
             return seen(inputs, super().__call__(inputs, default))
 
-    model.hidden_states(other, probe=Both(recorder.probabilities))
+    model.hidden_states(other, probe=Both(recorder.inputs))
     value = seen.inputs[0].per_query_head(seen.inputs[0].value)
-    expected = (recorder.probabilities[0] @ value).transpose(1, 2)
+    expected = (recorder.inputs[0].probabilities() @ value).transpose(1, 2)
     torch.testing.assert_close(seen.outputs[0], expected, **EAGER)
 
 

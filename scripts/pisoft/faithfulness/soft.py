@@ -1,4 +1,4 @@
-"""Soft-NC and Soft-NS, original and π-calibrated, under the dynamic-routing protocol.
+"""Soft-NC and Soft-NS, original and π-calibrated, under both routing protocols.
 
 Only the distance of every draw is computed here; the metrics are means of them (see
 :mod:`pisoft.analysis.summary`). Shapes: m perturbable tokens, K draws, P retaining probabilities,
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pisoft.config import EvaluationSettings, Scope
+from pisoft.config import EvaluationSettings, Protocol, Scope
 from pisoft.contracts import (
     DEGENERATE_BASELINE,
     NO_CONTENT_TOKENS,
@@ -26,6 +26,7 @@ from pisoft.faithfulness.calibration import Calibration, calibrate, clip_scores
 from pisoft.faithfulness.distances import hellinger, root_probabilities
 from pisoft.faithfulness.masks import ORIGINAL, keyed_uniforms, retained
 from pisoft.faithfulness.scores import normalise
+from pisoft.lm.attention import AttentionRecorder, AttentionReplay
 from pisoft.lm.model import LanguageModel
 
 
@@ -46,10 +47,23 @@ class SoftPerturber:
     """Runs one step's perturbed forwards: masks in, distances to the clean prediction out.
 
     Tokens before the first perturbable one do not depend on the mask, so their keys and values
-    are computed once.
+    are computed once. With `fixed` routing, every forward, that of the clean input and of the zero
+    baseline included, replays the attention of the clean input (paper §Evaluation Protocols).
+
+    Args:
+        model: the explained model.
+        target: what the step has read.
+        token_budget: tokens per forward batch.
+        protocol: `dynamic` or `fixed` routing.
     """
 
-    def __init__(self, model: LanguageModel, target: PerturbationTarget, token_budget: int) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        target: PerturbationTarget,
+        token_budget: int,
+        protocol: Protocol = "dynamic",
+    ) -> None:
         self._model = model
         first = int(target.perturbable[0])
         with torch.inference_mode():
@@ -57,6 +71,7 @@ class SoftPerturber:
             self._prefix = model.read_prefix(embeddings[:, :first])
         self._embeddings = embeddings[:, first:]  # (1, T, d)
         self._columns = torch.from_numpy(target.perturbable - first).to(model.device)
+        self._replay = self._record() if protocol == "fixed" else None
         self._batch_size = max(1, token_budget // self._embeddings.shape[1])
         everything = np.ones((1, len(target.perturbable)), dtype=bool)
         self._clean_roots = next(self._roots(everything))  # (1, V)
@@ -70,6 +85,13 @@ class SoftPerturber:
         return torch.cat(found).float().cpu().numpy()
 
     @torch.inference_mode()
+    def _record(self) -> AttentionReplay:
+        """Record the attention of the clean input in every layer."""
+        recorder = AttentionRecorder(layers=range(self._model.layers), by_maps=True)
+        self._model.hidden_states(self._embeddings, probe=recorder, prefix=self._prefix)
+        return AttentionReplay(recorder.inputs)
+
+    @torch.inference_mode()
     def _roots(self, masks: np.ndarray) -> Iterator[torch.Tensor]:
         """Yield root probabilities of the next token, (batch, V), batch by batch."""
         kept = torch.from_numpy(masks).to(self._model.device)
@@ -77,7 +99,7 @@ class SoftPerturber:
             factors = self._embeddings.new_ones(len(batch), self._embeddings.shape[1])
             factors[:, self._columns] = batch.to(factors.dtype)
             hidden = self._model.hidden_states(
-                self._embeddings * factors[..., None], prefix=self._prefix
+                self._embeddings * factors[..., None], probe=self._replay, prefix=self._prefix
             )
             yield root_probabilities(self._model.logits(hidden[:, -1]))
 
@@ -100,6 +122,7 @@ def evaluate_step(
     settings: EvaluationSettings,
     seed: int,
     token_budget: int,
+    protocol: Protocol = "dynamic",
 ) -> list[dict[str, Any]]:
     """Evaluate one attribution row: a row of contract `soft` for α = 1 and for every π.
 
@@ -110,6 +133,7 @@ def evaluate_step(
         settings: scope, normalisation, π grid, draws.
         seed: seed of the masks.
         token_budget: tokens per forward batch.
+        protocol: `dynamic` or `fixed` routing.
     """
     status = attribution["status"]
     count = len(target.perturbable)
@@ -124,7 +148,7 @@ def evaluate_step(
     present = np.ones((1, count), dtype=bool)
     calibration = calibrate(scores[None], present, np.array(settings.pi_grid), settings.score_floor)
     masks = _masks(attribution, scores, calibration, settings, seed)  # (P + 1, K, m)
-    perturber = SoftPerturber(model, target, token_budget)
+    perturber = SoftPerturber(model, target, token_budget, protocol)
     h0 = float(perturber.distances(np.zeros((1, count), dtype=bool))[0])
     if not np.isfinite(h0):
         return failed_rows(attribution, settings, count, NONFINITE_LOGITS)

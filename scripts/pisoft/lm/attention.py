@@ -66,9 +66,20 @@ class AttentionInputs:
         return self.query @ self.per_query_head(self.key).transpose(2, 3) * self.scaling
 
     def weighted_values(self, probabilities: torch.Tensor) -> torch.Tensor:
-        """Return attention output (B, T, H, D), before the output projection."""
-        output = probabilities @ self.per_query_head(self.value)
-        return output.transpose(1, 2).contiguous()
+        """Return attention output (B, T, H, D), before the output projection.
+
+        Args:
+            probabilities: attention maps (B or 1, H, T, T); one for all samples is never copied.
+        """
+        if len(probabilities) > 1:
+            output = probabilities @ self.per_query_head(self.value)
+            return output.transpose(1, 2).contiguous()
+        batch, groups, keys, width = self.value.shape
+        heads, rows = probabilities.shape[1:3]
+        maps = probabilities.reshape(groups, -1, keys)  # heads of a group, one below the other
+        values = self.value.permute(1, 2, 0, 3).reshape(groups, keys, -1)  # samples side by side
+        output = (maps @ values).view(heads, rows, batch, width)
+        return output.permute(2, 1, 0, 3).contiguous()
 
     def per_query_head(self, grouped: torch.Tensor) -> torch.Tensor:
         """Repeat keys or values (B, G, T, D) for every query head, (B, H, T, D)."""
@@ -101,46 +112,48 @@ class AttentionRecorder:
         layers: layers to record.
         detach_at: layer whose output starts the gradient graph: gradients flow back to recorded
             outputs from there on and no further. None leaves the graph as it is.
-        keep_probabilities: also keep the full attention maps; (B, H, T, T) per layer.
+        by_maps: compute outputs from attention maps, as a replay does, and not by SDPA, so that a
+            replay on the same input gives the same bits.
     """
 
     layers: Container[int]
     detach_at: int | None = None
-    keep_probabilities: bool = False
+    by_maps: bool = False
     inputs: dict[int, AttentionInputs] = field(default_factory=dict)
     outputs: dict[int, torch.Tensor] = field(default_factory=dict)
-    probabilities: dict[int, torch.Tensor] = field(default_factory=dict)
 
     @property
     def computes_output(self) -> bool:
-        """True if attention maps are kept: the output is then computed from them."""
-        return self.keep_probabilities
+        """True if outputs are computed from attention maps."""
+        return self.by_maps
 
     def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
         """Record one layer and return its output (B, T, H, D)."""
-        maps = inputs.probabilities() if self.keep_probabilities else None
-        output = default if maps is None else inputs.weighted_values(maps)
+        output = inputs.weighted_values(inputs.probabilities()) if self.by_maps else default
         assert output is not None
         if inputs.layer == self.detach_at:
             output = output.detach().requires_grad_(True)
         if inputs.layer in self.layers:
             self.inputs[inputs.layer] = inputs
             self.outputs[inputs.layer] = output
-            if maps is not None:
-                self.probabilities[inputs.layer] = maps
         return output
 
 
 @dataclass(frozen=True)
 class AttentionReplay:
-    """Replays recorded attention maps (1 or B, H, T, T) by layer, so that only values change."""
+    """Replays the attention maps of a recorded forward by layer, so that only values change.
 
-    probabilities: Mapping[int, torch.Tensor]
+    The forward may have had one sample, whose maps then serve every sample of a batch. Maps are
+    computed anew from the recorded queries and keys, one layer at a time: those of all layers would
+    be L·H·T² numbers, more than the weights for a prompt of some thousand tokens.
+    """
+
+    recorded: Mapping[int, AttentionInputs]
     computes_output: bool = True
 
     def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
         """Return the output (B, T, H, D) of the recorded maps on the present values."""
-        return inputs.weighted_values(self.probabilities[inputs.layer])
+        return inputs.weighted_values(self.recorded[inputs.layer].probabilities())
 
 
 def probed_attention(
