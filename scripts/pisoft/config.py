@@ -116,8 +116,8 @@ class RunFile(Strict):
     protocols: tuple[Protocol, ...] = Field(
         ("dynamic",),
         min_length=1,
-        description="Routing protocols of the evaluation: attention computed anew for every perturbed "
-        "input, or replayed from the clean one.",
+        description="Routing protocols of the evaluation: attention computed anew for every "
+        "perturbed input (`dynamic`), or replayed from the clean one (`fixed`).",
     )
     max_samples: int | None = Field(
         None, gt=0, description="Upper limit of samples per dataset; null: the catalogue's number."
