@@ -75,8 +75,8 @@ class GradEllm(AttributionMethod):
         first = model.layers - self._depth(model)
         chosen = range(first, model.layers)
         recorder = AttentionRecorder(layers=chosen, detach_at=first)
-        hidden = model.hidden_states(model.embed(batch.input_ids), probe=recorder)
-        logits = model.logits_at(hidden, batch.positions)
+        embeddings = model.embed(batch.input_ids)
+        logits = model.next_token_logits(embeddings, batch.positions, probe=recorder)
         values = attributed_values(logits, batch.targets, "logit")  # (B, S)
         outputs = [recorder.outputs[layer] for layer in chosen]
         samples = torch.arange(len(batch.samples), device=batch.device)

@@ -78,7 +78,7 @@ class Occlusion(AttributionMethod):
 
         rows = len(embeddings)
         prefix = model.read_prefix(embeddings[:1, :first])
-        hidden = model.hidden_states(embeddings[:, first:], prefix=prefix)
-        logits = model.logits_at(hidden, alone.positions.expand(rows, -1) - first)
+        positions = alone.positions.expand(rows, -1) - first
+        logits = model.next_token_logits(embeddings[:, first:], positions, prefix=prefix)
         targets = alone.targets.expand(rows, -1)
         return attributed_values(logits, targets, self.options.attributed_function)

@@ -164,9 +164,7 @@ class Reagent(AttributionMethod):
             numbered, lambda item: len(item[1].read_ids), self.context.token_budget
         ):
             batch = Batch([single for _, single in chosen], model.device)
-            logits = model.logits_at(
-                model.hidden_states(model.embed(batch.input_ids)), batch.positions
-            )
+            logits = model.next_token_logits(model.embed(batch.input_ids), batch.positions)
             better = logits > logits.gather(-1, batch.targets[..., None])
             where = [number for number, _ in chosen]
             values[where] = attributed_values(logits, batch.targets, "probability")[:, 0].cpu()

@@ -95,13 +95,17 @@ class SoftPerturber:
     def _roots(self, masks: np.ndarray) -> Iterator[torch.Tensor]:
         """Yield root probabilities of the next token, (batch, V), batch by batch."""
         kept = torch.from_numpy(masks).to(self._model.device)
+        last = torch.tensor([[self._embeddings.shape[1] - 1]], device=self._model.device)
         for batch in kept.split(self._batch_size):
             factors = self._embeddings.new_ones(len(batch), self._embeddings.shape[1])
             factors[:, self._columns] = batch.to(factors.dtype)
-            hidden = self._model.hidden_states(
-                self._embeddings * factors[..., None], probe=self._replay, prefix=self._prefix
+            logits = self._model.next_token_logits(
+                self._embeddings * factors[..., None],
+                last.expand(len(batch), 1),
+                probe=self._replay,
+                prefix=self._prefix,
             )
-            yield root_probabilities(self._model.logits(hidden[:, -1]))
+            yield root_probabilities(logits[:, 0])
 
 
 def perturbable_positions(prompt: dict[str, Any], scope: Scope) -> np.ndarray:

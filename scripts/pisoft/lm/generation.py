@@ -100,7 +100,7 @@ def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> t
     width = max(len(row) for row in rows)
     ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=model.device)
     last = torch.tensor([[len(row) - 1] for row in rows], device=model.device)
-    return model.logits_at(model.hidden_states(model.embed(ids)), last).squeeze(1)
+    return model.next_token_logits(model.embed(ids), last).squeeze(1)
 
 
 @torch.inference_mode()

@@ -86,8 +86,8 @@ def _step_gradients(
 ) -> Iterator[torch.Tensor]:
     """Yield gradients (B, T, d) of the values at each step's position and target, (B, S)."""
     embeddings = embeddings.detach().requires_grad_(True)
-    hidden = model.hidden_states(embeddings)
-    values = attributed_values(model.logits_at(hidden, positions), targets, function)
+    logits = model.next_token_logits(embeddings, positions)
+    values = attributed_values(logits, targets, function)
     for step in range(values.shape[1]):
         more = step + 1 < values.shape[1]
         (gradients,) = torch.autograd.grad(values[:, step].sum(), embeddings, retain_graph=more)

@@ -120,6 +120,7 @@ class LanguageModel:
         self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
         self.context = getattr(model.config, "max_position_embeddings", None)  # tokens
         self._check_taken_apart()
+        self._ends_are_known = self._reproduces_ends()
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -172,6 +173,38 @@ class LanguageModel:
         rows = torch.arange(hidden.shape[0], device=hidden.device)[:, None]
         return self.logits(hidden[rows, positions])
 
+    def next_token_logits(
+        self, embeddings: torch.Tensor, positions: torch.Tensor, **options: Any
+    ) -> torch.Tensor:
+        """Return logits (B, S, V) at chosen positions (B, S) for input embeddings (B, T, d).
+
+        The last decoder layer's feed-forward block, and what follows it, are computed at these
+        positions only, if the model is built as Llama and Mistral are.
+
+        Args:
+            embeddings, positions: as for :meth:`hidden_states` and :meth:`logits_at`.
+            options: of :meth:`hidden_states`.
+        """
+        if not self._ends_are_known:
+            return self.logits_at(self.hidden_states(embeddings, **options), positions)
+        last, rows = self.decoder.layers[-1], torch.arange(len(positions), device=self.device)
+        kept: list[torch.Tensor] = []
+        handles = [
+            last.post_attention_layernorm.register_forward_pre_hook(
+                lambda _, inputs: kept.append(inputs[0][rows[:, None], positions])
+            ),
+            # The decoder goes on with one position, whose output it adds to all; it is not used.
+            last.mlp.register_forward_pre_hook(lambda _, inputs: (inputs[0][:, :1],)),
+        ]
+        try:
+            self.hidden_states(embeddings, **options)
+        finally:
+            for handle in handles:
+                handle.remove()
+        (states,) = kept
+        states = states + last.mlp(last.post_attention_layernorm(states))
+        return self.logits(self.decoder.norm(states))
+
     def read_prefix(self, embeddings: torch.Tensor) -> Cache | None:
         """Return a reusable cache of one prefix's embeddings (1, P, d); None if P is 0."""
         if embeddings.shape[1] == 0:
@@ -201,3 +234,16 @@ class LanguageModel:
                 "embeddings, decoder and output head than this benchmark can follow; "
                 "classes known to work: LlamaForCausalLM, MistralForCausalLM"
             )
+
+    @torch.no_grad()
+    def _reproduces_ends(self) -> bool:
+        """Tell whether :meth:`next_token_logits` may take the last layer and the norm apart."""
+        self._ends_are_known = True
+        embeddings = self.embed(torch.tensor([[0, 1]], device=self.device))
+        positions = torch.tensor([[0, 1]], device=self.device)
+        try:
+            found = self.next_token_logits(embeddings, positions)
+        except (AttributeError, ValueError):  # a decoder with other parts
+            return False
+        whole = self.logits_at(self.hidden_states(embeddings), positions)
+        return torch.allclose(whole, found, rtol=0, atol=1e-2 * float(whole.abs().max()))
