@@ -31,10 +31,11 @@ def peak_flops(size: int = 1536) -> float:
 
 
 def forward_flops(model: LanguageModel, length: int) -> float:
-    """Return the FLOPs of one forward with logits at the last position only."""
+    """Return the FLOPs of one forward with logits, and the last MLP, at the last position only."""
     blocks = sum(p.numel() for layer in model.decoder.layers for p in layer.parameters())
+    last = sum(p.numel() for p in model.decoder.layers[-1].mlp.parameters())
     attention = 2 * LAYERS * WIDTH * length * (length + 1)
-    return 2 * blocks * length + 2 * VOCABULARY * WIDTH + attention
+    return 2 * blocks * length - 2 * last * (length - 1) + 2 * VOCABULARY * WIDTH + attention
 
 
 def one_mask_at_a_time(model: LanguageModel, ids: list[int], masks: np.ndarray) -> torch.Tensor:
