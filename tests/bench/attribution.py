@@ -2,8 +2,8 @@
 
 Prints a table and writes results/bench/attribution.json, a list of
 {name, value, unit, peer, ratio, aim, met}. Both sides explain the same tokens of the same 7M
-parameter, 6-layer Llama on one thread. Where Inseq crashes with the installed transformers, its
-crash is mended here, and only here.
+parameter, 6-layer Llama on one thread. Inseq's value zeroing, which crashes with the installed
+transformers, and its ReAGent, which would download a tagger, are mended here, and only here.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def inseq_seconds(case: Case, sample: ExplainedSample, repetitions: int) -> floa
 
 @cache
 def mend_inseq() -> None:
-    """Mend what crashes in Inseq 0.7.1, changing nothing that costs time."""
+    """Mend what Inseq 0.7.1 cannot run here, changing nothing that costs time."""
 
     def hook(self: Any, block: int, hidden_state_idx: int = 0) -> Any:
         def keep_and_restore(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:

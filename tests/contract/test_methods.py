@@ -70,7 +70,7 @@ class TestEveryMethod:
 
     @pytest.mark.parametrize("shape", SHAPES)
     def test_16_bit_models_give_the_scores_of_their_weights(self, name, shape):
-        """Scores come in float32, and small ones are not swallowed by the model's rounding."""
+        """Within what rounding of the activations costs, and in float32 at least."""
         rounded = twins(shape, torch.bfloat16)[0]
         exact = twins(shape)[0]
         exact.network.load_state_dict(rounded.network.state_dict())

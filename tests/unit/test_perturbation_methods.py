@@ -6,7 +6,8 @@ from torch.nn.functional import cosine_similarity
 
 from attributing import attribute, build
 from pisoft.errors import BenchmarkError
-from random_models import SHAPES, samples, twins
+from pisoft.lm.model import ExplainedSample
+from random_models import SHAPES, VOCABULARY, samples, twins
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -53,6 +54,17 @@ def test_value_zeroing_keeps_its_digits_in_float32():
     exact = attribute("value_zeroing", twins("llama-gqa")[0], samples()[:1])[0]
     single = attribute("value_zeroing", twins("llama-gqa", torch.float32)[0], samples()[:1])[0]
     torch.testing.assert_close(single.double(), exact, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
+def test_small_value_zeroing_scores_are_not_lost_in_a_16_bit_model(shape):
+    """One of a hundred tokens changes the output by little more than bfloat16 can tell."""
+    rounded, exact = twins(shape, torch.bfloat16)[0], twins(shape)[0]
+    exact.network.load_state_dict(rounded.network.state_dict())
+    ids = torch.randint(3, VOCABULARY, (100,), generator=torch.Generator().manual_seed(0)).tolist()
+    chosen = [ExplainedSample("long", ids, [9], [0], [9])]
+    (found,), (expected,) = (attribute("value_zeroing", m, chosen) for m in (rounded, exact))
+    torch.testing.assert_close(found.double(), expected, rtol=0.03, atol=0)
 
 
 def test_value_zeroing_refuses_layers_it_does_not_know():

@@ -21,7 +21,8 @@ class ValueZeroing(AttributionMethod):
     position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens
     together cost one pass through output projection, residual, norm and feed-forward block: two
     forward-equivalents, where the definition takes one forward per token. That pass is in float32
-    at least: most tokens change the output by less than a 16-bit type can tell.
+    at least: in a long prompt, one token changes the output by little more than a 16-bit type can
+    tell.
     """
 
     label = "Value Zeroing"
