@@ -138,6 +138,7 @@ class EvaluateSlice(Slice):
     protocol: Protocol
     evaluation: EvaluationSettings
     seed: int
+    block_size: int
     token_budget: int
 
 
@@ -268,6 +269,7 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
         protocol=protocol,
         evaluation=config.run_file.evaluation,
         seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
         token_budget=config.models[model].token_budget,
     )
 
