@@ -38,7 +38,7 @@ rule tabulate_pi_soft_auc:
         mem_mb=2000,
         runtime=10,
     params:
-        settings=settings("display"),
+        settings=settings("soft_display"),
     message:
         "Tabulating π-Soft AUC of {wildcards.model} ({wildcards.protocol} routing)"
     shell:
@@ -75,7 +75,7 @@ rule tabulate_original_soft:
         mem_mb=2000,
         runtime=10,
     params:
-        settings=settings("display"),
+        settings=settings("soft_display"),
     message:
         "Tabulating original Soft-NS/NC of {wildcards.model} ({wildcards.protocol} routing)"
     shell:

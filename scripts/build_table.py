@@ -10,7 +10,7 @@ from pisoft.analysis.tables import Table, accuracy_table, auc_table, original_ta
 from pisoft.analysis.timings import timings_table
 from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
-from pisoft.settings import DisplaySlice, TimingsSlice
+from pisoft.settings import DisplaySlice, SoftDisplaySlice, TimingsSlice
 
 NEEDS = {
     "auc": ("samples", "curves", "protocol", "model"),
@@ -18,12 +18,18 @@ NEEDS = {
     "accuracy": ("accuracy",),
     "timings": ("timings",),
 }
+SLICES: dict[str, type[DisplaySlice]] = {
+    "auc": SoftDisplaySlice,
+    "original": SoftDisplaySlice,
+    "accuracy": DisplaySlice,
+    "timings": TimingsSlice,
+}
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="DisplaySlice (TimingsSlice) as JSON")
+    line.add_argument("--settings", required=True, help="the kind's display slice as JSON")
     line.add_argument("--kind", required=True, choices=list(NEEDS))
     line.add_argument("--samples", type=Path, help="soft_samples file (auc, original)")
     line.add_argument("--curves", type=Path, help="soft_curves file, for its π grid (auc)")
@@ -46,11 +52,13 @@ def build(arguments: argparse.Namespace, settings: DisplaySlice) -> Table:
     selection = {"protocol": arguments.protocol, "model": arguments.model}
     samples = load_rows(arguments.samples, "soft_samples", **selection)
     where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
-    methods, datasets = settings.methods, settings.datasets
+    assert isinstance(settings, SoftDisplaySlice)
+    shown = settings.model_dump(include={"methods", "datasets", "clamp"})
     if arguments.kind == "original":
-        return original_table(samples, where=where, methods=methods, datasets=datasets)
+        return original_table(samples, where=where, **shown)
     grid = sorted(load_rows(arguments.curves, "soft_curves", **selection)["pi"].unique())
-    return auc_table(samples, grid, where=where, methods=methods, datasets=datasets)
+    number_type = settings.types[arguments.model]
+    return auc_table(samples, grid, where=where, number_type=number_type, **shown)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -58,8 +66,7 @@ def main(arguments: argparse.Namespace) -> None:
     missing = [f"--{name}" for name in NEEDS[arguments.kind] if getattr(arguments, name) is None]
     if missing:
         raise BenchmarkError(f"--kind {arguments.kind} needs {', '.join(missing)}")
-    display = TimingsSlice if arguments.kind == "timings" else DisplaySlice
-    settings = display.model_validate_json(arguments.settings)
+    settings = SLICES[arguments.kind].model_validate_json(arguments.settings)
     write(build(arguments, settings), arguments.csv, arguments.tex, arguments.html)
 
 

@@ -150,6 +150,7 @@ class SummariseSlice(Slice):
     methods: tuple[str, ...]
     datasets: tuple[str, ...]
     minimum_h0: float
+    clamp: bool
 
 
 class LayerStudySlice(Slice):
@@ -161,6 +162,7 @@ class LayerStudySlice(Slice):
     development_share: float
     seed: int
     minimum_h0: float
+    clamp: bool
 
 
 class DisplaySlice(Slice):
@@ -173,6 +175,13 @@ class DisplaySlice(Slice):
     def to_json(self) -> str:
         """Return the slice as JSON in the order of selection, which tables and legends follow."""
         return self.model_dump_json()
+
+
+class SoftDisplaySlice(DisplaySlice):
+    """Settings of tables of the soft metrics."""
+
+    clamp: bool  # whether Soft-NS is clamped at 0
+    types: dict[str, str]  # number type of each model, which the noise floor depends on
 
 
 class TimingsSlice(DisplaySlice):
@@ -282,6 +291,7 @@ def summarise_slice(config: Config) -> SummariseSlice:
         methods=tuple(config.methods),
         datasets=tuple(config.datasets),
         minimum_h0=config.run_file.evaluation.minimum_h0,
+        clamp=config.run_file.evaluation.clamp,
     )
 
 
@@ -302,6 +312,17 @@ def display_slice(config: Config) -> DisplaySlice:
 def accuracy_slice(config: Config) -> DisplaySlice:
     """Return what the accuracy table depends on: no method, as answers come before them."""
     return display_slice(config).model_copy(update={"methods": {}})
+
+
+def soft_display_slice(config: Config) -> SoftDisplaySlice:
+    """Return what tables of the soft metrics depend on, besides the summary files."""
+    types = {
+        name: entry.dtype + ("" if entry.quantization == "none" else f", {entry.quantization}")
+        for name, entry in config.models.items()
+    }
+    return SoftDisplaySlice(
+        **dict(display_slice(config)), clamp=config.run_file.evaluation.clamp, types=types
+    )
 
 
 def timings_slice(config: Config) -> TimingsSlice:
@@ -327,6 +348,7 @@ def layer_study_slice(config: Config) -> LayerStudySlice:
         development_share=study.development_share,
         seed=config.run_file.seed,
         minimum_h0=config.run_file.evaluation.minimum_h0,
+        clamp=config.run_file.evaluation.clamp,
     )
 
 

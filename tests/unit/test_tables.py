@@ -68,9 +68,16 @@ MEANS = {
 }
 
 
-def auc_of(rows, methods=METHODS, datasets=DATASETS):
-    where = "Llama · dynamic routing"
-    return auc_table(pd.DataFrame(rows), GRID, where=where, methods=methods, datasets=datasets)
+def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp=True):
+    return auc_table(
+        pd.DataFrame(rows),
+        GRID,
+        where="Llama · dynamic routing",
+        number_type="bfloat16",
+        methods=methods,
+        datasets=datasets,
+        clamp=clamp,
+    )
 
 
 def value_of(table, metric, dataset, method):
@@ -177,8 +184,32 @@ def test_a_single_sample_makes_a_table():
     assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
 
 
+@pytest.mark.parametrize(("clamp", "words"), [(True, "is clamped at 0"), (False, "not clamped")])
+def test_notes_say_whether_soft_ns_is_clamped(clamp, words):
+    notes = " ".join(auc_of(sample_rows(MEANS), clamp=clamp).notes)
+    assert words in notes
+    table = original_table(
+        pd.DataFrame(sample_rows(MEANS)),
+        where="Llama",
+        methods=METHODS,
+        datasets=DATASETS,
+        clamp=clamp,
+    )
+    assert words in " ".join(table.notes)
+
+
+def test_notes_give_the_noise_floor_and_its_number_type():
+    rows = sample_rows(MEANS)
+    for row in rows:
+        if row["metric"] == "identity":
+            row["value"] = 0.003 if row["sample_id"] == "s0" else 0.0
+    notes = " ".join(auc_of(rows).notes)
+    assert "Noise floor (bfloat16)" in notes
+    assert "distance 0.001 on average and 0.003 at most" in notes
+
+
 def test_original_table_has_a_block_of_three_rows_per_dataset():
-    names = {"methods": METHODS, "datasets": DATASETS}
+    names = {"methods": METHODS, "datasets": DATASETS, "clamp": True}
     table = original_table(pd.DataFrame(sample_rows(MEANS)), where="Llama", **names)
     assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
     assert [row.label for row in table.blocks[1].rows] == ["Soft-NS ↑", "Soft-NC ↑", "E[R]"]
@@ -353,6 +384,8 @@ def test_tables_are_equal_bytes_every_time(tmp_path):
 
 def tabulate(folder, kind, *arguments):
     settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
+    if kind != "accuracy":
+        settings |= {"clamp": True, "types": {"llama": "float32"}}
     outputs = [part for s in ("csv", "tex", "html") for part in (f"--{s}", str(folder / f"t.{s}"))]
     return subprocess.run(
         [

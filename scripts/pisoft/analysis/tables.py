@@ -84,8 +84,10 @@ def auc_table(
     grid: Sequence[float],
     *,
     where: str,
+    number_type: str,
     methods: Mapping[str, str],
     datasets: Mapping[str, str],
+    clamp: bool,
 ) -> Table:
     """Build the table of areas under the π-Soft curves (paper, tab:llama-soft).
 
@@ -93,8 +95,10 @@ def auc_table(
         samples: `soft_samples` rows of one protocol and model.
         grid: retaining probabilities of the curves.
         where: model and protocol, for the title.
+        number_type: of the model's weights and activations, for the noise floor.
         methods: label of each method, in the order of the columns.
         datasets: label of each dataset, in the order of the rows.
+        clamp: whether π-Soft-NS is clamped at 0.
     """
     values = _tidy(averages(samples), tuple(AUC_BLOCKS), methods, datasets)
     values = pd.concat([values, _over_datasets(values)], ignore_index=True)
@@ -121,7 +125,9 @@ def auc_table(
         blocks=tuple(blocks),
         notes=(
             statistic,
+            _clamp_note(clamp),
             marks,
+            *_noise_notes(samples, number_type),
             *_missing_average_notes(samples, methods, datasets),
             *_coverage_notes(samples, methods, datasets),
         ),
@@ -136,6 +142,7 @@ def original_table(
     where: str,
     methods: Mapping[str, str],
     datasets: Mapping[str, str],
+    clamp: bool,
 ) -> Table:
     """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`).
 
@@ -144,6 +151,7 @@ def original_table(
         where: model and protocol, for the title.
         methods: label of each method, in the order of the columns.
         datasets: label of each dataset, in the order of the blocks.
+        clamp: whether Soft-NS is clamped at 0.
     """
     values = _tidy(averages(samples), tuple(ORIGINAL_ROWS), methods, datasets)
     numbers = {metric: _matrix(values, metric, datasets, methods) for metric in ORIGINAL_ROWS}
@@ -167,7 +175,7 @@ def original_table(
         corner="Metric",
         columns=tuple(methods.values()),
         blocks=blocks,
-        notes=(statistic, *_coverage_notes(samples, methods, datasets)),
+        notes=(statistic, _clamp_note(clamp), *_coverage_notes(samples, methods, datasets)),
         values=values,
         spanner="Methods",
     )
@@ -294,6 +302,30 @@ def _accuracy_entries(values: pd.Series) -> Iterable[Entry]:
 
 
 # Notes ----------------------------------------------------------------------------------------
+
+
+def _clamp_note(clamp: bool) -> str:
+    """Say whether Soft-NS is clamped."""
+    if clamp:
+        return "Soft-NS is clamped at 0 for every step, after averaging over its draws."
+    return (
+        "Soft-NS is not clamped at 0, so it may be negative: a clamped mean would depend on the "
+        "number of draws."
+    )
+
+
+def _noise_notes(samples: pd.DataFrame, number_type: str) -> list[str]:
+    """Say how far rounding alone moves the unperturbed prediction, against the zero baseline."""
+    ok = samples[samples["status"] == OK]
+    found = {name: ok.loc[ok["metric"] == name, "value"] for name in ("identity", "h0")}
+    if found["identity"].empty:
+        return []
+    return [
+        f"Noise floor ({number_type}): the unperturbed input, evaluated like a perturbed one, is "
+        f"at distance {found['identity'].mean():.1g} on average and "
+        f"{found['identity'].max():.1g} at most; the zero baseline is at "
+        f"{found['h0'].mean():.2g} on average."
+    ]
 
 
 def _coverage_notes(
