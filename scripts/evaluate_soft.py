@@ -11,7 +11,7 @@ from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws
 from pisoft.lm.batching import blocks
-from pisoft.lm.device import peak_memory, reset_peak_memory
+from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.progress import progress
 from pisoft.settings import EvaluateSlice
@@ -47,7 +47,8 @@ def main(arguments: argparse.Namespace) -> None:
         ]
         for block in blocks(prompts, settings.block_size, arguments.samples)
     ]
-    perturber = Perturber(model, settings.token_budget, settings.protocol)
+    budget = token_budget(settings.token_budget, model.device)
+    perturber = Perturber(model, budget, settings.protocol)
     reset_peak_memory(model.device)
     draws = first_draws(evaluation.draws)
     while any(draws.values()):

@@ -47,6 +47,7 @@ class ModelSlice(Slice):
     dtype: str
     quantization: str
     device: str
+    compile: bool = False
 
 
 class FetchSlice(Slice):
@@ -116,7 +117,7 @@ class GenerateSlice(Slice):
     max_new_tokens: int
     step_interval: int
     block_size: int
-    token_budget: int
+    token_budget: int | None  # None: by device
 
 
 class AttributeSlice(Slice):
@@ -128,7 +129,7 @@ class AttributeSlice(Slice):
     options: dict[str, Any]
     seed: int
     block_size: int
-    token_budget: int
+    token_budget: int | None  # None: by device
 
 
 class EvaluateSlice(Slice):
@@ -139,7 +140,7 @@ class EvaluateSlice(Slice):
     evaluation: EvaluationSettings
     seed: int
     block_size: int
-    token_budget: int
+    token_budget: int | None  # None: by device
 
 
 class SummariseSlice(Slice):
@@ -371,6 +372,7 @@ def model_slice(name: str, entry: ModelEntry | MaskedModelEntry) -> ModelSlice:
         dtype=entry.dtype,
         quantization=entry.quantization if isinstance(entry, ModelEntry) else "none",
         device=entry.device,
+        compile=isinstance(entry, ModelEntry) and entry.compile,
     )
 
 

@@ -52,7 +52,16 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
         )
     if settings.quantization != "none":
         _keep_differentiable(network)
+    if settings.compile:
+        _compile(network)
     return LanguageModel(network, settings.name, partial(load_tokenizer, settings, folder))
+
+
+def _compile(network: Any) -> None:
+    """Compile what no probe and no hook looks into, for inputs of any length."""
+    for layer in network.base_model.layers:
+        for part in (layer.input_layernorm, layer.post_attention_layernorm, layer.mlp):
+            part.compile(dynamic=True)
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
