@@ -12,7 +12,7 @@ from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.loading import compile_layers, load_model, model_facts
 from pisoft.progress import progress
 from pisoft.settings import EvaluateSlice
 
@@ -32,6 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
     for row in read_rows(arguments.attributions, "attributions"):
         attributions.setdefault(row["sample_id"], []).append(row)
     model = load_model(settings.model, arguments.model_folder)
+    if settings.compile:
+        compile_layers(model)
     steps = [
         [
             step

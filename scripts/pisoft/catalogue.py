@@ -118,8 +118,8 @@ class ModelEntry(Strict):
     )
     compile: bool = Field(
         False,
-        description="Compile feed-forward blocks and norms by torch.compile: worth its minute of "
-        "warm-up on a GPU. Changes results by no more than rounding.",
+        description="Whether evaluation compiles feed-forward blocks and norms by torch.compile: "
+        "a minute of warm-up per job, and results that differ by rounding.",
     )
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 

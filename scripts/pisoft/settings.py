@@ -47,7 +47,6 @@ class ModelSlice(Slice):
     dtype: str
     quantization: str
     device: str
-    compile: bool = False
 
 
 class FetchSlice(Slice):
@@ -136,6 +135,7 @@ class EvaluateSlice(Slice):
     """Settings of `evaluate_soft`."""
 
     model: ModelSlice
+    compile: bool
     protocol: Protocol
     evaluation: EvaluationSettings
     seed: int
@@ -276,6 +276,7 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
     """Return what `evaluate_soft` depends on."""
     return EvaluateSlice(
         model=model_slice(model, config.models[model]),
+        compile=config.models[model].compile,
         protocol=protocol,
         evaluation=config.run_file.evaluation,
         seed=config.run_file.seed,
@@ -372,7 +373,6 @@ def model_slice(name: str, entry: ModelEntry | MaskedModelEntry) -> ModelSlice:
         dtype=entry.dtype,
         quantization=entry.quantization if isinstance(entry, ModelEntry) else "none",
         device=entry.device,
-        compile=isinstance(entry, ModelEntry) and entry.compile,
     )
 
 

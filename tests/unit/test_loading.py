@@ -9,7 +9,7 @@ import torch
 from evaluating import distances
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.loading import compile_layers, load_model, model_facts
 from pisoft.lm.model import LanguageModel
 from pisoft.settings import ModelSlice
 from random_models import twins
@@ -48,7 +48,8 @@ def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dt
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++ on a CPU")
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_a_compiled_model_gives_the_same_draws(folder, protocol):
-    plain, compiled = load_model(settings(), folder), load_model(settings(compile=True), folder)
+    plain, compiled = load_model(settings(), folder), load_model(settings(), folder)
+    compile_layers(compiled)
     target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33], np.array([2, 3, 5]), 5)
     masks = np.random.default_rng(0).random((6, 3)) < 0.5
     expected, found = (

@@ -52,16 +52,7 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
         )
     if settings.quantization != "none":
         _keep_differentiable(network)
-    if settings.compile:
-        _compile(network)
     return LanguageModel(network, settings.name, partial(load_tokenizer, settings, folder))
-
-
-def _compile(network: Any) -> None:
-    """Compile what no probe and no hook looks into, for inputs of any length."""
-    for layer in network.base_model.layers:
-        for part in (layer.input_layernorm, layer.post_attention_layernorm, layer.mlp):
-            part.compile(dynamic=True)
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
@@ -70,6 +61,16 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
         "model_commit": getattr(model.network.config, "_commit_hash", None),
         "device": device_name(model.device),
     }
+
+
+def compile_layers(model: LanguageModel) -> None:
+    """Compile what no probe looks into: norms and feed-forward blocks, for inputs of any length.
+
+    For forwards without gradients only.
+    """
+    for layer in model.decoder.layers:
+        for part in (layer.input_layernorm, layer.post_attention_layernorm, layer.mlp):
+            part.compile(dynamic=True)
 
 
 def _keep_differentiable(network: torch.nn.Module) -> None:
