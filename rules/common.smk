@@ -133,14 +133,9 @@ def folder_option(option, folder):
 
 def cells(pattern):
     """Return a pattern's files for every selected combination, in order of selection."""
-    return expand(
-        pattern,
-        run=RUN,
-        protocol=CONFIG.run_file.protocols,
-        model=CONFIG.models,
-        method=CONFIG.methods,
-        dataset=CONFIG.datasets,
-    )
+    keys = ("protocol", "model", "method", "dataset")
+    files = (pattern.format(run=RUN, **dict(zip(keys, cell))) for cell in CONFIG.cells)
+    return list(dict.fromkeys(files))
 
 
 def study_cells(pattern):
@@ -151,7 +146,7 @@ def study_cells(pattern):
         for file in expand(
             pattern,
             run=RUN,
-            protocol=CONFIG.run_file.protocols,
+            protocol=CONFIG.protocols_of(method.model),
             model=method.model,
             method=method.name,
             dataset=CONFIG.study_datasets,

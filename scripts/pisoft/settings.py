@@ -144,22 +144,16 @@ class EvaluateSlice(Slice):
 
 
 class SummariseSlice(Slice):
-    """Settings of `summarise`: the cells, in the order of the input files."""
+    """Settings of `summarise`."""
 
-    protocols: tuple[str, ...]
-    models: tuple[str, ...]
-    methods: tuple[str, ...]
-    datasets: tuple[str, ...]
     minimum_h0: float
     clamp: bool
 
 
 class LayerStudySlice(Slice):
-    """Settings of `summarise_layer_study`: the cells, in the order of the input files."""
+    """Settings of `summarise_layer_study`."""
 
-    protocols: tuple[str, ...]
     methods: tuple[StudyMethod, ...]
-    datasets: tuple[str, ...]
     development_share: float
     seed: int
     minimum_h0: float
@@ -288,10 +282,6 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
 def summarise_slice(config: Config) -> SummariseSlice:
     """Return what `summarise` depends on."""
     return SummariseSlice(
-        protocols=config.run_file.protocols,
-        models=tuple(config.models),
-        methods=tuple(config.methods),
-        datasets=tuple(config.datasets),
         minimum_h0=config.run_file.evaluation.minimum_h0,
         clamp=config.run_file.evaluation.clamp,
     )
@@ -344,9 +334,7 @@ def layer_study_slice(config: Config) -> LayerStudySlice:
     study = config.run_file.layer_study
     assert study is not None
     return LayerStudySlice(
-        protocols=config.run_file.protocols,
         methods=config.study_methods,
-        datasets=config.study_datasets,
         development_share=study.development_share,
         seed=config.run_file.seed,
         minimum_h0=config.run_file.evaluation.minimum_h0,

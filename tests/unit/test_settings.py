@@ -24,6 +24,7 @@ SLICES = {
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
+    "soft_display": (),
     "accuracy": (),
     "timings": (),
 }
@@ -61,7 +62,9 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, seed=2) == {"sample", "attribute", "evaluate", "layer_study"}
     assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
-    assert changed(raw, methods=["saliency"]) == {"summarise", "display", "timings"}
+    assert changed(raw, methods=["saliency"]) == {"display", "soft_display", "timings"}
+    unclamped = {**raw["evaluation"], "clamp": False}
+    assert changed(raw, evaluation=unclamped) == {"summarise", "layer_study", "soft_display"}
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
 
 
