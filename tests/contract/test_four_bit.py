@@ -1,4 +1,4 @@
-"""Every method and both protocols on a 4-bit model: as its weights, exactly dequantised, have it."""
+"""Every method and both protocols on a 4-bit model, against its weights, exactly dequantised."""
 
 import copy
 
