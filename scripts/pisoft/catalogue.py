@@ -45,12 +45,29 @@ class Strict(BaseModel):
 # Models ---------------------------------------------------------------------------------------
 
 
+class ModelShape(Strict):
+    """Sizes of a decoder of Llama's build, as its config.json has them under other names."""
+
+    layers: int = Field(gt=0, description="Decoder layers.")
+    hidden_size: int = Field(gt=0, description="Width of the residual stream.")
+    intermediate_size: int = Field(gt=0, description="Width of the gated feed-forward block.")
+    heads: int = Field(gt=0, description="Query heads.")
+    key_value_heads: int = Field(gt=0, description="Key/value heads.")
+    head_size: int = Field(gt=0, description="Width of a head.")
+    vocabulary_size: int = Field(gt=0, description="Entries of the vocabulary.")
+    tied_embeddings: bool = Field(False, description="The output head is the embedding matrix.")
+    context: int | None = Field(None, gt=0, description="Longest sequence, tokens.")
+
+
 class HubModel(Strict):
     """Weights and tokenizer from the Hugging Face hub (safetensors only)."""
 
     kind: Literal["hub"]
     repository: str = Field(description="Hub repository, `owner/name`.")
     revision: str = Field("main", description="Branch, tag or commit.")
+    shape: ModelShape | None = Field(
+        None, description="What `make plan` goes by until config.json is in the hub's local cache."
+    )
 
 
 class LocalModel(Strict):
@@ -232,6 +249,15 @@ class Message(Strict):
     content: str = Field(min_length=1, description="Text with `{field}` placeholders.")
 
 
+class ExpectedRecords(Strict):
+    """What `make plan` goes by until the run has built its prompts; no result depends on it."""
+
+    content_tokens: float = Field(gt=0, description="Mean tokens of a record's fields together.")
+    records: int | None = Field(
+        None, gt=0, description="Records of the source; needed if all of them are sampled."
+    )
+
+
 class DatasetEntry(Strict):
     """One dataset, its prompt and its target."""
 
@@ -252,6 +278,9 @@ class DatasetEntry(Strict):
     )
     truncate: Name | None = Field(
         None, description="Field shortened when a prompt is too long; null: the longest one."
+    )
+    expected: ExpectedRecords | None = Field(
+        None, description="Estimates for `make plan`, which needs them before there are prompts."
     )
 
     @field_validator("fields", mode="before")

@@ -6,16 +6,21 @@ slice changes, so labels, resources and entries of other methods must not be par
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
+
+from pydantic import Field
 
 from pisoft.catalogue import (
     DatasetEntry,
     EmbeddedDataset,
+    ExpectedRecords,
     FileDataset,
     HubDataset,
     HubModel,
     Labels,
+    LocalModel,
     MaskedModelEntry,
     Message,
     MethodEntry,
@@ -26,7 +31,7 @@ from pisoft.catalogue import (
     TrainedMaskedModel,
     TrainedModel,
 )
-from pisoft.config import Config, EvaluationSettings, Protocol
+from pisoft.config import Config, EvaluationSettings, GenerationSettings, Protocol
 from pisoft.studies import StudyMethod
 
 
@@ -162,6 +167,56 @@ class LayerStudySlice(Slice):
     minimum_h0: float
 
 
+class PlannedModel(Strict):
+    """What a model's jobs cost depends on."""
+
+    source: HubModel | LocalModel | TrainedModel = Field(discriminator="kind")
+    dtype: str
+    quantization: str
+    token_budget: int
+
+
+class PlannedDataset(Strict):
+    """What a dataset's jobs cost depends on."""
+
+    task: Task
+    messages: tuple[Message, ...]
+    samples: int | None
+    records: int | None  # of the source; None: not known
+    expected: ExpectedRecords | None
+
+
+class PlannedMethod(Strict):
+    """What a method's jobs cost depends on."""
+
+    method: str
+    options: dict[str, Any]
+
+
+class PlannedRanking(Strict):
+    """What insertion and deletion cost depends on."""
+
+    steps: int
+    shortens: bool  # removed tokens are left out, rather than set to zero
+
+
+class PlanSlice(Slice):
+    """What a run costs depends on: `make plan`, and settings of `summarise_cost`."""
+
+    models: dict[str, PlannedModel]
+    masked_models: dict[str, TrainedMaskedModel]  # those that the workflow trains
+    datasets: dict[str, PlannedDataset]
+    methods: dict[str, PlannedMethod]  # every evaluated one
+    cells: tuple[tuple[str, str, str], ...]  # model, method and dataset of the main tables
+    study_cells: tuple[tuple[str, str, str], ...]
+    protocols: tuple[Protocol, ...]
+    max_prompt_tokens: int | None
+    generation: GenerationSettings
+    evaluation: EvaluationSettings
+    ranking: PlannedRanking | None
+    seed: int
+
+
 class DisplaySlice(Slice):
     """Settings of tables and figures: names in order, with their labels."""
 
@@ -283,6 +338,67 @@ def summarise_slice(config: Config) -> SummariseSlice:
     )
 
 
+def plan_slice(config: Config) -> PlanSlice:
+    """Return what a run costs depends on; labels and resources are no part of it."""
+    run_file = config.run_file
+    return PlanSlice(
+        models={name: _planned_model(entry) for name, entry in config.models.items()},
+        masked_models=_trained_masked_models(config),
+        datasets={name: _planned_dataset(config, name) for name in config.datasets},
+        methods={
+            name: PlannedMethod(method=method_name(name, entry), options=entry.options)
+            for name, entry in config.evaluated_methods.items()
+        },
+        cells=tuple(itertools.product(config.models, config.methods, config.datasets)),
+        study_cells=tuple(
+            (method.model, method.name, dataset)
+            for method in config.study_methods
+            for dataset in config.study_datasets
+        ),
+        protocols=run_file.protocols,
+        max_prompt_tokens=run_file.prompts.max_tokens,
+        generation=run_file.generation,
+        evaluation=run_file.evaluation,
+        ranking=_planned_ranking(getattr(run_file, "ranking", None)),
+        seed=run_file.seed,
+    )
+
+
+def _planned_model(entry: ModelEntry) -> PlannedModel:
+    return PlannedModel(
+        source=entry.source,
+        dtype=entry.dtype,
+        quantization=entry.quantization,
+        token_budget=entry.token_budget,
+    )
+
+
+def _planned_dataset(config: Config, name: str) -> PlannedDataset:
+    entry = config.datasets[name]
+    expected = None if entry.expected is None else entry.expected.records
+    return PlannedDataset(
+        task=entry.task,
+        messages=entry.messages,
+        samples=sample_slice(config, name).samples,
+        records=entry.source.records if isinstance(entry.source, EmbeddedDataset) else expected,
+        expected=entry.expected,
+    )
+
+
+def _trained_masked_models(config: Config) -> dict[str, TrainedMaskedModel]:
+    """Return the masked models that a rule trains, if a method needs them."""
+    if not any(needs_masked_model(config, method) for method in config.evaluated_methods):
+        return {}
+    sources = {name: entry.source for name, entry in config.masked_models.items()}
+    return {name: s for name, s in sources.items() if isinstance(s, TrainedMaskedModel)}
+
+
+def _planned_ranking(ranking: Any) -> PlannedRanking | None:
+    if ranking is None:
+        return None
+    return PlannedRanking(steps=ranking.steps, shortens=ranking.operator == "remove")
+
+
 def display_slice(config: Config) -> DisplaySlice:
     """Return what tables and figures depend on, besides the summary files."""
     from pisoft.attribution import load_method
@@ -312,6 +428,11 @@ def timings_slice(config: Config) -> TimingsSlice:
         if load_method(method_name(name, entry)).family == "baseline"
     )
     return TimingsSlice(**dict(display_slice(config)), controls=controls)
+
+
+def cost_slice(config: Config) -> DisplaySlice:
+    """Return what the table of costs depends on, besides its summary file."""
+    return display_slice(config).model_copy(update={"datasets": {}, "methods": {}})
 
 
 def layer_study_slice(config: Config) -> LayerStudySlice:
