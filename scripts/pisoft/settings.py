@@ -214,7 +214,6 @@ class PlanSlice(Slice):
     generation: GenerationSettings
     evaluation: EvaluationSettings
     ranking: PlannedRanking | None
-    seed: int
 
 
 class DisplaySlice(Slice):
@@ -360,7 +359,6 @@ def plan_slice(config: Config) -> PlanSlice:
         generation=run_file.generation,
         evaluation=run_file.evaluation,
         ranking=_planned_ranking(getattr(run_file, "ranking", None)),
-        seed=run_file.seed,
     )
 
 

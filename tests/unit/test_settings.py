@@ -26,6 +26,8 @@ SLICES = {
     "display": (),
     "accuracy": (),
     "timings": (),
+    "plan": (),
+    "cost": (),
 }
 
 
@@ -57,12 +59,15 @@ def test_slices_are_read_back_as_they_were(raw):
 
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == set()
-    assert changed(raw, max_samples=3) == {"sample"}
+    assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {"sample", "attribute", "evaluate", "layer_study"}
-    assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
-    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
-    assert changed(raw, methods=["saliency"]) == {"summarise", "display", "timings"}
-    assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
+    assert changed(raw, evaluation={"draws": 3}) == {"evaluate", "plan"}
+    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
+    assert changed(raw, methods=["saliency"]) == {"summarise", "display", "timings", "plan"}
+    assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
+        "generate",
+        "plan",
+    }
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):

@@ -50,12 +50,12 @@ def load_method(name: str) -> type[AttributionMethod]:
 
 
 def method_without_models(
-    name: str, options: Mapping[str, Any], seed: int, token_budget: int
+    name: str, options: Mapping[str, Any], token_budget: int
 ) -> AttributionMethod:
-    """Return a method that can say what it costs, but lacks the models to attribute with.
+    """Return a method that can say what it costs, though it could not attribute.
 
     Raises:
         BenchmarkError: as :func:`load_method`.
     """
     method = load_method(name)
-    return method(method.Options.model_validate(options), Context(seed, token_budget))
+    return method(method.Options.model_validate(options), Context(0, token_budget))

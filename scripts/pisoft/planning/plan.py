@@ -239,7 +239,7 @@ def _method_jobs(settings: PlanSlice, cells: Mapping[tuple[str, str], _Cell]) ->
     chosen = list(dict.fromkeys((*settings.cells, *settings.study_cells)))
     for model, name, dataset in chosen:
         planned, budget = settings.methods[name], settings.models[model].token_budget
-        method = method_without_models(planned.method, planned.options, settings.seed, budget)
+        method = method_without_models(planned.method, planned.options, budget)
         yield cells[model, dataset].attribution_job(name, method)
     for protocol in settings.protocols:
         for model, name, dataset in chosen:
