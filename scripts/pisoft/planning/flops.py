@@ -14,9 +14,9 @@ from pisoft.planning.shapes import (
     vocabulary_parameters,
 )
 
-# A backward pass through frozen weights multiplies by each of them once, as a forward pass does:
-# there are gradients of activations only.
-TRAINING_FORWARDS = 3  # forward, gradients of activations, gradients of weights
+# Of a training step: forward, gradients of activations, gradients of weights. An attribution's
+# backward pass lacks the last: weights are frozen, so it costs what a forward pass does.
+TRAINING_FORWARDS = 3
 
 
 def forward_flops(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pisoft.planning.lengths import CHARACTERS_PER_TOKEN
 from pisoft.planning.plan import READING_SPEED, START_UP, START_UP_WITH_MODEL, Job, Plan
 from pisoft.planning.speed import Speed
 from pisoft.units import duration, scaled
@@ -20,9 +21,11 @@ Memory: weights, and activations and logits of one batch that fills the token bu
   device, libraries (about 0.5 GB) not included. Gradient methods halve their batches if it is not
   there. Disk: Parquet rows before compression, without downloads.
 Upper limits: ReAGent takes all its probe steps (two forwards per probe if its rule is met at once),
-  answers of open text have full length, trainings take all their steps. ReAGent's masked model and
-  long prompts beyond the mean, in attention, are not counted.
-Prompts not built yet have the catalogue's mean length, cut at the longest allowed one."""
+  answers not generated yet have full length, trainings take all their steps. Left out: the masked
+  model, a forward of its own per prompt token and sample where ReAGent runs.
+Lengths: measured in the run's own prompts and answers; estimated ones are the catalogue's means of
+  the records' tokens, cut at the longest allowed prompt, in a template of {CHARACTERS_PER_TOKEN} \
+characters a token."""
 
 
 def plan_text(plan: Plan, speed: Speed) -> str:
@@ -58,28 +61,23 @@ def plan_text(plan: Plan, speed: Speed) -> str:
 
 
 def job_seconds(job: Job, flops: float, speed: Speed) -> float:
-    """Return the time of a job that computes so many FLOPs; trainings run at the slowest speed."""
+    """Return the time of a job that computes so many FLOPs, at the slowest model's speed if it has
+    no model of its own."""
     rate = speed.rates[job.model] if job.model else min(speed.rates.values())
     return job.start_up + flops / rate
 
 
 def _row(rule: str, jobs: Sequence[Job], speed: Speed) -> tuple[str, ...]:
     memory = max((job.memory for job in jobs if job.memory is not None), default=None)
+    shortest = sum(job_seconds(job, job.low.flops, speed) for job in jobs)
+    longest = sum(job_seconds(job, job.high.flops, speed) for job in jobs)
     return (
         rule,
         str(len(jobs)),
         _range((sum(job.low.forwards for job in jobs), sum(job.high.forwards for job in jobs))),
         _range((sum(job.low.tokens for job in jobs), sum(job.high.tokens for job in jobs))),
         _range((sum(job.low.flops for job in jobs), sum(job.high.flops for job in jobs))),
-        " to ".join(
-            dict.fromkeys(
-                duration(sum(job_seconds(job, flops, speed) for job, flops in costs))
-                for costs in (
-                    [(job, job.low.flops) for job in jobs],
-                    [(job, job.high.flops) for job in jobs],
-                )
-            )
-        ),
+        " to ".join(dict.fromkeys(map(duration, (shortest, longest)))),
         NOTHING if memory is None else scaled(memory, "B"),
         scaled(sum(job.disk for job in jobs), "B"),
     )
