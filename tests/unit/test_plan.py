@@ -174,18 +174,20 @@ def test_totals_are_the_sums_of_the_lines():
 def test_the_machine_is_measured_once_for_each_type(monkeypatch):
     asked = []
 
-    def rate(dtype, device):
-        asked.append((dtype, device))
+    def rate(dtype, device, threads):
+        asked.append((dtype, device, threads))
         return {"float32": 1e11, "bfloat16": 3e11}[dtype]
 
     monkeypatch.setattr(speed, "matrix_product_rate", rate)
     source = {"kind": "hub", "repository": "no/where"}
     models = {
-        name: ModelEntry(label=name, source=source, dtype=dtype, device="cpu")
+        name: ModelEntry(
+            label=name, source=source, dtype=dtype, device="cpu", resources={"threads": 3}
+        )
         for name, dtype in {"a": "float32", "b": "bfloat16", "c": "float32"}.items()
     }
     measured = speed.measured_speed(models)
-    assert asked == [("float32", "cpu"), ("bfloat16", "cpu")]
+    assert asked == [("float32", "cpu", 3), ("bfloat16", "cpu", 3)]
     assert measured.rates == {"a": 0.5e11, "b": 1.5e11, "c": 0.5e11}
     assert len(measured.explanations) == 2
 
@@ -195,7 +197,7 @@ def test_the_rate_of_matrix_products_counts_them(monkeypatch):
     ticks = iter(range(100))
     monkeypatch.setattr(speed, "perf_counter", lambda: next(ticks) / 4)
     monkeypatch.setitem(speed.WIDTH, "cpu", 16)
-    assert speed.matrix_product_rate("float32", "cpu") == 4 * 2 * 16**3
+    assert speed.matrix_product_rate("float32", "cpu", 1) == 4 * 2 * 16**3
 
 
 @pytest.mark.parametrize(

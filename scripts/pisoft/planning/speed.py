@@ -30,33 +30,37 @@ def given_speed(rate: float, models: Mapping[str, ModelEntry]) -> Speed:
 
 
 def measured_speed(models: Mapping[str, ModelEntry]) -> Speed:
-    """Return a share of what this machine's matrix products reach in each model's type."""
+    """Return a share of what this machine's matrix products reach, as each model's jobs run them:
+    in its type, on its device, and on as many CPU threads as a job has."""
     rates: dict[str, float] = {}
     explanations: dict[str, None] = {}
-    measured: dict[tuple[str, str], float] = {}
+    measured: dict[tuple[str, str, int], float] = {}
     for name, model in models.items():
-        kind = model.dtype, _device_type(model.device)
+        kind = model.dtype, _device_type(model.device), model.resources.threads
         if kind not in measured:
             measured[kind] = matrix_product_rate(*kind)
         rates[name] = SHARE * measured[kind]
         explanations[
             f"Speed: {SHARE:.0%} of the {measured[kind] / 1e12:.3g} TFLOP/s that this machine "
-            f"reaches in matrix products ({kind[0]}, {kind[1]}), measured just now."
+            f"reaches in matrix products ({kind[0]}, {kind[1]}, CPU threads: {kind[2]}), measured "
+            "just now."
         ] = None
     return Speed(rates, tuple(explanations))
 
 
-def matrix_product_rate(dtype: str, device: str) -> float:
+def matrix_product_rate(dtype: str, device: str, threads: int) -> float:
     """Return the FLOP/s of square matrix products.
 
     Args:
         dtype: name of torch's type.
         device: `cpu` or `cuda`.
+        threads: of the CPU; the process keeps to them from then on.
     """
     import torch
 
     from pisoft.lm.device import synchronise
 
+    torch.set_num_threads(threads)
     where = torch.device(device)
     width = WIDTH[device]
     factors = torch.ones(width, width, dtype=getattr(torch, dtype), device=where)
