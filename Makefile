@@ -3,19 +3,26 @@
 PYTHON ?= python3# the interpreter the environment is made from, 3.11 or newer
 PIP_FLAGS ?=# for example --extra-index-url https://download.pytorch.org/whl/cpu
 WORKERS ?= 2# test processes
+CONFIG ?= config/config.yaml# the run file that is planned
+THROUGHPUT ?=# TFLOP/s of the device that is planned for; measured on this machine if not given
+LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 RESULTS := results/demo
 
 .DEFAULT_GOAL := help
-.PHONY: demo test lint bench schema lock env clean help
+.PHONY: demo plan test lint bench schema lock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
 	$(BIN)/snakemake --report $(RESULTS)/report.html
 	@printf '\nTables   %s\nFigures  %s\nReport   %s\n' \
 		$(RESULTS)/tables/ $(RESULTS)/figures/ $(RESULTS)/report.html
+
+plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml THROUGHPUT=400
+	@$(BIN)/python scripts/plan.py --configfile $(CONFIG) \
+		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') $(if $(LOCAL_ROOT),--local-root '$(LOCAL_ROOT)')
 
 test: $(STAMP) ## run all tests
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile

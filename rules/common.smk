@@ -133,23 +133,16 @@ def folder_option(option, folder):
 
 def cells(pattern):
     """Return a pattern's files for every selected combination, in order of selection."""
-    keys = ("protocol", "model", "method", "dataset")
-    files = (pattern.format(run=RUN, **dict(zip(keys, cell))) for cell in CONFIG.cells)
-    return list(dict.fromkeys(files))
+    return files_of(CONFIG.cells, pattern)
 
 
 def study_cells(pattern):
     """Return a pattern's files for every combination of the layer study; none without a study."""
-    files = [
-        file
-        for method in CONFIG.study_methods
-        for file in expand(
-            pattern,
-            run=RUN,
-            protocol=CONFIG.protocols_of(method.model),
-            model=method.model,
-            method=method.name,
-            dataset=CONFIG.study_datasets,
-        )
-    ]
+    return files_of(CONFIG.study_cells, pattern)
+
+
+def files_of(chosen, pattern):
+    """Return a pattern's files for cells, each file once."""
+    keys = ("protocol", "model", "method", "dataset")
+    files = (pattern.format(run=RUN, **dict(zip(keys, cell))) for cell in chosen)
     return list(dict.fromkeys(files))

@@ -1,4 +1,4 @@
-# In:  the evaluated cells; prompts and generations; attributions.
+# In:  the evaluated cells; prompts and generations; attributions; benchmarks of all jobs.
 # Out: results/{run}/summary/*.parquet, the tidy tables that every table and figure is made from.
 
 
@@ -80,3 +80,43 @@ rule summarise_timings:
     shell:
         "python {input.script} --run {params.run:q} --attributions {input.attributions:q} "
         "--output {output.timings:q} > {log:q} 2>&1"
+
+
+# Benchmark files are no inputs: results that were copied without them are not computed again.
+rule summarise_cost:
+    input:
+        prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
+        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
+        soft=cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        study=study_cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        script="scripts/summarise_cost.py",
+        code=code(
+            "attribution/base",
+            "planning/costs",
+            "planning/flops",
+            "planning/lengths",
+            "planning/plan",
+            "planning/shapes",
+            "planning/sizes",
+            "planning/work",
+        ),
+    output:
+        cost="results/{run}/summary/cost.parquet",
+    log:
+        "results/{run}/logs/summarise_cost.log",
+    benchmark:
+        "results/{run}/benchmarks/summarise_cost.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("plan"),
+        results=lambda wildcards: f"results/{wildcards.run}",
+    message:
+        "Summarising the cost of {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --results {params.results:q} "
+        "--output {output.cost:q} > {log:q} 2>&1"

@@ -7,6 +7,7 @@ TABLES = [
     *cells("results/{run}/tables/original_soft/{protocol}/{model}.html"),
     f"results/{RUN}/tables/accuracy.html",
     f"results/{RUN}/tables/timings.html",
+    f"results/{RUN}/tables/cost.html",
 ]
 
 
@@ -154,4 +155,45 @@ rule tabulate_timings:
     shell:
         "python {input.script} --kind timings --settings {params.settings:q} "
         "--timings {input.timings:q} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_cost:
+    input:
+        cost=rules.summarise_cost.output.cost,
+        script="scripts/tabulate_cost.py",
+        code=code(
+            "analysis/cost_table",
+            "analysis/curves",
+            "analysis/summary",
+            "analysis/tables",
+            "units",
+        ),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/cost.csv",
+        tex="results/{run}/tables/cost.tex",
+        html=report(
+            "results/{run}/tables/cost.html",
+            caption="captions/cost.rst",
+            category="Tables",
+            subcategory="Cost, predicted and measured",
+            labels={"model": "all", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_cost.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_cost.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("cost"),
+    message:
+        "Tabulating the cost of {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --cost {input.cost:q} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"

@@ -46,12 +46,29 @@ class Strict(BaseModel):
 # Models ---------------------------------------------------------------------------------------
 
 
+class ModelShape(Strict):
+    """Sizes of a decoder of Llama's build, as its config.json has them under other names."""
+
+    layers: int = Field(gt=0, description="Decoder layers.")
+    hidden_size: int = Field(gt=0, description="Width of the residual stream.")
+    intermediate_size: int = Field(gt=0, description="Width of the gated feed-forward block.")
+    heads: int = Field(gt=0, description="Query heads.")
+    key_value_heads: int = Field(gt=0, description="Key/value heads.")
+    head_size: int = Field(gt=0, description="Width of a head.")
+    vocabulary_size: int = Field(gt=0, description="Entries of the vocabulary.")
+    tied_embeddings: bool = Field(False, description="The output head is the embedding matrix.")
+    context: int | None = Field(None, gt=0, description="Longest sequence, tokens.")
+
+
 class HubModel(Strict):
     """Weights and tokenizer from the Hugging Face hub (safetensors only)."""
 
     kind: Literal["hub"]
     repository: str = Field(description="Hub repository, `owner/name`.")
     revision: str = Field("main", description="Branch, tag or commit.")
+    shape: ModelShape | None = Field(
+        None, description="What `make plan` goes by until config.json is in the hub's local cache."
+    )
 
 
 class LocalModel(Strict):
@@ -91,6 +108,10 @@ class Resources(Strict):
     mem_mb: int = Field(4000, ge=300, description="Main memory per job, MB.")
     runtime: int = Field(60, gt=0, description="Wall-clock limit per job, minutes.")
     threads: int = Field(1, gt=0, description="CPU threads per job.")
+
+
+# Tokens per forward batch where nothing else is said, by kind of device.
+TOKEN_BUDGETS = {"cpu": 1024, "cuda": 16384}
 
 
 class ModelEntry(Strict):
@@ -238,6 +259,15 @@ class Message(Strict):
     content: str = Field(min_length=1, description="Text with `{field}` placeholders.")
 
 
+class ExpectedRecords(Strict):
+    """What `make plan` goes by until the run has built its prompts; no result depends on it."""
+
+    content_tokens: float = Field(gt=0, description="Mean tokens of a record's fields together.")
+    records: int | None = Field(
+        None, gt=0, description="Records of the source; needed if all of them are sampled."
+    )
+
+
 class DatasetEntry(Strict):
     """One dataset, its prompt and its target."""
 
@@ -258,6 +288,9 @@ class DatasetEntry(Strict):
     )
     truncate: Name | None = Field(
         None, description="Field shortened when a prompt is too long; null: the longest one."
+    )
+    expected: ExpectedRecords | None = Field(
+        None, description="Estimates for `make plan`, which needs them before there are prompts."
     )
 
     @field_validator("fields", mode="before")

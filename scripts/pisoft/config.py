@@ -95,15 +95,9 @@ Draws = Annotated[
 ]
 
 
-class EvaluationSettings(Strict):
-    """The faithfulness metrics."""
+class DrawSettings(Strict):
+    """How scores become masks: what the draws of a cell depend on."""
 
-    preset: Preset = Field(
-        "paper",
-        exclude=True,  # what it stands for is in the other keys
-        description="Defaults of `sampler`, `draws` and `clamp`: `paper` for iid, 15, true; "
-        "`efficient` for latin, 1, false.",
-    )
     scope: Scope = Field("content", description="Tokens a perturbation may touch.")
     normalisation: Normalisation = Field(
         "minmax", description="How raw scores of one step become scores in [0, 1]."
@@ -131,12 +125,6 @@ class EvaluationSettings(Strict):
         description="Monte Carlo masks per retaining probability, or a budget: "
         "`{target_half_width: 0.005, max: 15}`.",
     )
-    clamp: bool = Field(
-        True,
-        exclude=True,  # no draw depends on it
-        description="Whether π-Soft-NS is clamped at 0 after averaging over draws (paper). The "
-        "clamped mean depends on the number of draws, so a budget reports the mean without.",
-    )
     minimum_h0: float = Field(
         1e-4, gt=0, description="Zero-baseline distance below which a ratio is undefined."
     )
@@ -150,6 +138,26 @@ class EvaluationSettings(Strict):
         if any(b <= a for a, b in itertools.pairwise(grid)):
             raise ValueError(f"retaining probabilities must increase, got {list(grid)}")
         return grid
+
+    @property
+    def most_draws(self) -> int:
+        """The number of draws, or the most that a budget allows."""
+        return self.draws.max if isinstance(self.draws, DrawBudget) else self.draws
+
+
+class EvaluationSettings(DrawSettings):
+    """The faithfulness metrics."""
+
+    preset: Preset = Field(
+        "paper",
+        description="Defaults of `sampler`, `draws` and `clamp`: `paper` for iid, 15, true; "
+        "`efficient` for latin, 1, false.",
+    )
+    clamp: bool = Field(
+        True,
+        description="Whether π-Soft-NS is clamped at 0 after averaging over draws (paper). The "
+        "clamped mean depends on the number of draws, so a budget reports the mean without.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -166,11 +174,6 @@ class EvaluationSettings(Strict):
         if self.clamp and isinstance(self.draws, DrawBudget):
             raise ValueError("clamp must be false where draws is a budget: it depends on them")
         return self
-
-    @property
-    def most_draws(self) -> int:
-        """The number of draws, or the most that a budget allows."""
-        return self.draws.max if isinstance(self.draws, DrawBudget) else self.draws
 
 
 class Restriction(Strict):
@@ -242,6 +245,9 @@ class RunFile(Strict):
     _unique = field_validator("protocols")(check_selection)
 
 
+Cell = tuple[Protocol, str, str, str]  # protocol, model, method, dataset
+
+
 class Config(BaseModel):
     """A run file with the catalogue entries it selects, in the order of selection.
 
@@ -264,8 +270,8 @@ class Config(BaseModel):
         return {**self.methods, **{method.name: method.entry for method in self.study_methods}}
 
     @property
-    def cells(self) -> list[tuple[Protocol, str, str, str]]:
-        """Protocol, model, method and dataset of everything that the main tables show."""
+    def cells(self) -> list[Cell]:
+        """Everything that the main tables show."""
         return [
             (protocol, model, method, dataset)
             for protocol in self.run_file.protocols
@@ -274,6 +280,16 @@ class Config(BaseModel):
             for method in self.methods
             if method in self.methods_of(model)
             for dataset in self.datasets
+        ]
+
+    @property
+    def study_cells(self) -> list[Cell]:
+        """Everything that the layer study shows."""
+        return [
+            (protocol, method.model, method.name, dataset)
+            for method in self.study_methods
+            for protocol in self.protocols_of(method.model)
+            for dataset in self.study_datasets
         ]
 
     def protocols_of(self, model: str) -> tuple[Protocol, ...]:

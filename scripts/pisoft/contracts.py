@@ -209,6 +209,25 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("device", _TEXT),
         ]
     ),
+    "cost": pa.schema(
+        [
+            _field("rule", _TEXT),
+            _field("model", _TEXT, nullable=True),  # null: for all models
+            _field("jobs", _WHOLE),
+            # Predicted; the limits differ where draws go on until a mean is known well enough.
+            _field("forwards_low", _REAL),
+            _field("forwards_high", _REAL),
+            _field("tokens_low", _REAL),
+            _field("tokens_high", _REAL),
+            _field("flops_low", _REAL),
+            _field("flops_high", _REAL),
+            _field("timed_jobs", _WHOLE),  # with a benchmark file
+            _field("seconds", _REAL, nullable=True),  # of these, wall-clock time added up
+            _field("counted_jobs", _WHOLE),  # that counted their forwards and tokens
+            _field("counted_forwards", _REAL, nullable=True),  # of these
+            _field("counted_tokens", _REAL, nullable=True),
+        ]
+    ),
 }
 
 

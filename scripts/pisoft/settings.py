@@ -9,13 +9,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic import Field
+
 from pisoft.catalogue import (
+    TOKEN_BUDGETS,
     DatasetEntry,
     EmbeddedDataset,
+    ExpectedRecords,
     FileDataset,
     HubDataset,
     HubModel,
     Labels,
+    LocalModel,
     MaskedModelEntry,
     Message,
     MethodEntry,
@@ -26,7 +31,7 @@ from pisoft.catalogue import (
     TrainedMaskedModel,
     TrainedModel,
 )
-from pisoft.config import Config, EvaluationSettings, Protocol
+from pisoft.config import Cell, Config, DrawSettings, GenerationSettings, Protocol
 from pisoft.studies import StudyMethod
 
 
@@ -137,7 +142,7 @@ class EvaluateSlice(Slice):
     model: ModelSlice
     compile: bool
     protocol: Protocol
-    evaluation: EvaluationSettings
+    evaluation: DrawSettings
     seed: int
     block_size: int
     token_budget: int | None  # None: by device
@@ -158,6 +163,54 @@ class LayerStudySlice(Slice):
     seed: int
     minimum_h0: float
     clamp: bool
+
+
+class PlannedModel(Strict):
+    """What a model's jobs cost depends on."""
+
+    source: HubModel | LocalModel | TrainedModel = Field(discriminator="kind")
+    dtype: str
+    quantization: str
+    token_budget: int
+
+
+class PlannedDataset(Strict):
+    """What a dataset's jobs cost depends on."""
+
+    task: Task
+    messages: tuple[Message, ...]
+    samples: int | None
+    records: int | None  # of the source; None: not known
+    expected: ExpectedRecords | None
+
+
+class PlannedMethod(Strict):
+    """What a method's jobs cost depends on."""
+
+    method: str
+    options: dict[str, Any]
+
+
+class PlannedRanking(Strict):
+    """What insertion and deletion cost depends on."""
+
+    steps: int
+    shortens: bool  # removed tokens are left out, rather than set to zero
+
+
+class PlanSlice(Slice):
+    """What a run costs depends on: `make plan`, and settings of `summarise_cost`."""
+
+    models: dict[str, PlannedModel]
+    masked_models: dict[str, TrainedMaskedModel]  # those that the workflow trains
+    datasets: dict[str, PlannedDataset]
+    methods: dict[str, PlannedMethod]  # every evaluated one
+    cells: tuple[Cell, ...]  # of the main tables
+    study_cells: tuple[Cell, ...]
+    max_prompt_tokens: int | None
+    generation: GenerationSettings
+    evaluation: DrawSettings
+    ranking: PlannedRanking | None
 
 
 class DisplaySlice(Slice):
@@ -272,11 +325,17 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
         model=model_slice(model, config.models[model]),
         compile=config.models[model].compile,
         protocol=protocol,
-        evaluation=config.run_file.evaluation,
+        evaluation=draw_settings(config),
         seed=config.run_file.seed,
         block_size=config.run_file.block_size,
         token_budget=config.models[model].token_budget,
     )
+
+
+def draw_settings(config: Config) -> DrawSettings:
+    """Return the part of the run's evaluation settings that its draws depend on."""
+    part = config.run_file.evaluation.model_dump(include=set(DrawSettings.model_fields))
+    return DrawSettings.model_validate(part)
 
 
 def summarise_slice(config: Config) -> SummariseSlice:
@@ -285,6 +344,61 @@ def summarise_slice(config: Config) -> SummariseSlice:
         minimum_h0=config.run_file.evaluation.minimum_h0,
         clamp=config.run_file.evaluation.clamp,
     )
+
+
+def plan_slice(config: Config) -> PlanSlice:
+    """Return what a run costs depends on; labels and resources are no part of it."""
+    run_file = config.run_file
+    return PlanSlice(
+        models={name: _planned_model(entry) for name, entry in config.models.items()},
+        masked_models=_trained_masked_models(config),
+        datasets={name: _planned_dataset(config, name) for name in config.datasets},
+        methods={
+            name: PlannedMethod(method=method_name(name, entry), options=entry.options)
+            for name, entry in config.evaluated_methods.items()
+        },
+        cells=tuple(config.cells),
+        study_cells=tuple(config.study_cells),
+        max_prompt_tokens=run_file.prompts.max_tokens,
+        generation=run_file.generation,
+        evaluation=draw_settings(config),
+        ranking=_planned_ranking(getattr(run_file, "ranking", None)),
+    )
+
+
+def _planned_model(entry: ModelEntry) -> PlannedModel:
+    return PlannedModel(
+        source=entry.source,
+        dtype=entry.dtype,
+        quantization=entry.quantization,
+        token_budget=entry.token_budget or TOKEN_BUDGETS["cuda" if entry.resources.gpu else "cpu"],
+    )
+
+
+def _planned_dataset(config: Config, name: str) -> PlannedDataset:
+    entry = config.datasets[name]
+    expected = None if entry.expected is None else entry.expected.records
+    return PlannedDataset(
+        task=entry.task,
+        messages=entry.messages,
+        samples=sample_slice(config, name).samples,
+        records=entry.source.records if isinstance(entry.source, EmbeddedDataset) else expected,
+        expected=entry.expected,
+    )
+
+
+def _trained_masked_models(config: Config) -> dict[str, TrainedMaskedModel]:
+    """Return the masked models that a rule trains, if a method needs them."""
+    if not any(needs_masked_model(config, method) for method in config.evaluated_methods):
+        return {}
+    sources = {name: entry.source for name, entry in config.masked_models.items()}
+    return {name: s for name, s in sources.items() if isinstance(s, TrainedMaskedModel)}
+
+
+def _planned_ranking(ranking: Any) -> PlannedRanking | None:
+    if ranking is None:
+        return None
+    return PlannedRanking(steps=ranking.steps, shortens=ranking.operator == "remove")
 
 
 def display_slice(config: Config) -> DisplaySlice:
@@ -327,6 +441,11 @@ def timings_slice(config: Config) -> TimingsSlice:
         if load_method(method_name(name, entry)).family == "baseline"
     )
     return TimingsSlice(**dict(display_slice(config)), controls=controls)
+
+
+def cost_slice(config: Config) -> DisplaySlice:
+    """Return what the table of costs depends on, besides its summary file."""
+    return display_slice(config).model_copy(update={"datasets": {}, "methods": {}})
 
 
 def layer_study_slice(config: Config) -> LayerStudySlice:

@@ -27,6 +27,8 @@ SLICES = {
     "soft_display": (),
     "accuracy": (),
     "timings": (),
+    "plan": (),
+    "cost": (),
 }
 
 
@@ -58,14 +60,18 @@ def test_slices_are_read_back_as_they_were(raw):
 
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == set()
-    assert changed(raw, max_samples=3) == {"sample"}
+    assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {"sample", "attribute", "evaluate", "layer_study"}
-    assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
-    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
-    assert changed(raw, methods=["saliency"]) == {"display", "soft_display", "timings"}
-    unclamped = {**raw["evaluation"], "clamp": False}
-    assert changed(raw, evaluation=unclamped) == {"summarise", "layer_study", "soft_display"}
-    assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
+    more = {**raw["evaluation"], "draws": 3}
+    assert changed(raw, evaluation=more) == {"evaluate", "plan"}
+    clamped = {**raw["evaluation"], "clamp": True}
+    assert changed(raw, evaluation=clamped) == {"summarise", "layer_study", "soft_display"}
+    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
+    assert changed(raw, methods=["saliency"]) == {"display", "soft_display", "timings", "plan"}
+    assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
+        "generate",
+        "plan",
+    }
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):

@@ -21,6 +21,8 @@ README = Path(__file__).parents[2] / "README.md"
 TAIL = {
     "summary/soft_samples.parquet",
     "summary/soft_curves.parquet",
+    "summary/cost.parquet",
+    "tables/cost.html",
     "tables/pi_soft_auc/dynamic/toy.html",
     "tables/original_soft/dynamic/toy.html",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",

@@ -27,6 +27,7 @@ RESULT_NEUTRAL = {
     "hub",
     "lm/__init__",
     "lm/device",
+    "planning/__init__",
     "progress",
     "settings",
     "studies",

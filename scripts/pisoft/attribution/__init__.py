@@ -7,10 +7,12 @@ while it parses; it imports torch inside the functions that need it.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from pisoft.attribution.base import AttributionMethod
+from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.errors import BenchmarkError, did_you_mean
 
 _NO_METHODS = {"__init__", "base", "engine", "inseq_bridge"}
@@ -45,3 +47,15 @@ def load_method(name: str) -> type[AttributionMethod]:
             f"found {[member.__name__ for member in found]}"
         )
     return found[0]
+
+
+def method_without_models(
+    name: str, options: Mapping[str, Any], token_budget: int
+) -> AttributionMethod:
+    """Return a method that can say what it costs, though it could not attribute.
+
+    Raises:
+        BenchmarkError: as :func:`load_method`.
+    """
+    method = load_method(name)
+    return method(method.Options.model_validate(options), Context(0, token_budget))

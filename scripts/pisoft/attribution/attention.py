@@ -19,6 +19,10 @@ class Attention(AttributionMethod):
     family = "attention"
     reference = "Bahdanau et al. (2015), Neural machine translation by jointly learning to align"
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """One forward serves all steps."""
+        return 1
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return attention rows, one tensor (steps, prompt tokens) per sample."""
         import torch

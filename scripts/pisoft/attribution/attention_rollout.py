@@ -23,6 +23,10 @@ class AttentionRollout(AttributionMethod):
     family = "attention"
     reference = "Abnar and Zuidema (2020), Quantifying attention flow in transformers"
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """One forward serves all steps."""
+        return 1
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return rollout rows, one tensor (steps, prompt tokens) per sample."""
         import torch

@@ -104,6 +104,19 @@ class AttributionMethod(ABC):
     def check(self, model: LanguageModel) -> None:  # noqa: B027 (most methods suit any model)
         """Raise a BenchmarkError if the options do not suit the model; called once per job."""
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """Return what one sample costs, in forward passes over all tokens that the model has read.
+
+        For `make plan`, which knows no weights. Unless a method says otherwise it costs a forward,
+        and a backward for every step. A backward pass counts as a forward: weights are frozen, so
+        it multiplies by each of them once. A method that stops by a rule gives its upper limit.
+
+        Args:
+            prompt_tokens: tokens of the prompt.
+            steps: explained steps.
+        """
+        return 1 + steps
+
     @abstractmethod
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return raw scores, one tensor (steps, prompt tokens) for each sample of the batch.

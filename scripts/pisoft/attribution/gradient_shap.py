@@ -37,6 +37,10 @@ class GradientShap(AttributionMethod):
     Options = GradientShapOptions
     options: GradientShapOptions
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """A forward for every point of the path, and a backward for every point and step."""
+        return self.options.draws * (1 + steps)
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return norms, one tensor (steps, prompt tokens) per sample."""
         import torch

@@ -103,6 +103,25 @@ class InseqMethod(AttributionMethod):
         self._check_arguments("load_arguments", known[name].__init__)
         self._check_arguments("arguments", self._inseq(model).attribution_method.method.attribute)
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """Inseq's own passes for one step, with the arguments' defaults there, for every step.
+
+        Methods that Inseq may add are taken for a gradient's forward and backward.
+        """
+        given = self.options.arguments
+        points = given.get("n_steps", 50)
+        passes = {
+            "attention": 1,
+            "deeplift": 4,  # the baseline beside the input
+            DISCRETIZED: 2 * given.get("n_steps", 30),
+            "gradient_shap": 2 * given.get("n_samples", 5),
+            "integrated_gradients": 2 * points,
+            "lime": given.get("n_samples", 50),
+            "occlusion": 1 + prompt_tokens,
+            "sequential_integrated_gradients": 2 * points * prompt_tokens,
+        }
+        return steps * passes.get(self.options.method, 2)
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return raw scores, one tensor (steps, prompt tokens) per sample.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -39,6 +40,19 @@ class Occlusion(AttributionMethod):
 
     Options = OcclusionOptions
     options: OcclusionOptions
+
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """The clean forward, and one per prompt token that serves all steps, less what is shared.
+
+        A batch of occluded sequences reads the tokens before the first occluded one once.
+        """
+        first, read = 0, prompt_tokens
+        while first < prompt_tokens:
+            left = math.ceil(prompt_tokens) - first
+            rows = min(self.context.sequences(left), left)
+            read += first + rows * (prompt_tokens - first)
+            first += rows
+        return read / prompt_tokens
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return changes of the target, one tensor (steps, prompt tokens) per sample."""

@@ -21,6 +21,10 @@ class Random(AttributionMethod):
     reference = "control baseline"
     seeded = True
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """No forward: the model is not asked."""
+        return 0
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return uniform scores, one tensor (steps, prompt tokens) per sample."""
         import torch

@@ -80,6 +80,14 @@ class Reagent(AttributionMethod):
         except BenchmarkError as error:
             raise BenchmarkError(f"method 'reagent': {error}") from error
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """The clean forward of every step, and two for each of its probe steps: the upper limit.
+
+        A probe whose rule is met at once takes two forwards in all. The masked model, which is
+        small, reads the prompt once per token on top.
+        """
+        return steps * (1 + 2 * self.options.num_probes * self.options.max_probe_steps)
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return importance, one tensor (steps, prompt tokens) per sample."""
         import torch

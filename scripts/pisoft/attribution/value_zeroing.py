@@ -41,6 +41,10 @@ class ValueZeroing(AttributionMethod):
                 "known to work: LlamaDecoderLayer, MistralDecoderLayer"
             )
 
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """A forward, and for every step the better part of another: what comes behind attention."""
+        return 1 + steps
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return mean distances, one tensor (steps, prompt tokens) per sample."""
         import torch

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config import EvaluationSettings
+from pisoft.config import DrawSettings
 from pisoft.contracts import (
     DEGENERATE_BASELINE,
     NO_CONTENT_TOKENS,
@@ -53,7 +53,7 @@ class StepEvaluation:
         self,
         attribution: Mapping[str, Any],
         target: PerturbationTarget,
-        settings: EvaluationSettings,
+        settings: DrawSettings,
         seed: int,
         width: int,
     ) -> None:
@@ -192,7 +192,7 @@ def evaluations_of_sample(
     prompt: Mapping[str, Any],
     generation: Mapping[str, Any],
     attributions: Sequence[Mapping[str, Any]],
-    settings: EvaluationSettings,
+    settings: DrawSettings,
     seed: int,
 ) -> list[StepEvaluation]:
     """Return an evaluation for every attributed step of a sample, nothing measured yet.

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from filelock import FileLock, Timeout
 
+from pisoft.catalogue import TOKEN_BUDGETS
 from pisoft.errors import BenchmarkError
 
 _held: list[FileLock] = []  # kept until the process ends
@@ -37,7 +38,7 @@ def choose_device(wanted: str) -> torch.device:
 
 def token_budget(wanted: int | None, device: torch.device) -> int:
     """Return the tokens per forward batch: those wanted, or what suits the kind of device."""
-    return wanted or (16384 if device.type == "cuda" else 1024)
+    return wanted or TOKEN_BUDGETS[device.type]
 
 
 def device_name(device: torch.device) -> str:

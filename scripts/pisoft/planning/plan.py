@@ -1,0 +1,284 @@
+"""Every job of a run, with what it will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pisoft.attribution import AttributionMethod, method_without_models
+from pisoft.catalogue import ModelShape, TrainedMaskedModel, TrainedModel
+from pisoft.config import Cell
+from pisoft.planning import sizes
+from pisoft.planning.lengths import Lengths, sample_lengths
+from pisoft.planning.shapes import model_shape
+from pisoft.planning.work import (
+    NO_WORK,
+    Work,
+    attribution_work,
+    draw_bounds,
+    generation_work,
+    ranking_work,
+    soft_work,
+    total_work,
+    training_work,
+)
+from pisoft.settings import PlannedModel, PlannedRanking, PlanSlice
+
+START_UP = 1.0  # seconds of a job
+START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
+READING_SPEED = 1e9  # bytes of weights per second, from disk to the device
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of the workflow; `cell` holds its wildcards as they stand in its paths.
+
+    ``low`` and ``high`` differ where draws go on until a mean is known well enough. ``memory`` is
+    the peak on the model's device, bytes, None without a model. ``disk`` is what it writes, bytes.
+    ``start_up`` are the seconds before its work begins.
+    """
+
+    rule: str
+    cell: str = ""
+    model: str | None = None
+    low: Work = NO_WORK
+    high: Work = NO_WORK
+    memory: float | None = None
+    disk: float = 0
+    start_up: float = START_UP
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run's jobs in the order of the data, and what their costs were computed from."""
+
+    jobs: tuple[Job, ...]
+    lengths: Mapping[tuple[str, str], Lengths]  # by model and dataset
+
+
+def plan_run(settings: PlanSlice, results: Path) -> Plan:
+    """Plan a run.
+
+    Args:
+        settings: the run.
+        results: its folder; lengths are measured in the prompts and generations that lie there.
+
+    Raises:
+        BenchmarkError: a model's sizes or a dataset's lengths are not known.
+    """
+    cells = {}
+    for model, entry in settings.models.items():
+        shape = model_shape(model, entry.source)
+        for dataset in settings.datasets:
+            lengths = sample_lengths(settings, model, dataset, shape.context, results)
+            cells[model, dataset] = _Cell(model, dataset, entry, shape, lengths)
+    jobs = (
+        *(Job("fetch_dataset", name) for name in settings.datasets),
+        *(Job("sample_dataset", name) for name in settings.datasets),
+        *_training_jobs(settings, cells),
+        *(cell.prompt_job() for cell in cells.values()),
+        *(cell.generation_job() for cell in cells.values()),
+        *_method_jobs(settings, cells),
+        *_display_jobs(settings),
+    )
+    return Plan(jobs, {pair: cell.lengths for pair, cell in cells.items()})
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A model on a dataset."""
+
+    model: str
+    dataset: str
+    settings: PlannedModel
+    shape: ModelShape
+    lengths: Lengths
+
+    def prompt_job(self) -> Job:
+        disk = self.lengths.total(sizes.prompt_bytes)
+        path = f"{self.model}/{self.dataset}"
+        return Job("build_prompts", path, self.model, disk=disk, start_up=START_UP_WITH_MODEL)
+
+    def generation_job(self) -> Job:
+        work = total_work(self.lengths, lambda sample: generation_work(self.shape, sample))
+        cache = sizes.cache_bytes(self.shape, self._batch_tokens, self.settings.dtype)
+        disk = self.lengths.total(sizes.generation_bytes)
+        return self._job("generate", (), work, work, cache, disk)
+
+    def attribution_job(self, name: str, method: AttributionMethod) -> Job:
+        work = total_work(
+            self.lengths,
+            lambda sample: attribution_work(
+                self.shape, sample, method.forwards(sample.prompt, len(sample.steps))
+            ),
+        )
+        graph = 0.0
+        if method.family == "gradient":
+            graph = sizes.graph_bytes(self.shape, self._batch_tokens, self.settings.dtype)
+        disk = self.lengths.total(sizes.attribution_bytes)
+        return self._job("attribute", (name,), work, work, graph, disk)
+
+    def soft_job(self, protocol: str, name: str, settings: PlanSlice) -> Job:
+        grid = len(settings.evaluation.pi_grid)
+        low, high = draw_bounds(settings.evaluation.draws)
+        recorded = 0.0
+        if protocol == "fixed":
+            recorded = max(
+                (
+                    sizes.recorded_bytes(self.shape, sample, self.settings.dtype)
+                    for sample in self.lengths.samples
+                ),
+                default=0,
+            )
+        job = self._job(
+            "evaluate_soft",
+            (name,),
+            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, low)),
+            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, high)),
+            recorded,
+            self.lengths.total(lambda sample: sizes.soft_bytes(sample, grid, high)),
+        )
+        return replace(job, cell=f"{protocol}/{job.cell}")
+
+    def ranking_job(self, name: str, settings: PlannedRanking) -> Job:
+        work = total_work(self.lengths, lambda sample: ranking_work(self.shape, sample, settings))
+        disk = self.lengths.total(lambda sample: sizes.ranking_bytes(settings.steps))
+        return self._job("evaluate_ranking", (name,), work, work, 0, disk)
+
+    def _job(
+        self, rule: str, names: tuple[str, ...], low: Work, high: Work, held: float, disk: float
+    ) -> Job:
+        """Return a job that loads the model.
+
+        Args:
+            rule: its rule.
+            names: wildcards between model and dataset.
+            low, high: its work.
+            held: bytes beside weights, one layer's forward and logits.
+            disk: bytes that it writes.
+        """
+        settings = self.settings
+        weights = sizes.weight_bytes(self.shape, settings.dtype, settings.quantization)
+        layer = sizes.forward_bytes(self.shape, self._batch_tokens, settings.dtype)
+        logits = sizes.logit_bytes(self.shape, self._batch_rows)
+        return Job(
+            rule,
+            "/".join((self.model, *names, self.dataset)),
+            self.model,
+            low,
+            high,
+            memory=weights + layer + logits + held,
+            disk=disk,
+            start_up=START_UP_WITH_MODEL + weights / READING_SPEED,
+        )
+
+    @property
+    def _batch_tokens(self) -> int:
+        """Tokens of the largest batch: the budget, or one sample that exceeds it."""
+        return max(self.settings.token_budget, self.lengths.longest)
+
+    @property
+    def _batch_rows(self) -> float:
+        """Sequences of a batch of mean length, each of which needs logits."""
+        return self._batch_tokens / max(1.0, self.lengths.mean(lambda sample: sample.prompt))
+
+
+def _training_jobs(settings: PlanSlice, cells: Mapping[tuple[str, str], _Cell]) -> Iterator[Job]:
+    for name, model in settings.models.items():
+        if isinstance(model.source, TrainedModel):
+            shape = model_shape(name, model.source)
+            job = _training_job("train_model", name, model.source, shape, cells)
+            yield replace(job, model=name)
+    for name, source in settings.masked_models.items():
+        yield _training_job("train_masked_model", name, source, _masked_shape(source), cells)
+
+
+def _training_job(
+    rule: str,
+    name: str,
+    source: TrainedModel | TrainedMaskedModel,
+    shape: ModelShape,
+    cells: Mapping[tuple[str, str], _Cell],
+) -> Job:
+    """Return a training that takes all its steps, though it may stop before."""
+    lengths = [cell.lengths for cell in cells.values() if cell.dataset in source.datasets]
+    tokens = sum(of.mean(lambda sample: sample.prompt + sample.output) for of in lengths) / len(
+        lengths
+    )
+    work = training_work(shape, tokens, source.steps * source.batch_size)
+    weights = sizes.weight_bytes(shape, "float32", "none")
+    batch = sizes.graph_bytes(shape, source.batch_size * tokens, "float32")
+    return Job(
+        rule,
+        name,
+        low=work,
+        high=work,
+        memory=4 * weights + batch,  # weights, gradients, and the optimiser's two moments
+        disk=weights,
+        start_up=START_UP_WITH_MODEL,
+    )
+
+
+def _masked_shape(source: TrainedMaskedModel) -> ModelShape:
+    """Return the sizes of a trained masked model; its feed-forward blocks have no gate."""
+    return ModelShape(
+        layers=source.layers,
+        hidden_size=source.hidden_size,
+        intermediate_size=4 * source.hidden_size // 3,  # two matrices of width 2·d as three
+        heads=source.heads,
+        key_value_heads=source.heads,
+        head_size=source.hidden_size // source.heads,
+        vocabulary_size=source.vocabulary_size,
+        tied_embeddings=True,
+        context=source.context,
+    )
+
+
+def _method_jobs(settings: PlanSlice, cells: Mapping[tuple[str, str], _Cell]) -> Iterator[Job]:
+    """Yield the jobs of every method: attributions, then their evaluations."""
+    chosen = list(dict.fromkeys((*settings.cells, *settings.study_cells)))
+    for model, name, dataset in _without_protocol(chosen):
+        planned, budget = settings.methods[name], settings.models[model].token_budget
+        method = method_without_models(planned.method, planned.options, budget)
+        yield cells[model, dataset].attribution_job(name, method)
+    for protocol, model, name, dataset in chosen:
+        yield cells[model, dataset].soft_job(protocol, name, settings)
+    if settings.ranking is not None:
+        for model, name, dataset in _without_protocol(settings.cells):
+            if settings.datasets[dataset].task == "classification":
+                yield cells[model, dataset].ranking_job(name, settings.ranking)
+
+
+def _without_protocol(chosen: Iterable[Cell]) -> list[tuple[str, ...]]:
+    """Return model, method and dataset of cells, each combination once."""
+    return list(dict.fromkeys(cell[1:] for cell in chosen))
+
+
+def _display_jobs(settings: PlanSlice) -> Iterator[Job]:
+    """Yield the summaries, tables and figures, which are all short."""
+    tables = len({(protocol, model) for protocol, model, _, _ in settings.cells})
+    counts = {
+        "summarise": 1,
+        "summarise_accuracy": 1,
+        "summarise_timings": 1,
+        "summarise_cost": 1,
+        "tabulate_pi_soft_auc": tables,
+        "tabulate_original_soft": tables,
+        "tabulate_accuracy": 1,
+        "tabulate_timings": 1,
+        "tabulate_cost": 1,
+        "plot_pi_curves": tables * len(settings.datasets),
+    }
+    if settings.study_cells:
+        studied = {(protocol, model) for protocol, model, _, _ in settings.study_cells}
+        datasets = {dataset for *_, dataset in settings.study_cells}
+        counts["summarise_layer_study"] = 1
+        counts["tabulate_layer_study"] = len(studied)
+        counts["plot_layer_study"] = len(studied) * len(datasets)
+    ranked = any(dataset.task == "classification" for dataset in settings.datasets.values())
+    if settings.ranking is not None and ranked:
+        counts["summarise_ranking"] = 1
+        counts["tabulate_insertion_deletion"] = len(settings.models)
+    for rule, count in counts.items():
+        yield from [Job(rule)] * count

@@ -1,0 +1,100 @@
+"""A plan as text: a table by rule, the lengths it is based on, and what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pisoft.planning.lengths import CHARACTERS_PER_TOKEN
+from pisoft.planning.plan import READING_SPEED, START_UP, START_UP_WITH_MODEL, Job, Plan
+from pisoft.planning.speed import Speed
+from pisoft.units import duration, scaled
+
+NOTHING = "\N{EN DASH}"
+_COLUMNS = ("rule", "jobs", "forwards", "tokens", "FLOP", "time", "memory", "disk")
+_ASSUMPTIONS = f"""\
+FLOP: matrix products of forwards; causal attention counts what it sees; the template before the
+  first perturbable token is read once; a backward pass counts as a forward (weights are frozen).
+Time: FLOP / speed, and per job {START_UP:g} s, or {START_UP_WITH_MODEL:g} s and the weights at \
+{READING_SPEED / 1e9:g} GB/s where a model is loaded; of all
+  jobs one after another, so divide by the number of jobs that run at once.
+Memory: weights, and activations and logits of one batch that fills the token budget, on the model's
+  device, libraries (about 0.5 GB) not included. Gradient methods halve their batches if it is not
+  there. Disk: Parquet rows before compression, without downloads.
+Upper limits: ReAGent takes all its probe steps (two forwards per probe if its rule is met at once),
+  answers not generated yet have full length, trainings take all their steps. Left out: the masked
+  model, a forward of its own per prompt token and sample where ReAGent runs.
+Lengths: measured in the run's own prompts and answers; estimated ones are the catalogue's means of
+  the records' tokens, cut at the longest allowed prompt, in a template of {CHARACTERS_PER_TOKEN} \
+characters a token."""
+
+
+def plan_text(plan: Plan, speed: Speed) -> str:
+    """Return the plan of a run, to be printed."""
+    rules = dict.fromkeys(job.rule for job in plan.jobs if job.memory is not None or job.disk)
+    rows = [_row(rule, [job for job in plan.jobs if job.rule == rule], speed) for rule in rules]
+    others = [job for job in plan.jobs if job.rule not in rules]
+    rows.append(_row("everything else", others, speed))
+    rows.append(_row("total", plan.jobs, speed))
+    lengths = [
+        (
+            f"{model} · {dataset}",
+            str(of.count),
+            f"{of.mean(lambda sample: sample.prompt):.0f}",
+            f"{of.mean(lambda sample: sample.first):.0f}",
+            f"{of.mean(lambda sample: sample.perturbable):.0f}",
+            f"{of.mean(lambda sample: len(sample.steps)):.3g}",
+            of.origin,
+        )
+        for (model, dataset), of in plan.lengths.items()
+    ]
+    header = ("tokens, means", "samples", "prompt", "before", "perturbable", "steps", "lengths")
+    return "\n".join(
+        [
+            *_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}),
+            "",
+            *_table([header, *lengths], rules_below={0}),
+            "",
+            *speed.explanations,
+            _ASSUMPTIONS,
+        ]
+    )
+
+
+def job_seconds(job: Job, flops: float, speed: Speed) -> float:
+    """Return the time of a job that computes so many FLOPs, at the slowest model's speed if it has
+    no model of its own."""
+    rate = speed.rates[job.model] if job.model else min(speed.rates.values())
+    return job.start_up + flops / rate
+
+
+def _row(rule: str, jobs: Sequence[Job], speed: Speed) -> tuple[str, ...]:
+    memory = max((job.memory for job in jobs if job.memory is not None), default=None)
+    shortest = sum(job_seconds(job, job.low.flops, speed) for job in jobs)
+    longest = sum(job_seconds(job, job.high.flops, speed) for job in jobs)
+    return (
+        rule,
+        str(len(jobs)),
+        _range((sum(job.low.forwards for job in jobs), sum(job.high.forwards for job in jobs))),
+        _range((sum(job.low.tokens for job in jobs), sum(job.high.tokens for job in jobs))),
+        _range((sum(job.low.flops for job in jobs), sum(job.high.flops for job in jobs))),
+        " to ".join(dict.fromkeys(map(duration, (shortest, longest)))),
+        NOTHING if memory is None else scaled(memory, "B"),
+        scaled(sum(job.disk for job in jobs), "B"),
+    )
+
+
+def _range(bounds: tuple[float, float]) -> str:
+    """Return two numbers as one text, or one number if they look alike."""
+    return " to ".join(dict.fromkeys(scaled(bound) for bound in bounds))
+
+
+def _table(rows: Sequence[Sequence[str]], rules_below: Iterable[int]) -> list[str]:
+    """Return rows as lines: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for number, (first, *others) in enumerate(rows):
+        cells = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+        if number in rules_below:
+            lines.append("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * (sum(widths) + 2 * len(others)))
+    return lines

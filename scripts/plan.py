@@ -1,0 +1,63 @@
+"""Print what a run will cost: jobs, forwards, tokens, FLOPs, time, memory and disk."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.config import load_run
+from pisoft.errors import BenchmarkError
+from pisoft.planning.plan import plan_run
+from pisoft.planning.report import plan_text
+from pisoft.planning.speed import given_speed, measured_speed
+from pisoft.settings import plan_slice
+from pisoft.validation import read_yaml
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Validate the run file, plan its jobs and print them."""
+    raw = read_yaml(arguments.configfile)
+    if arguments.local_root is not None:
+        raw["local_root"] = arguments.local_root
+    config = load_run(raw, [arguments.configfile], Path("config"))
+    plan = plan_run(plan_slice(config), Path("results", config.run_file.run))
+    if arguments.throughput is None:
+        speed = measured_speed(config.models)
+    else:
+        speed = given_speed(flops_per_second(arguments.throughput), config.models)
+    print(f"Run '{config.run_file.run}', {arguments.configfile}\n")
+    print(plan_text(plan, speed))
+
+
+def flops_per_second(text: str) -> float:
+    """Read a number of TFLOP/s.
+
+    Raises:
+        BenchmarkError: it is no number greater than 0.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise BenchmarkError(f"throughput: '{text}' is not a number of TFLOP/s greater than 0")
+    return number * 1e12
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--configfile", type=Path, default=Path("config/config.yaml"))
+    parser.add_argument("--local-root", help="folder that {local_root} stands for in local paths")
+    parser.add_argument(
+        "--throughput",
+        metavar="TFLOP/S",
+        help="what the device reaches in forwards; else measured on this machine",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

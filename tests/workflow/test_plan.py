@@ -1,0 +1,55 @@
+"""The plan lists the jobs that Snakemake lists, and the run leaves what it is compared with."""
+
+from __future__ import annotations
+
+import collections
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pisoft.config import load_run
+from pisoft.contracts import read_rows
+from pisoft.planning.plan import plan_run
+from pisoft.settings import plan_slice
+from pisoft.validation import read_yaml
+
+pytestmark = pytest.mark.workflow
+
+CONFIG = Path(__file__).parents[2] / "config"
+FIX = "bring _display_jobs or its neighbours in scripts/pisoft/planning/plan.py up to date"
+
+
+@pytest.mark.parametrize("name", ["tiny", "config", "paper"])
+def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch):
+    shutil.copyfile(
+        CONFIG / "catalogue/methods.yaml", project.folder / "config/catalogue/methods.yaml"
+    )
+    run_file = f"config/{name}.yaml"
+    listed = project.snakemake("--configfile", run_file, "--dry-run", "--forceall").stdout
+    counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", listed, flags=re.M)}
+    assert counts.pop("total") > counts.pop("all") == 1
+    monkeypatch.chdir(project.folder)
+    config = load_run(read_yaml(Path(run_file)), [run_file], Path("config"))
+    plan = plan_run(plan_slice(config), Path("results") / name)
+    assert collections.Counter(job.rule for job in plan.jobs) == counts, FIX
+
+
+def test_a_run_is_compared_with_its_plan(project):
+    project.run()
+    results = project.folder / "results/tiny"
+    rows = {row["rule"]: row for row in read_rows(results / "summary/cost.parquet", "cost")}
+    for rule, row in rows.items():
+        assert row["timed_jobs"] == row["jobs"] > 0, rule
+        assert row["seconds"] > 0, rule
+    (prompts,) = (results / "prompts").rglob("*.parquet")
+    lengths = [len(row["input_ids"]) for row in read_rows(prompts, "prompts")]
+    read = sum(lengths) * (1 + 2)  # attention once, saliency forward and backward, random never
+    assert rows["attribute"]["tokens_high"] == read
+    shutil.rmtree(results / "benchmarks")
+    assert project.pending() == set(), "benchmark files are not needed"
+    project.snakemake("--cores", "1", "--forcerun", "summarise_cost")
+    rows = read_rows(results / "summary/cost.parquet", "cost")
+    assert {row["seconds"] for row in rows} == {None}
+    assert "without a benchmark file" in (results / "tables/cost.html").read_text()
