@@ -37,6 +37,7 @@ Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
 AttributedFunction = Literal["probability", "logit"]
+Operator = Literal["remove", "zero"]
 
 
 # Run file -------------------------------------------------------------------------------------
@@ -90,6 +91,19 @@ class EvaluationSettings(Strict):
         return grid
 
 
+class RankingSettings(Strict):
+    """Insertion and deletion, for datasets of label words; `evaluation.scope` holds here, too."""
+
+    operator: Operator = Field(
+        "remove",
+        description="How a token is deleted: left out, so that the prompt is shorter (`remove`), "
+        "or its input embedding multiplied by 0 (`zero`).",
+    )
+    steps: int = Field(
+        20, ge=1, description="Steps of equal share; paper: 20, each of 5 % of the tokens."
+    )
+
+
 class CatalogueAdditions(Strict):
     """Entries that only this run file uses; `extends: NAME` starts from a catalogue entry."""
 
@@ -134,6 +148,9 @@ class RunFile(Strict):
     )
     evaluation: EvaluationSettings = Field(
         default_factory=EvaluationSettings, description="Evaluation."
+    )
+    ranking: RankingSettings | None = Field(
+        default_factory=RankingSettings, description="Insertion and deletion; null: neither."
     )
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."

@@ -26,8 +26,11 @@ from pisoft.catalogue import (
     TrainedMaskedModel,
     TrainedModel,
 )
-from pisoft.config import Config, EvaluationSettings, Protocol
+from pisoft.config import Config, EvaluationSettings, Protocol, RankingSettings, Scope
+from pisoft.errors import BenchmarkError
 from pisoft.studies import StudyMethod
+
+OPEN_GENERATION = "open generation has no label word that could flip"
 
 
 class Slice(Strict):
@@ -141,6 +144,18 @@ class EvaluateSlice(Slice):
     token_budget: int
 
 
+class RankingSlice(Slice):
+    """Settings of `evaluate_ranking`."""
+
+    model: ModelSlice
+    not_applicable: str | None  # why the dataset cannot be ranked; None: it can
+    ranking: RankingSettings
+    scope: Scope
+    seed: int
+    block_size: int
+    token_budget: int
+
+
 class SummariseSlice(Slice):
     """Settings of `summarise`: the cells, in the order of the input files."""
 
@@ -149,6 +164,15 @@ class SummariseSlice(Slice):
     methods: tuple[str, ...]
     datasets: tuple[str, ...]
     minimum_h0: float
+
+
+class SummariseRankingSlice(Slice):
+    """Settings of `summarise_ranking`: the cells, in the order of the input files."""
+
+    models: tuple[str, ...]
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...]
+    not_applicable: dict[str, str]  # the other datasets, and why they cannot be ranked
 
 
 class LayerStudySlice(Slice):
@@ -272,6 +296,23 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
     )
 
 
+def ranking_slice(config: Config, model: str, dataset: str) -> RankingSlice:
+    """Return what `evaluate_ranking` depends on.
+
+    Raises:
+        BenchmarkError: the run file switches insertion and deletion off.
+    """
+    return RankingSlice(
+        model=model_slice(model, config.models[model]),
+        not_applicable=_ranking_obstacle(config.datasets[dataset]),
+        ranking=_ranking_settings(config),
+        scope=config.run_file.evaluation.scope,
+        seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
 def summarise_slice(config: Config) -> SummariseSlice:
     """Return what `summarise` depends on."""
     return SummariseSlice(
@@ -280,6 +321,17 @@ def summarise_slice(config: Config) -> SummariseSlice:
         methods=tuple(config.methods),
         datasets=tuple(config.datasets),
         minimum_h0=config.run_file.evaluation.minimum_h0,
+    )
+
+
+def summarise_ranking_slice(config: Config) -> SummariseRankingSlice:
+    """Return what `summarise_ranking` depends on."""
+    obstacles = {name: _ranking_obstacle(entry) for name, entry in config.datasets.items()}
+    return SummariseRankingSlice(
+        models=tuple(config.models),
+        methods=tuple(config.methods),
+        datasets=ranked_datasets(config),
+        not_applicable={name: why for name, why in obstacles.items() if why is not None},
     )
 
 
@@ -357,9 +409,29 @@ def needs_masked_model(config: Config, method: str) -> bool:
     return load_method(method_name(method, config.evaluated_methods[method])).needs_masked_model
 
 
+def ranked_datasets(config: Config) -> tuple[str, ...]:
+    """Return the datasets that insertion and deletion are computed on; none if switched off."""
+    if config.run_file.ranking is None:
+        return ()
+    return tuple(
+        name for name, entry in config.datasets.items() if _ranking_obstacle(entry) is None
+    )
+
+
 def method_name(name: str, entry: MethodEntry) -> str:
     """Return the method file's name for a catalogue entry."""
     return entry.method or name
+
+
+def _ranking_settings(config: Config) -> RankingSettings:
+    if config.run_file.ranking is None:
+        raise BenchmarkError("ranking: is null, which switches insertion and deletion off")
+    return config.run_file.ranking
+
+
+def _ranking_obstacle(entry: DatasetEntry) -> str | None:
+    """Return why a dataset cannot be ranked by flips of the label word; None if it can."""
+    return None if entry.task == "classification" else OPEN_GENERATION
 
 
 def _training_task(name: str, entry: DatasetEntry) -> TrainingTask:

@@ -8,6 +8,7 @@ import pytest
 from pisoft import settings
 from pisoft.attribution import load_method
 from pisoft.config import load_config
+from pisoft.errors import BenchmarkError
 from pisoft.validation import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,9 @@ SLICES = {
     "generate": ("demo-llama", "demo-sentiment"),
     "attribute": ("demo-llama", "saliency"),
     "evaluate": ("dynamic", "demo-llama"),
+    "ranking": ("demo-llama", "demo-sentiment"),
     "summarise": (),
+    "summarise_ranking": (),
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
@@ -58,11 +61,31 @@ def test_slices_are_read_back_as_they_were(raw):
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == set()
     assert changed(raw, max_samples=3) == {"sample"}
-    assert changed(raw, seed=2) == {"sample", "attribute", "evaluate", "layer_study"}
+    assert changed(raw, seed=2) == {
+        "sample", "attribute", "evaluate", "ranking", "layer_study",
+    }  # fmt: skip
     assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
+    assert changed(raw, evaluation={**raw["evaluation"], "scope": "all"}) == {"evaluate", "ranking"}
+    assert changed(raw, ranking={"operator": "zero"}) == {"ranking"}
+    assert changed(raw, block_size=4) == {"generate", "attribute", "ranking"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
-    assert changed(raw, methods=["saliency"]) == {"summarise", "display", "timings"}
+    assert changed(raw, methods=["saliency"]) == {
+        "summarise", "summarise_ranking", "display", "timings",
+    }  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
+
+
+def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test")
+    reason = "open generation has no label word that could flip"
+    assert settings.ranked_datasets(config) == ("demo-sentiment",)
+    assert settings.ranking_slice(config, "demo-llama", "demo-sentiment").not_applicable is None
+    assert settings.ranking_slice(config, "demo-llama", "demo-why").not_applicable == reason
+    assert settings.summarise_ranking_slice(config).not_applicable == {"demo-why": reason}
+    without = load_config(raw | {"ranking": None}, ROOT / "config/catalogue", "test")
+    assert settings.ranked_datasets(without) == ()
+    with pytest.raises(BenchmarkError, match="ranking: is null"):
+        settings.ranking_slice(without, "demo-llama", "demo-sentiment")
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
