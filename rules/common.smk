@@ -143,6 +143,14 @@ def cells(pattern):
     )
 
 
+def ranking_cells(pattern):
+    """Return a pattern's files for every combination that insertion and deletion are run on."""
+    datasets = slices.ranked_datasets(CONFIG)
+    if not datasets:
+        return []
+    return expand(pattern, run=RUN, model=CONFIG.models, method=CONFIG.methods, dataset=datasets)
+
+
 def study_cells(pattern):
     """Return a pattern's files for every combination of the layer study; none without a study."""
     files = [
