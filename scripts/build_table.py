@@ -6,7 +6,14 @@ import argparse
 from pathlib import Path
 
 from pisoft.analysis.summary import load_rows
-from pisoft.analysis.tables import Table, accuracy_table, auc_table, original_table, write
+from pisoft.analysis.table_writer import write
+from pisoft.analysis.tables import (
+    Table,
+    accuracy_table,
+    auc_table,
+    insertion_deletion_table,
+    original_table,
+)
 from pisoft.analysis.timings import timings_table
 from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
@@ -15,6 +22,7 @@ from pisoft.settings import DisplaySlice, TimingsSlice
 NEEDS = {
     "auc": ("samples", "curves", "protocol", "model"),
     "original": ("samples", "protocol", "model"),
+    "insertion_deletion": ("ranking", "model"),
     "accuracy": ("accuracy",),
     "timings": ("timings",),
 }
@@ -27,10 +35,11 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--kind", required=True, choices=list(NEEDS))
     line.add_argument("--samples", type=Path, help="soft_samples file (auc, original)")
     line.add_argument("--curves", type=Path, help="soft_curves file, for its π grid (auc)")
+    line.add_argument("--ranking", type=Path, help="ranking_samples file (insertion_deletion)")
     line.add_argument("--accuracy", type=Path, help="accuracy file (accuracy)")
     line.add_argument("--timings", type=Path, help="timings file (timings)")
     line.add_argument("--protocol", help="auc, original")
-    line.add_argument("--model", help="auc, original")
+    line.add_argument("--model", help="auc, original, insertion_deletion")
     for kind in ("csv", "tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
     return line
@@ -43,14 +52,17 @@ def build(arguments: argparse.Namespace, settings: DisplaySlice) -> Table:
         return accuracy_table(rows, models=settings.models, datasets=settings.datasets)
     if isinstance(settings, TimingsSlice):
         return timings_table(load_rows(arguments.timings, "timings"), **dict(settings))
+    where, names = settings.models[arguments.model], settings.model_dump(exclude={"models"})
+    if arguments.kind == "insertion_deletion":
+        samples = load_rows(arguments.ranking, "ranking_samples", model=arguments.model)
+        return insertion_deletion_table(samples, where=where, **names)
     selection = {"protocol": arguments.protocol, "model": arguments.model}
     samples = load_rows(arguments.samples, "soft_samples", **selection)
-    where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
-    methods, datasets = settings.methods, settings.datasets
+    where = f"{where} · {arguments.protocol} routing"
     if arguments.kind == "original":
-        return original_table(samples, where=where, methods=methods, datasets=datasets)
+        return original_table(samples, where=where, **names)
     grid = sorted(load_rows(arguments.curves, "soft_curves", **selection)["pi"].unique())
-    return auc_table(samples, grid, where=where, methods=methods, datasets=datasets)
+    return auc_table(samples, grid, where=where, **names)
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -23,6 +23,8 @@ TAIL = {
     "summary/soft_curves.parquet",
     "tables/pi_soft_auc/dynamic/toy.html",
     "tables/original_soft/dynamic/toy.html",
+    "summary/ranking_samples.parquet",
+    "tables/insertion_deletion/toy.html",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
 }
 TIMINGS = {"summary/timings.parquet", "tables/timings.html"}
@@ -34,6 +36,7 @@ def of_method(name):
     return {
         f"attributions/toy/{name}/toy-sentiment.parquet",
         f"soft/dynamic/toy/{name}/toy-sentiment.parquet",
+        f"ranking/toy/{name}/toy-sentiment.parquet",
     }
 
 
@@ -68,7 +71,7 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     original = numerics.read_text()
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
-    evaluated = {name for name in cells if name.startswith("soft/")}
+    evaluated = {name for name in cells if name.startswith(("soft/", "ranking/"))}
     assert project.pending() == evaluated | TAIL, "edited numerics re-run what depends on them"
     numerics.write_text(original)
 
@@ -183,6 +186,7 @@ def test_slices_of_samples_give_the_bits_of_the_whole(project):
         "generations/toy/toy-sentiment",
         "attributions/toy/saliency/toy-sentiment",
         "soft/dynamic/toy/saliency/toy-sentiment",
+        "ranking/toy/saliency/toy-sentiment",
     ):
         (command,) = [line for line in lines if f"--output results/tiny/{output}.parquet" in line]
         command = command[command.index("python ") :]
