@@ -46,7 +46,7 @@ rule tabulate_pi_soft_auc:
         mem_mb=2000,
         runtime=10,
     params:
-        settings=settings("display"),
+        settings=settings("soft_display"),
     message:
         "Tabulating π-Soft AUC of {wildcards.model} ({wildcards.protocol} routing)"
     shell:
@@ -83,7 +83,7 @@ rule tabulate_original_soft:
         mem_mb=2000,
         runtime=10,
     params:
-        settings=settings("display"),
+        settings=settings("soft_display"),
     message:
         "Tabulating original Soft-NS/NC of {wildcards.model} ({wildcards.protocol} routing)"
     shell:
@@ -96,8 +96,8 @@ rule tabulate_original_soft:
 rule tabulate_insertion_deletion:
     input:
         samples=rules.summarise_ranking.output.samples,
-        script="scripts/build_table.py",
-        code=TABLE_CODE,
+        script="scripts/tabulate_insertion_deletion.py",
+        code=code("analysis/curves", "analysis/summary", "analysis/table_writer", "analysis/tables"),
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/insertion_deletion/{model}.csv",
@@ -124,8 +124,8 @@ rule tabulate_insertion_deletion:
     message:
         "Tabulating insertion and deletion of {wildcards.model}"
     shell:
-        "python {input.script} --kind insertion_deletion --settings {params.settings:q} "
-        "--ranking {input.samples:q} --model {wildcards.model} "
+        "python {input.script} --settings {params.settings:q} --samples {input.samples:q} "
+        "--model {wildcards.model} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
 

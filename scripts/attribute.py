@@ -11,7 +11,7 @@ from pisoft.attribution.engine import attribute_block, warm_up
 from pisoft.commandline import model_job_parser, run
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.lm.batching import blocks
-from pisoft.lm.device import peak_memory, reset_peak_memory
+from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.masked import load_masked_model, masked_model_facts
 from pisoft.progress import progress
@@ -31,7 +31,11 @@ def main(arguments: argparse.Namespace) -> None:
     method_class = load_method(settings.method)
     method = method_class(
         method_class.Options.model_validate(settings.options),
-        Context(seed=settings.seed, token_budget=settings.token_budget, masked=masked),
+        Context(
+            seed=settings.seed,
+            token_budget=token_budget(settings.token_budget, model.device),
+            masked=masked,
+        ),
     )
     method.check(model)
     chosen = blocks(pairs, settings.block_size, arguments.samples)

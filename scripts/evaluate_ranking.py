@@ -11,7 +11,7 @@ from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
 from pisoft.lm.batching import blocks
-from pisoft.lm.device import peak_memory, reset_peak_memory
+from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.progress import progress
 from pisoft.settings import RankingSlice
@@ -40,9 +40,8 @@ def evaluate(
     attributions = beside(prompts, arguments.attributions, "attributions", step=STEP)
     triples = list(zip(prompts, generations, attributions, strict=True))
     model = load_model(settings.model, arguments.model_folder)
-    evaluator = RankingEvaluator(
-        model, settings.ranking, settings.scope, settings.seed, settings.token_budget
-    )
+    budget = token_budget(settings.token_budget, model.device)
+    evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
     reset_peak_memory(model.device)
     rows = []
     chosen = blocks(triples, settings.block_size, arguments.samples)

@@ -1,4 +1,4 @@
-"""Evaluate attributions by π-Soft-NC/NS and the original Soft-NC/NS: the distance of every draw."""
+"""Evaluate attributions by π-Soft-NC/NS and the original Soft-NC/NS: what every draw changes."""
 
 from __future__ import annotations
 
@@ -7,44 +7,66 @@ import argparse
 from pisoft.commandline import model_job_parser, run
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.soft import PerturbationTarget, evaluate_step, perturbable_positions
-from pisoft.lm.loading import load_model, model_facts
+from pisoft.faithfulness.budget import first_draws, further_draws
+from pisoft.faithfulness.perturbation import Perturber
+from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws
+from pisoft.lm.batching import blocks
+from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
+from pisoft.lm.loading import compile_layers, load_model, model_facts
 from pisoft.progress import progress
 from pisoft.settings import EvaluateSlice
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Evaluate step by step, in the order of the samples."""
+    """Evaluate block by block, again for as long as a budget of draws asks for more."""
     settings = EvaluateSlice.model_validate_json(arguments.settings)
-    prompts = read_rows(arguments.prompts, "prompts")[arguments.samples]
+    evaluation = settings.evaluation
+    if arguments.samples != slice(None) and not isinstance(evaluation.draws, int):
+        raise BenchmarkError(
+            "--samples: not allowed where evaluation.draws is a budget, because the number of "
+            "draws depends on all samples; allowed with a fixed number of draws"
+        )
+    prompts = read_rows(arguments.prompts, "prompts")
     generations = {row["sample_id"]: row for row in read_rows(arguments.generations, "generations")}
-    steps: dict[str, list[dict]] = {prompt["sample_id"]: [] for prompt in prompts}
+    attributions: dict[str, list[dict]] = {prompt["sample_id"]: [] for prompt in prompts}
     for row in read_rows(arguments.attributions, "attributions"):
-        if row["sample_id"] in steps:
-            steps[row["sample_id"]].append(row)
-    missing = [sample_id for sample_id, found in steps.items() if not found]
-    if missing:
-        raise BenchmarkError(f"{arguments.attributions}: no row for sample {missing[0]}")
+        attributions.setdefault(row["sample_id"], []).append(row)
     model = load_model(settings.model, arguments.model_folder)
-    rows = []
-    for prompt in progress(prompts, len(prompts), "evaluating"):
-        positions = perturbable_positions(prompt, settings.evaluation.scope)
-        output = generations[prompt["sample_id"]]["output_ids"]
-        for attribution in steps[prompt["sample_id"]]:
-            read = [*prompt["input_ids"], *output[: attribution["step"]]]
-            model.check_ids(read, f"{arguments.prompts}: sample {prompt['sample_id']}")
-            target = PerturbationTarget(read, positions)
-            rows += evaluate_step(
+    if settings.compile:
+        compile_layers(model)
+    steps = [
+        [
+            step
+            for prompt in block
+            for step in evaluations_of_sample(
                 model,
-                target,
-                attribution,
-                settings.evaluation,
+                prompt,
+                generations[prompt["sample_id"]],
+                attributions[prompt["sample_id"]],
+                evaluation,
                 settings.seed,
-                settings.token_budget,
-                settings.protocol,
             )
-    facts = provenance(settings.model_dump(mode="json"), **model_facts(model))
-    write_rows(arguments.output, "soft", rows, facts)
+        ]
+        for block in blocks(prompts, settings.block_size, arguments.samples)
+    ]
+    budget = token_budget(settings.token_budget, model.device)
+    perturber = Perturber(model, budget, settings.protocol)
+    reset_peak_memory(model.device)
+    draws = first_draws(evaluation.draws)
+    while any(draws.values()):
+        for block in progress(steps, sum(map(len, steps)), "evaluating", "steps"):
+            measure_draws(perturber, block, draws)
+        draws = further_draws(evaluation.draws, [step for block in steps for step in block], draws)
+    facts = {
+        **model_facts(model),
+        **peak_memory(model.device),
+        "token_budget_used": perturber.token_budget,
+        "forwards": perturber.forwards,
+        "tokens": perturber.tokens,
+    }
+    rows = [row for block in steps for step in block for row in step.rows()]
+    origin = provenance(settings.model_dump(mode="json"), **facts)
+    write_rows(arguments.output, "soft", rows, origin)
 
 
 if __name__ == "__main__":

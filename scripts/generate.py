@@ -8,6 +8,7 @@ from functools import partial
 from pisoft.commandline import model_job_parser, run
 from pisoft.contracts import OK, provenance, read_rows, write_rows
 from pisoft.lm.batching import blocks
+from pisoft.lm.device import token_budget
 from pisoft.lm.generation import classify, continue_greedily, empty_row
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.tokenizer import load_tokenizer
@@ -22,12 +23,13 @@ def main(arguments: argparse.Namespace) -> None:
     model = load_model(settings.model, arguments.model_folder)
     tokenizer = load_tokenizer(settings.model, arguments.model_folder)
     chosen = blocks(prompts, settings.block_size, arguments.samples)
-    answer = partial(classify, model, token_budget=settings.token_budget)
+    budget = token_budget(settings.token_budget, model.device)
+    answer = partial(classify, model, token_budget=budget)
     if settings.task == "generation":
         answer = partial(
             continue_greedily,
             model,
-            token_budget=settings.token_budget,
+            token_budget=budget,
             max_new_tokens=settings.max_new_tokens,
             step_interval=settings.step_interval,
         )
@@ -41,8 +43,9 @@ def main(arguments: argparse.Namespace) -> None:
         rows |= {row["sample_id"]: row for row in answer(prompts=usable)}
     for row in rows.values():
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
-    facts = provenance(settings.model_dump(mode="json"), **model_facts(model))
-    write_rows(arguments.output, "generations", rows.values(), facts)
+    facts = {**model_facts(model), "token_budget_used": budget}
+    origin = provenance(settings.model_dump(mode="json"), **facts)
+    write_rows(arguments.output, "generations", rows.values(), origin)
 
 
 if __name__ == "__main__":

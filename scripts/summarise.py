@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
         settings.datasets,
         arguments.soft,
     )
-    samples, curves = summarise(cells, settings.minimum_h0)
+    samples, curves = summarise(cells, settings.minimum_h0, settings.clamp)
     origin = provenance(settings.model_dump(mode="json"))
     write_table(arguments.samples_output, "soft_samples", samples, origin)
     write_table(arguments.curves_output, "soft_curves", curves, origin)

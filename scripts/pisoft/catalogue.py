@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PositiveInt,
     field_validator,
     model_validator,
 )
@@ -110,10 +111,15 @@ class ModelEntry(Strict):
         "tokenizer",
         description="`plain` joins the messages by blank lines, for models without a template.",
     )
-    token_budget: int = Field(
-        1024,
-        gt=0,
-        description="Tokens per forward batch; about 1024 suits CPU caches, 16384 a large GPU.",
+    token_budget: PositiveInt | None = Field(
+        None,
+        description="Tokens per forward batch; null: 1024 on a CPU, whose caches it suits, and "
+        "16384 on a GPU. The number used is stored with every result.",
+    )
+    compile: bool = Field(
+        False,
+        description="Whether evaluation compiles feed-forward blocks and norms by torch.compile: "
+        "a minute of warm-up per job, and results that differ by rounding.",
     )
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 

@@ -9,9 +9,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PositiveInt,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from pisoft.catalogue import (
     DatasetEntry,
@@ -38,6 +47,15 @@ Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
 AttributedFunction = Literal["probability", "logit"]
 Operator = Literal["remove", "zero"]
+Sampler = Literal["iid", "latin"]
+Preset = Literal["paper", "efficient"]
+
+# What a preset says about keys that are not given.
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {"sampler": "iid", "draws": 15, "clamp": True},
+    "efficient": {"sampler": "latin", "draws": 1, "clamp": False},
+}
+FIRST_DRAWS = 2  # of a budget: the fewest that show how much they vary
 
 
 # Run file -------------------------------------------------------------------------------------
@@ -60,9 +78,33 @@ class GenerationSettings(Strict):
     )
 
 
+class DrawBudget(Strict):
+    """Draws are added to a cell until its means are known well enough."""
+
+    target_half_width: float = Field(
+        gt=0,
+        description="Half-width of the 95 % Monte Carlo interval of the cell's mean AUC of "
+        "π-Soft-NS and of π-Soft-NC, at which no more draws are added.",
+    )
+    max: int = Field(15, ge=FIRST_DRAWS, description="Most draws per retaining probability.")
+
+
+# A tag in brackets is left out of the key path in error messages.
+Draws = Annotated[
+    Annotated[PositiveInt, Tag("[number]")] | Annotated[DrawBudget, Tag("[budget]")],
+    Discriminator(lambda given: "[budget]" if isinstance(given, dict | DrawBudget) else "[number]"),
+]
+
+
 class EvaluationSettings(Strict):
     """The faithfulness metrics."""
 
+    preset: Preset = Field(
+        "paper",
+        exclude=True,  # what it stands for is in the other keys
+        description="Defaults of `sampler`, `draws` and `clamp`: `paper` for iid, 15, true; "
+        "`efficient` for latin, 1, false.",
+    )
     scope: Scope = Field("content", description="Tokens a perturbation may touch.")
     normalisation: Normalisation = Field(
         "minmax", description="How raw scores of one step become scores in [0, 1]."
@@ -75,7 +117,27 @@ class EvaluationSettings(Strict):
         min_length=2,
         description="Target retaining probabilities, increasing, each in (0, 1).",
     )
-    draws: int = Field(15, ge=1, description="Monte Carlo masks per retaining probability.")
+    sampler: Sampler = Field(
+        "iid",
+        description="Masks drawn independently (`iid`), or spread evenly over draws and "
+        "retaining probabilities (`latin`), so that means vary less.",
+    )
+    mask: Literal["token", "element"] = Field(
+        "token",
+        description="One bit per token, or one per element of its embedding, as the code released "
+        "with the original metrics has it.",
+    )
+    draws: Draws = Field(
+        15,
+        description="Monte Carlo masks per retaining probability, or a budget: "
+        "`{target_half_width: 0.005, max: 15}`.",
+    )
+    clamp: bool = Field(
+        True,
+        exclude=True,  # no draw depends on it
+        description="Whether π-Soft-NS is clamped at 0 after averaging over draws (paper). The "
+        "clamped mean depends on the number of draws, so a budget reports the mean without.",
+    )
     minimum_h0: float = Field(
         1e-4, gt=0, description="Zero-baseline distance below which a ratio is undefined."
     )
@@ -89,6 +151,27 @@ class EvaluationSettings(Strict):
         if any(b <= a for a, b in itertools.pairwise(grid)):
             raise ValueError(f"retaining probabilities must increase, got {list(grid)}")
         return grid
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        defaults = PRESETS.get(given.get("preset", "paper"), {})
+        if isinstance(given.get("draws"), dict | DrawBudget):
+            defaults = {**defaults, "clamp": False}
+        return {**defaults, **given}
+
+    @model_validator(mode="after")
+    def _no_clamp_with_a_budget(self) -> EvaluationSettings:
+        if self.clamp and isinstance(self.draws, DrawBudget):
+            raise ValueError("clamp must be false where draws is a budget: it depends on them")
+        return self
+
+    @property
+    def most_draws(self) -> int:
+        """The number of draws, or the most that a budget allows."""
+        return self.draws.max if isinstance(self.draws, DrawBudget) else self.draws
 
 
 class RankingSettings(Strict):

@@ -123,8 +123,16 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("floored", _WHOLE, nullable=True),  # scores at or below the floor
             _field("ceiled", _WHOLE, nullable=True),  # scores at or above 1 - floor
             _field("h0", _REAL, nullable=True),  # H(clean, zero baseline)
-            _field("ns_distances", _FLOATS, nullable=True),  # H of each draw, kept by score
-            _field("nc_distances", _FLOATS, nullable=True),  # H of each draw, removed by score
+            _field("identity", _REAL, nullable=True),  # H(clean, clean again): numerical noise
+            # Of each draw, tokens kept by score (ns) or removed by score (nc): Hellinger distance,
+            # from which the Bhattacharyya coefficient 1 - H² follows, total variation distance,
+            # and change of the target's log-probability.
+            _field("ns_distances", _FLOATS, nullable=True),
+            _field("ns_total_variations", _FLOATS, nullable=True),
+            _field("ns_log_probability_changes", _FLOATS, nullable=True),
+            _field("nc_distances", _FLOATS, nullable=True),
+            _field("nc_total_variations", _FLOATS, nullable=True),
+            _field("nc_log_probability_changes", _FLOATS, nullable=True),
             _field("status", _TEXT),
         ]
     ),

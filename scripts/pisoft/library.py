@@ -25,8 +25,13 @@ from pisoft.data.prompts import build_prompts
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness import calibration
 from pisoft.faithfulness.metrics import soft_metrics
+from pisoft.faithfulness.perturbation import (
+    PerturbationTarget,
+    Perturber,
+    perturbable_positions,
+)
 from pisoft.faithfulness.scores import normalise
-from pisoft.faithfulness.soft import PerturbationTarget, evaluate_step, perturbable_positions
+from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.loading import load_model
 from pisoft.lm.masked import MaskedLanguageModel, load_masked_model
@@ -254,8 +259,12 @@ def soft_scores(
     }
     read = [*prompt["input_ids"], *generated]
     _check_length(model, read, "soft_scores: option generated")
-    perturbed = PerturbationTarget(read, perturbable_positions(prompt, chosen.scope))
-    _, found = evaluate_step(model, perturbed, row, chosen, seed, TOKEN_BUDGET, protocol)
+    # No target is given: what happens to its probability is not asked for.
+    perturbed = PerturbationTarget(read, perturbable_positions(prompt, chosen.scope), target_id=0)
+    step = StepEvaluation(row, perturbed, chosen, seed, model.width)
+    perturber = Perturber(model, TOKEN_BUDGET, protocol)
+    measure_draws(perturber, [step], dict.fromkeys(METRICS, range(draws)))
+    _, found = step.rows()
     if found["status"] != OK:
         raise BenchmarkError(f"soft_scores: the prompt cannot be evaluated: {found['status']}")
     return soft_metrics(found["h0"], found["ns_distances"], found["nc_distances"])

@@ -119,7 +119,7 @@ class GenerateSlice(Slice):
     max_new_tokens: int
     step_interval: int
     block_size: int
-    token_budget: int
+    token_budget: int | None  # None: by device
 
 
 class AttributeSlice(Slice):
@@ -131,17 +131,19 @@ class AttributeSlice(Slice):
     options: dict[str, Any]
     seed: int
     block_size: int
-    token_budget: int
+    token_budget: int | None  # None: by device
 
 
 class EvaluateSlice(Slice):
     """Settings of `evaluate_soft`."""
 
     model: ModelSlice
+    compile: bool
     protocol: Protocol
     evaluation: EvaluationSettings
     seed: int
-    token_budget: int
+    block_size: int
+    token_budget: int | None  # None: by device
 
 
 class RankingSlice(Slice):
@@ -153,7 +155,7 @@ class RankingSlice(Slice):
     scope: Scope
     seed: int
     block_size: int
-    token_budget: int
+    token_budget: int | None  # None: by device
 
 
 class SummariseSlice(Slice):
@@ -164,6 +166,7 @@ class SummariseSlice(Slice):
     methods: tuple[str, ...]
     datasets: tuple[str, ...]
     minimum_h0: float
+    clamp: bool
 
 
 class SummariseRankingSlice(Slice):
@@ -184,6 +187,7 @@ class LayerStudySlice(Slice):
     development_share: float
     seed: int
     minimum_h0: float
+    clamp: bool
 
 
 class DisplaySlice(Slice):
@@ -196,6 +200,13 @@ class DisplaySlice(Slice):
     def to_json(self) -> str:
         """Return the slice as JSON in the order of selection, which tables and legends follow."""
         return self.model_dump_json()
+
+
+class SoftDisplaySlice(DisplaySlice):
+    """Settings of tables of the soft metrics."""
+
+    clamp: bool  # whether Soft-NS is clamped at 0
+    types: dict[str, str]  # number type of each model, which the noise floor depends on
 
 
 class TimingsSlice(DisplaySlice):
@@ -289,9 +300,11 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
     """Return what `evaluate_soft` depends on."""
     return EvaluateSlice(
         model=model_slice(model, config.models[model]),
+        compile=config.models[model].compile,
         protocol=protocol,
         evaluation=config.run_file.evaluation,
         seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
         token_budget=config.models[model].token_budget,
     )
 
@@ -321,6 +334,7 @@ def summarise_slice(config: Config) -> SummariseSlice:
         methods=tuple(config.methods),
         datasets=tuple(config.datasets),
         minimum_h0=config.run_file.evaluation.minimum_h0,
+        clamp=config.run_file.evaluation.clamp,
     )
 
 
@@ -354,6 +368,17 @@ def accuracy_slice(config: Config) -> DisplaySlice:
     return display_slice(config).model_copy(update={"methods": {}})
 
 
+def soft_display_slice(config: Config) -> SoftDisplaySlice:
+    """Return what tables of the soft metrics depend on, besides the summary files."""
+    types = {
+        name: entry.dtype + ("" if entry.quantization == "none" else f", {entry.quantization}")
+        for name, entry in config.models.items()
+    }
+    return SoftDisplaySlice(
+        **dict(display_slice(config)), clamp=config.run_file.evaluation.clamp, types=types
+    )
+
+
 def timings_slice(config: Config) -> TimingsSlice:
     """Return what the table of timings depends on, besides its summary file."""
     from pisoft.attribution import load_method
@@ -377,6 +402,7 @@ def layer_study_slice(config: Config) -> LayerStudySlice:
         development_share=study.development_share,
         seed=config.run_file.seed,
         minimum_h0=config.run_file.evaluation.minimum_h0,
+        clamp=config.run_file.evaluation.clamp,
     )
 
 

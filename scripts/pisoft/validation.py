@@ -94,6 +94,8 @@ def _keys_at(schema: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
     """Return the keys allowed in the section at a location of the schema."""
     models: list[type[BaseModel]] = [schema]
     for index, part in enumerate(loc):
+        if "[" in str(part):
+            continue
         if _is_union_tag(index, loc):
             models = [
                 m for m in models if part in typing.get_args(m.model_fields["kind"].annotation)

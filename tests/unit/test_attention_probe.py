@@ -83,7 +83,9 @@ def test_replay_on_the_clean_input_changes_nothing(models, ids):
     model, _ = models
     recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
     clean = model.hidden_states(model.embed(ids), probe=recorder)
-    again = model.hidden_states(model.embed(ids), probe=AttentionReplay(recorder.inputs))
+    again = model.hidden_states(
+        model.embed(ids), probe=AttentionReplay([(slice(None), recorder.inputs)])
+    )
     assert torch.equal(clean, again)
 
 
@@ -99,7 +101,7 @@ def test_replay_ignores_perturbed_queries_and_keys(models, ids):
         def __call__(self, inputs, default):
             return seen(inputs, super().__call__(inputs, default))
 
-    model.hidden_states(other, probe=Both(recorder.inputs))
+    model.hidden_states(other, probe=Both([(slice(None), recorder.inputs)]))
     value = seen.inputs[0].per_query_head(seen.inputs[0].value)
     expected = (recorder.inputs[0].probabilities() @ value).transpose(1, 2)
     torch.testing.assert_close(seen.outputs[0], expected, **EAGER)

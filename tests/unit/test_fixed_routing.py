@@ -5,13 +5,14 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
+from evaluating import distances, evaluated
 from pisoft.config import EvaluationSettings
-from pisoft.faithfulness.soft import PerturbationTarget, SoftPerturber, evaluate_step
+from pisoft.faithfulness.perturbation import PerturbationTarget
 from random_models import SHAPES, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 PERTURBABLE = np.array([3, 4, 6, 7, 8])
-TARGET = PerturbationTarget(IDS, PERTURBABLE)
+TARGET = PerturbationTarget(IDS, PERTURBABLE, 5)
 MASKS = np.random.default_rng(0).random((9, 5)) < 0.5
 
 
@@ -80,7 +81,7 @@ def test_the_plain_forward_is_the_models_own(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_draw_equals_the_plain_forward(shape, budget):
     model, plain = twins(shape)
-    found = SoftPerturber(model, TARGET, budget, "fixed").distances(MASKS)
+    found = distances(model, TARGET, MASKS, budget, "fixed")
     np.testing.assert_allclose(found, plain_distances(plain, MASKS), atol=1e-7)
 
 
@@ -90,7 +91,7 @@ def test_the_zero_baseline_is_replayed_too(shape):
     settings = EvaluationSettings(pi_grid=(0.2, 0.8), draws=2)
     row = {"sample_id": "s", "step": 0, "raw_scores": list(range(10)), "status": "ok"}
     fixed, dynamic = (
-        evaluate_step(model, TARGET, row, settings, 1, 100, protocol)[0]["h0"]
+        evaluated(model, [(TARGET, row)], settings, protocol=protocol)[0][0]["h0"]
         for protocol in ("fixed", "dynamic")
     )
     (expected,) = plain_distances(plain, np.zeros((1, 5)))
@@ -102,15 +103,12 @@ def test_the_zero_baseline_is_replayed_too(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_replaying_the_clean_input_changes_nothing_at_all(shape, dtype):
     model, _ = twins(shape, dtype)
-    perturber = SoftPerturber(model, TARGET, 1, "fixed")
-    assert perturber.distances(np.ones((2, 5), dtype=bool)).max() == 0
+    assert distances(model, TARGET, np.ones((2, 5), dtype=bool), 1, "fixed").max() == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bfloat16_draws_are_near_those_of_the_same_weights_in_float64(shape):
     rounded, (exact, _) = twins(shape, torch.bfloat16)[0], twins(shape)
     exact.network.load_state_dict(rounded.network.state_dict())
-    found, expected = (
-        SoftPerturber(model, TARGET, 100, "fixed").distances(MASKS) for model in (rounded, exact)
-    )
+    found, expected = (distances(model, TARGET, MASKS, 100, "fixed") for model in (rounded, exact))
     np.testing.assert_allclose(found, expected, atol=0.03)

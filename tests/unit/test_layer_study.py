@@ -346,6 +346,7 @@ STUDY = LayerStudySlice(
     development_share=0.4,
     seed=5,
     minimum_h0=1e-4,
+    clamp=True,
 )
 
 
@@ -366,8 +367,13 @@ def write_soft(folder, samples=12, lost=()):
                     "floored": 0,
                     "ceiled": 0,
                     "h0": 0.5,
+                    "identity": 0.0,
                     "ns_distances": [0.5 * (1 - height(method.depth, k))],
+                    "ns_total_variations": [0.5],
+                    "ns_log_probability_changes": [-1.0],
                     "nc_distances": [0.5 * height(method.depth, k)],
+                    "nc_total_variations": [0.5],
+                    "nc_log_probability_changes": [-1.0],
                     "status": "ok",
                 }
                 for k in range(samples)

@@ -9,13 +9,14 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from evaluating import evaluated
 from pisoft import library as pisoft
 from pisoft.analysis.summary import Cell, summarise
 from pisoft.config import EvaluationSettings
 from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.metrics import soft_metrics
-from pisoft.faithfulness.soft import PerturbationTarget, evaluate_step, perturbable_positions
+from pisoft.faithfulness.perturbation import PerturbationTarget, perturbable_positions
 from random_masked_models import roberta
 from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 
@@ -135,12 +136,12 @@ def test_soft_scores_are_those_of_the_workflow(model, prompt, tmp_path):
     chosen = EvaluationSettings(pi_grid=(0.4, 0.8), draws=4)
     positions = perturbable_positions(prompt, "content")
     row = {"sample_id": prompt["sample_id"], "step": 0, "raw_scores": scores, "status": "ok"}
-    target = PerturbationTarget(prompt["input_ids"], positions)
-    rows = evaluate_step(model, target, row, chosen, 3, 1024)
+    target = PerturbationTarget(prompt["input_ids"], positions, target_id=0)
+    (rows,) = evaluated(model, [(target, row)], chosen, 3)
     path = tmp_path / "dynamic/m/a/d.parquet"
     path.parent.mkdir(parents=True)
     write_rows(path, "soft", rows, provenance({}))
-    _, curves = summarise([(Cell("dynamic", "m", "a", "d"), path)], 1e-4)
+    _, curves = summarise([(Cell("dynamic", "m", "a", "d"), path)], 1e-4, clamp=True)
     means = {
         point["metric"]: point["mean"]
         for point in curves.to_pylist()

@@ -1,10 +1,15 @@
-"""Loading models: types, 4-bit weights, and what cannot be loaded."""
+"""Loading models: types, 4-bit weights, compiled parts, and what cannot be loaded."""
 
+import shutil
+
+import numpy as np
 import pytest
 import torch
 
+from evaluating import distances
 from pisoft.errors import BenchmarkError
-from pisoft.lm.loading import load_model, model_facts
+from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.lm.loading import compile_layers, load_model, model_facts
 from pisoft.lm.model import LanguageModel
 from pisoft.settings import ModelSlice
 from random_models import twins
@@ -38,6 +43,22 @@ def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dt
     logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
     assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
     assert model_facts(model) == {"model_commit": None, "device": "cpu"}
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++ on a CPU")
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_a_compiled_model_gives_the_same_draws(folder, protocol):
+    plain, compiled = load_model(settings(), folder), load_model(settings(), folder)
+    compile_layers(compiled)
+    target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33], np.array([2, 3, 5]), 5)
+    masks = np.random.default_rng(0).random((6, 3)) < 0.5
+    expected, found = (
+        distances(model, target, masks, token_budget=15, protocol=protocol)
+        for model in (plain, compiled)
+    )
+    torch.compiler.reset()  # its workers outlive the test otherwise
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+    assert torch._dynamo.utils.counters["frames"]["ok"] > 0, "nothing was compiled"
 
 
 def test_folders_that_hold_no_model_are_named(tmp_path, folder):

@@ -67,7 +67,9 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
     assert changed(raw, evaluation={**raw["evaluation"], "scope": "all"}) == {"evaluate", "ranking"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking"}
-    assert changed(raw, block_size=4) == {"generate", "attribute", "ranking"}
+    assert changed(raw, block_size=4) == {
+        "generate", "attribute", "evaluate", "ranking",
+    }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
     assert changed(raw, methods=["saliency"]) == {
         "summarise", "summarise_ranking", "display", "timings",

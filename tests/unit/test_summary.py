@@ -31,6 +31,12 @@ from pisoft.errors import BenchmarkError
 GRID = (0.1, 0.4, 0.9)
 CELL = Cell("dynamic", "llama", "attention", "sst2")
 MINIMUM_H0 = 1e-4
+STATISTICS = {"minimum_h0": MINIMUM_H0, "clamp": True}
+PER_DRAW = [
+    f"{metric}_{measure}"
+    for metric in ("ns", "nc")
+    for measure in ("distances", "total_variations", "log_probability_changes")
+]
 SCRIPTS = Path(pisoft.__file__).parents[1]
 
 
@@ -47,8 +53,8 @@ def soft_row(sample, step, pi, generator, status="ok", draws=4, h0=0.5):
         "floored": 0 if ok else None,
         "ceiled": 0 if ok else None,
         "h0": h0 if ok else None,
-        "ns_distances": [generator.random() for _ in range(draws)] if ok else None,
-        "nc_distances": [generator.random() for _ in range(draws)] if ok else None,
+        "identity": generator.random() / 1000 if ok else None,
+        **{name: [generator.random() for _ in range(draws)] if ok else None for name in PER_DRAW},
         "status": status,
     }
 
@@ -72,7 +78,7 @@ def write_soft(folder, rows, cell=CELL):
 
 def summarised(folder, rows):
     """Summarise one cell; return the values by (sample, metric), the statuses, and the curves."""
-    samples, curves = summarise([(CELL, write_soft(folder, rows))], MINIMUM_H0)
+    samples, curves = summarise([(CELL, write_soft(folder, rows))], **STATISTICS)
     long = samples.to_pylist()
     values = {(row["sample_id"], row["metric"]): row["value"] for row in long}
     statuses = {row["sample_id"]: row["status"] for row in long}
@@ -114,6 +120,14 @@ def test_sample_metrics_equal_the_definitions(tmp_path):
             assert values[sample, f"auc_full_pi_soft_{kind}"] == pytest.approx(area(full))
         unclamped = [1 - statistics.fmean(r["ns_distances"]) / 0.5 for r in original]
         assert values[sample, "soft_ns_unclamped"] == pytest.approx(statistics.fmean(unclamped))
+        curve = [
+            (pi, statistics.fmean(1 - statistics.fmean(r["ns_distances"]) / 0.5 for r in at))
+            for pi in GRID
+            if (at := [r for r in rows if r["sample_id"] == sample and r["pi"] == pi])
+        ]
+        assert values[sample, "auc_pi_soft_ns_unclamped"] == pytest.approx(area(curve), abs=1e-7)
+        noise = statistics.fmean(r["identity"] for r in original)
+        assert values[sample, "identity"] == pytest.approx(noise)
         retained = statistics.fmean(r["achieved"] * 7 for r in original)
         assert values[sample, "expected_retained"] == pytest.approx(retained)
         assert values[sample, "h0"] == pytest.approx(0.5)
@@ -144,6 +158,19 @@ def test_ns_is_clamped_after_averaging_over_draws(tmp_path):
     values, _, _ = summarised(tmp_path, rows)
     assert values["a", "soft_ns"] == 0
     assert values["a", "soft_ns_unclamped"] == pytest.approx(-0.6)
+
+
+def test_without_the_clamp_soft_ns_may_be_negative(tmp_path):
+    rows = soft_rows({"a": 1, "b": 1})
+    for row in rows:
+        row["ns_distances"] = [0.9, 0.7]
+    path = write_soft(tmp_path, rows)
+    samples, curves = summarise([(CELL, path)], MINIMUM_H0, clamp=False)
+    found = {row["metric"]: row["value"] for row in samples.to_pylist()}
+    assert found["soft_ns"] == found["soft_ns_unclamped"] == pytest.approx(-0.6)
+    assert found["auc_pi_soft_ns"] == found["auc_pi_soft_ns_unclamped"] == pytest.approx(-0.48)
+    means = [row["mean"] for row in curves.to_pylist() if row["metric"] == "pi_soft_ns"]
+    assert means == pytest.approx([-0.6] * len(GRID))
 
 
 def test_row_order_and_unequal_numbers_of_draws_do_not_matter(tmp_path):
@@ -220,7 +247,7 @@ def test_a_cell_without_any_grid_point_takes_the_grid_of_the_others(tmp_path):
         (CELL, write_soft(tmp_path, [soft_row("a", 0, None, random.Random(), "empty_record")])),
         (other, write_soft(tmp_path, soft_rows({"a": 1}), other)),
     ]
-    _, curves = summarise(paths, MINIMUM_H0)
+    _, curves = summarise(paths, **STATISTICS)
     found = [row for row in curves.to_pylist() if row["method"] == "attention"]
     assert [row["pi"] for row in found] == [*GRID, *GRID]
     assert {(row["mean"], row["n"], row["n_failed"]) for row in found} == {(None, 0, 1)}
@@ -256,12 +283,12 @@ def test_cells_on_different_grids_are_an_error(tmp_path):
         (other, write_soft(tmp_path, changed, other)),
     ]
     with pytest.raises(BenchmarkError, match="evaluated at"):
-        summarise(paths, MINIMUM_H0)
+        summarise(paths, **STATISTICS)
 
 
 def test_averages_count_ok_and_failed_samples(tmp_path):
     rows = soft_rows({"a": 1, "b": 1, "c": 1}, status={("b", 0): "nonfinite_logits"})
-    samples, _ = summarise([(CELL, write_soft(tmp_path, rows))], MINIMUM_H0)
+    samples, _ = summarise([(CELL, write_soft(tmp_path, rows))], **STATISTICS)
     means = averages(samples.to_pandas()).set_index("metric")
     expected = statistics.fmean(recomputed_curve(rows, s, "nc")[None] for s in "ac")
     assert means.loc["soft_nc", "value"] == pytest.approx(expected)
@@ -271,7 +298,7 @@ def test_averages_count_ok_and_failed_samples(tmp_path):
 
 def test_averages_of_an_all_failed_cell_are_nan(tmp_path):
     rows = soft_rows({"a": 1}, status={("a", 0): "nonfinite_logits"})
-    samples, _ = summarise([(CELL, write_soft(tmp_path, rows))], MINIMUM_H0)
+    samples, _ = summarise([(CELL, write_soft(tmp_path, rows))], **STATISTICS)
     means = averages(samples.to_pandas())
     assert len(means) == len(SAMPLE_METRICS)
     assert means["value"].isna().all()
@@ -290,7 +317,7 @@ def test_cells_are_paired_with_files_in_the_order_of_the_product():
 
 
 def test_written_summaries_are_read_back_by_selection(tmp_path):
-    samples, curves = summarise([(CELL, write_soft(tmp_path, soft_rows({"a": 1})))], MINIMUM_H0)
+    samples, curves = summarise([(CELL, write_soft(tmp_path, soft_rows({"a": 1})))], **STATISTICS)
     write_table(tmp_path / "samples.parquet", "soft_samples", samples, {})
     write_table(tmp_path / "curves.parquet", "soft_curves", curves, {})
     assert read_rows(tmp_path / "samples.parquet", "soft_samples") == samples.to_pylist()
@@ -319,15 +346,15 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
             "floored": pa.array(np.zeros(count), pa.int32()),
             "ceiled": pa.array(np.zeros(count), pa.int32()),
             "h0": np.full(count, 0.5),
-            "ns_distances": lists,
-            "nc_distances": lists,
+            "identity": np.zeros(count),
+            **dict.fromkeys(PER_DRAW, lists),
             "status": ["ok"] * count,
         },
         schema=SCHEMAS["soft"],
     )
     path = tmp_path / "soft.parquet"
     write_table(path, "soft", table, {})
-    found, _ = summarise([(CELL, path)], MINIMUM_H0)
+    found, _ = summarise([(CELL, path)], **STATISTICS)
     frame = found.to_pandas()
     last = frame[frame["sample_id"] == f"s{samples - 1}"].set_index("metric")["value"]
     expected = distances[-20 * draws : -19 * draws].astype(float).mean() / 0.5
@@ -429,7 +456,7 @@ def run_script(name, *arguments):
 def test_the_script_summarises_soft_files(tmp_path):
     soft = write_soft(tmp_path, soft_rows({"a": 1, "b": 1}))
     cells = {"protocols": ["dynamic"], "models": ["llama"], "methods": ["attention"]}
-    settings = json.dumps(cells | {"datasets": ["sst2"], "minimum_h0": MINIMUM_H0})
+    settings = json.dumps(cells | {"datasets": ["sst2"], **STATISTICS})
     samples, curves = tmp_path / "samples.parquet", tmp_path / "curves.parquet"
     outputs = ["--samples-output", samples, "--curves-output", curves]
     result = run_script("summarise.py", "--settings", settings, "--soft", soft, *outputs)

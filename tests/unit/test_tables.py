@@ -1,5 +1,6 @@
 """Tables: numbers, ranks, notes, and the three file formats."""
 
+import argparse
 import csv
 import json
 import os
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 import pisoft
+import tabulate_insertion_deletion
 from pisoft.analysis.summary import SAMPLE_METRICS
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import (
@@ -28,6 +30,7 @@ from pisoft.analysis.tables import (
     original_table,
 )
 from pisoft.contracts import write_rows
+from pisoft.settings import DisplaySlice
 
 GRID = [0.05, 0.5, 0.95]
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
@@ -69,9 +72,16 @@ MEANS = {
 }
 
 
-def auc_of(rows, methods=METHODS, datasets=DATASETS):
-    where = "Llama · dynamic routing"
-    return auc_table(pd.DataFrame(rows), GRID, where=where, methods=methods, datasets=datasets)
+def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp=True):
+    return auc_table(
+        pd.DataFrame(rows),
+        GRID,
+        where="Llama · dynamic routing",
+        number_type="bfloat16",
+        methods=methods,
+        datasets=datasets,
+        clamp=clamp,
+    )
 
 
 def value_of(table, metric, dataset, method):
@@ -178,8 +188,32 @@ def test_a_single_sample_makes_a_table():
     assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
 
 
+@pytest.mark.parametrize(("clamp", "words"), [(True, "is clamped at 0"), (False, "not clamped")])
+def test_notes_say_whether_soft_ns_is_clamped(clamp, words):
+    notes = " ".join(auc_of(sample_rows(MEANS), clamp=clamp).notes)
+    assert words in notes
+    table = original_table(
+        pd.DataFrame(sample_rows(MEANS)),
+        where="Llama",
+        methods=METHODS,
+        datasets=DATASETS,
+        clamp=clamp,
+    )
+    assert words in " ".join(table.notes)
+
+
+def test_notes_give_the_noise_floor_and_its_number_type():
+    rows = sample_rows(MEANS)
+    for row in rows:
+        if row["metric"] == "identity":
+            row["value"] = 0.003 if row["sample_id"] == "s0" else 0.0
+    notes = " ".join(auc_of(rows).notes)
+    assert "Noise floor (bfloat16)" in notes
+    assert "distance 0.001 on average and 0.003 at most" in notes
+
+
 def test_original_table_has_a_block_of_three_rows_per_dataset():
-    names = {"methods": METHODS, "datasets": DATASETS}
+    names = {"methods": METHODS, "datasets": DATASETS, "clamp": True}
     table = original_table(pd.DataFrame(sample_rows(MEANS)), where="Llama", **names)
     assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
     assert [row.label for row in table.blocks[1].rows] == ["Soft-NS ↑", "Soft-NC ↑", "E[R]"]
@@ -436,8 +470,9 @@ def test_tables_are_equal_bytes_every_time(tmp_path):
 
 
 def tabulate(folder, kind, *arguments):
-    datasets = {**DATASETS, "wikibio": "WikiBio"}
-    settings = {"models": {"llama": "Llama"}, "datasets": datasets, "methods": METHODS}
+    settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
+    if kind != "accuracy":
+        settings |= {"clamp": True, "types": {"llama": "float32"}}
     outputs = [part for s in ("csv", "tex", "html") for part in (f"--{s}", str(folder / f"t.{s}"))]
     return subprocess.run(
         [
@@ -462,17 +497,14 @@ def curve_rows():
     return [cell | numbers | {"pi": pi} for pi in GRID]
 
 
-@pytest.mark.parametrize("kind", ["auc", "original", "insertion_deletion", "accuracy"])
+@pytest.mark.parametrize("kind", ["auc", "original", "accuracy"])
 def test_the_script_writes_every_kind(tmp_path, kind):
     write_rows(tmp_path / "samples.parquet", "soft_samples", sample_rows(MEANS), {})
     write_rows(tmp_path / "curves.parquet", "soft_curves", curve_rows(), {})
     write_rows(tmp_path / "accuracy.parquet", "accuracy", ACCURACY, {})
-    rankings = [*ranking_rows(RANKING), *left_out_rows()]
-    write_rows(tmp_path / "ranking.parquet", "ranking_samples", rankings, {})
     inputs = {
         "auc": ("samples", "curves"),
         "original": ("samples",),
-        "insertion_deletion": ("ranking",),
         "accuracy": ("accuracy",),
     }[kind]
     files = [part for name in inputs for part in (f"--{name}", tmp_path / f"{name}.parquet")]
@@ -486,3 +518,22 @@ def test_the_script_names_a_missing_argument(tmp_path):
     result = tabulate(tmp_path, "auc", "--protocol", "dynamic", "--model", "llama")
     assert result.returncode == 1
     assert result.stderr == "error: --kind auc needs --samples, --curves\n"
+
+
+def test_the_script_writes_insertion_and_deletion(tmp_path):
+    rows = [*ranking_rows(RANKING), *left_out_rows()]
+    rows += [{**row, "model": "mistral", "value": 0.0} for row in ranking_rows(RANKING)]
+    write_rows(tmp_path / "samples.parquet", "ranking_samples", rows, {})
+    datasets = {**DATASETS, "wikibio": "WikiBio"}
+    settings = DisplaySlice(models={"llama": "Llama"}, datasets=datasets, methods=METHODS)
+    outputs = {suffix: tmp_path / f"t.{suffix}" for suffix in ("csv", "tex", "html")}
+    tabulate_insertion_deletion.main(
+        argparse.Namespace(
+            settings=settings.to_json(), samples=tmp_path / "samples.parquet", model="llama",
+            **outputs,
+        )
+    )  # fmt: skip
+    lines = list(csv.DictReader(outputs["csv"].open(encoding="utf-8")))
+    values = {(line["metric"], line["dataset"], line["method"]): line["value"] for line in lines}
+    assert float(values["insertion_auc", "average", "mine"]) == pytest.approx(0.15)
+    assert "Left out: WikiBio, because none." in outputs["html"].read_text(encoding="utf-8")

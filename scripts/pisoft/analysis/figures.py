@@ -38,7 +38,7 @@ def plot_pi_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str)
             for position, (method, name) in enumerate(methods.items()):
                 curve = chosen[chosen["method"] == method].sort_values("pi")
                 _draw_curve(panel, curve, name, styles[method], position)
-            _finish_panel(panel, label)
+            _finish_panel(panel, label, chosen["mean"].min())
         figure.suptitle(f"{where} · {_sample_text(curves)}", fontsize="medium")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(
@@ -79,11 +79,12 @@ def _draw_curve(
     )
 
 
-def _finish_panel(panel: Axes, label: str) -> None:
+def _finish_panel(panel: Axes, label: str, lowest: float) -> None:
     panel.set_xlabel("Retaining probability π")
     panel.set_ylabel(label)
     panel.set_xlim(0, 1)
-    panel.set_ylim(bottom=0)  # neither metric is ever negative
+    if not lowest < 0:  # π-Soft-NS is negative only where it is not clamped
+        panel.set_ylim(bottom=0)
     seaborn.despine(ax=panel)
 
 

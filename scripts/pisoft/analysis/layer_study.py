@@ -70,7 +70,7 @@ def study_samples(settings: LayerStudySlice, paths: Sequence[Path]) -> pa.Table:
     Raises:
         BenchmarkError: as :func:`study_cells` and :func:`pisoft.analysis.summary.summarise`.
     """
-    samples, _ = summarise(study_cells(settings, paths), settings.minimum_h0)
+    samples, _ = summarise(study_cells(settings, paths), settings.minimum_h0, settings.clamp)
     rows = samples.to_pandas()
     rows = rows[rows["metric"].isin(METRICS)]
     methods = pd.DataFrame(

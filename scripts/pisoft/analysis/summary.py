@@ -3,7 +3,8 @@
 Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero baseline:
 
 - soft_ns_unclamped = (H₀ − mean of ns_distances) / H₀
-- soft_ns = max(0, soft_ns_unclamped): clamped after averaging over the draws
+- soft_ns = max(0, soft_ns_unclamped): clamped after averaging over the draws; the run may leave the
+  clamp out of its curves and of `soft_ns`
 - soft_nc = mean of nc_distances / H₀
 
 A step counts if all of its rows are ok. A sample's value is the mean over its steps that count; a
@@ -13,6 +14,7 @@ sample without one has no value, and the status of its first failing row.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,13 +38,16 @@ SAMPLE_METRICS = (
     "soft_ns",  # original metrics, α = 1
     "soft_nc",
     "soft_ns_unclamped",
+    "auc_pi_soft_ns_unclamped",
     "expected_retained",  # E[R] = Σ s_i, tokens, of the original metrics
     "h0",
+    "identity",  # distance of the unperturbed input evaluated again: numerical noise
 )
 CELL = ["protocol", "model", "method", "dataset"]
 REPAIR = "delete the file and run the workflow again"
 _UNEVEN = "an ok step lacks or repeats a retaining probability"
-_LINE_COLUMNS = ("sample", "step", "pi", "ns", "nc", "expected", "h0")
+_DRAWS = re.compile("^n[sc]_")  # columns with one number per draw
+_LINE_COLUMNS = ("sample", "step", "pi", "ns", "nc", "expected", "h0", "identity")
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class _Steps:
     nc: np.ndarray  # (G, 1 + P)
     expected: np.ndarray  # (G,)
     h0: np.ndarray  # (G,)
+    identity: np.ndarray  # (G,)
 
 
 @dataclass(frozen=True)
@@ -104,12 +110,15 @@ def pair_cells(
     return [(Cell(*name), path) for name, path in zip(names, paths, strict=True)]
 
 
-def summarise(cells: Iterable[tuple[Cell, Path]], minimum_h0: float) -> tuple[pa.Table, pa.Table]:
+def summarise(
+    cells: Iterable[tuple[Cell, Path]], minimum_h0: float, clamp: bool
+) -> tuple[pa.Table, pa.Table]:
     """Summarise `soft` files, one cell in memory at a time.
 
     Args:
         cells: cells with their files; see :func:`pair_cells`.
         minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`.
+        clamp: whether Soft-NS is clamped at 0 where it is not called unclamped.
 
     Returns:
         A `soft_samples` table, one row per cell, sample and metric of :data:`SAMPLE_METRICS`, and
@@ -124,7 +133,7 @@ def summarise(cells: Iterable[tuple[Cell, Path]], minimum_h0: float) -> tuple[pa
         rows = _row_values(path, minimum_h0)
         grid = np.unique(rows["pi"].dropna().to_numpy())
         steps = _steps_that_count(rows, grid, path)
-        by_sample = _means_over_steps(steps)
+        by_sample = _means_over_steps(steps, clamp)
         samples.append(_sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
         curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
     return pa.concat_tables(samples), _curve_rows(curves)
@@ -190,7 +199,8 @@ def accuracy_rows(cells: Iterable[tuple[str, str, Path, Path]]) -> list[dict[str
 def _row_values(path: Path, minimum_h0: float) -> pd.DataFrame:
     """Read one file with a column each for the metrics of a row, NaN where it is not ok."""
     table = read_table(path, "soft")
-    rows = table.drop_columns(["ns_distances", "nc_distances"]).to_pandas()
+    by_draw = [name for name in table.column_names if _DRAWS.match(name)]
+    rows = table.drop_columns(by_draw).to_pandas()
     rows["sample"] = pd.factorize(rows["sample_id"])[0]
     degenerate = (rows["status"] == OK) & (rows["h0"] < minimum_h0)
     rows.loc[degenerate, "status"] = DEGENERATE_BASELINE
@@ -232,18 +242,19 @@ def _steps_that_count(rows: pd.DataFrame, grid: np.ndarray, path: Path) -> _Step
     one_step = all((lines[name] == lines[name][:, :1]).all() for name in ("sample", "step"))
     if not whole or not one_step or (len(kept) and grid.size < 2):
         raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
-    original = {name: lines[name][:, 0] for name in ("sample", "expected", "h0")}
+    original = {name: lines[name][:, 0] for name in ("sample", "expected", "h0", "identity")}
     return _Steps(ns=lines["ns"], nc=lines["nc"], **original)
 
 
-def _means_over_steps(steps: _Steps) -> dict[str, pd.DataFrame]:
+def _means_over_steps(steps: _Steps, clamp: bool) -> dict[str, pd.DataFrame]:
     """Return means over each sample's steps, indexed by the samples that have a step."""
     columns = {
-        "ns": np.maximum(steps.ns, 0.0),  # (G, 1 + P)
+        "ns": np.maximum(steps.ns, 0.0) if clamp else steps.ns,  # (G, 1 + P)
         "nc": steps.nc,
-        "ns_unclamped": steps.ns[:, :1],  # (G, 1)
-        "expected": steps.expected[:, None],
+        "ns_unclamped": steps.ns,
+        "expected": steps.expected[:, None],  # (G, 1)
         "h0": steps.h0[:, None],
+        "identity": steps.identity[:, None],
     }
     return {
         name: pd.DataFrame(values).groupby(steps.sample).mean() for name, values in columns.items()
@@ -260,9 +271,12 @@ def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.
         metrics[f"soft_{name}"] = values[:, 0]
         metrics[f"auc_{metric}"] = auc(grid, values[:, 1:])
         metrics[f"auc_full_{metric}"] = auc_full(grid, values[:, 1:], metric)
-    metrics["soft_ns_unclamped"] = by_sample["ns_unclamped"][0]
+    unclamped = by_sample["ns_unclamped"].to_numpy()
+    metrics["soft_ns_unclamped"] = unclamped[:, 0]
+    metrics["auc_pi_soft_ns_unclamped"] = auc(grid, unclamped[:, 1:])
     metrics["expected_retained"] = by_sample["expected"][0]
     metrics["h0"] = by_sample["h0"][0]
+    metrics["identity"] = by_sample["identity"][0]
     return metrics
 
 

@@ -86,8 +86,10 @@ def auc_table(
     grid: Sequence[float],
     *,
     where: str,
+    number_type: str,
     methods: Mapping[str, str],
     datasets: Mapping[str, str],
+    clamp: bool,
 ) -> Table:
     """Build the table of areas under the π-Soft curves (paper, tab:llama-soft).
 
@@ -95,8 +97,10 @@ def auc_table(
         samples: `soft_samples` rows of one protocol and model.
         grid: retaining probabilities of the curves.
         where: model and protocol, for the title.
+        number_type: of the model's weights and activations, for the noise floor.
         methods: label of each method, in the order of the columns.
         datasets: label of each dataset, in the order of the rows.
+        clamp: whether π-Soft-NS is clamped at 0.
     """
     values = _with_averages(samples, tuple(AUC_BLOCKS), methods, datasets)
     rows = {**datasets, AVERAGE: "Avg"}
@@ -116,7 +120,9 @@ def auc_table(
         blocks=blocks,
         notes=(
             statistic,
+            _clamp_note(clamp),
             f"Avg: {_AVERAGE_MEANING}",
+            *_noise_notes(samples, number_type),
             *_missing_average_notes(samples, methods, datasets),
             *_coverage_notes(samples, methods, datasets),
         ),
@@ -131,6 +137,7 @@ def original_table(
     where: str,
     methods: Mapping[str, str],
     datasets: Mapping[str, str],
+    clamp: bool,
 ) -> Table:
     """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`).
 
@@ -139,6 +146,7 @@ def original_table(
         where: model and protocol, for the title.
         methods: label of each method, in the order of the columns.
         datasets: label of each dataset, in the order of the blocks.
+        clamp: whether Soft-NS is clamped at 0.
     """
     values = _tidy(averages(samples), tuple(ORIGINAL_ROWS), methods, datasets)
     numbers = {metric: _matrix(values, metric, datasets, methods) for metric in ORIGINAL_ROWS}
@@ -162,7 +170,7 @@ def original_table(
         corner="Metric",
         columns=tuple(methods.values()),
         blocks=blocks,
-        notes=(statistic, *_coverage_notes(samples, methods, datasets)),
+        notes=(statistic, _clamp_note(clamp), *_coverage_notes(samples, methods, datasets)),
         values=values,
         spanner="Methods",
     )
@@ -354,6 +362,30 @@ _AVERAGE_MEANING = (
     "mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark the best, "
     "second and third; methods that agree before rounding share a rank."
 )
+
+
+def _clamp_note(clamp: bool) -> str:
+    """Say whether Soft-NS is clamped."""
+    if clamp:
+        return "Soft-NS is clamped at 0 for every step, after averaging over its draws."
+    return (
+        "Soft-NS is not clamped at 0, so it may be negative: a clamped mean would depend on the "
+        "number of draws."
+    )
+
+
+def _noise_notes(samples: pd.DataFrame, number_type: str) -> list[str]:
+    """Say how far rounding alone moves the unperturbed prediction, against the zero baseline."""
+    ok = samples[samples["status"] == OK]
+    found = {name: ok.loc[ok["metric"] == name, "value"] for name in ("identity", "h0")}
+    if found["identity"].empty:
+        return []
+    return [
+        f"Noise floor ({number_type}): the unperturbed input, evaluated like a perturbed one, is "
+        f"at distance {found['identity'].mean():.1g} on average and "
+        f"{found['identity'].max():.1g} at most; the zero baseline is at "
+        f"{found['h0'].mean():.2g} on average."
+    ]
 
 
 def _coverage_notes(

@@ -1,4 +1,4 @@
-"""Distance between next-token distributions (paper Eq. 2-3)."""
+"""Distances between next-token distributions (paper Eq. 2-3)."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def hellinger(p_roots: torch.Tensor, q_roots: torch.Tensor) -> torch.Tensor:
         q_roots: the same, broadcast against the first.
     """
     return torch.linalg.vector_norm(p_roots - q_roots, dim=-1) / 2**0.5
+
+
+def total_variation(p_roots: torch.Tensor, q_roots: torch.Tensor) -> torch.Tensor:
+    """Return the total variation distance Σ|p − q| / 2 over the last axis, in [0, 1].
+
+    Args:
+        p_roots, q_roots: root probabilities (…, V), as for :func:`hellinger`.
+    """
+    return ((p_roots - q_roots).abs() * (p_roots + q_roots)).sum(dim=-1) / 2

@@ -1,20 +1,18 @@
 """Soft-NC and Soft-NS, original and π-calibrated, under both routing protocols.
 
-Only the distance of every draw is computed here; the metrics are means of them (see
-:mod:`pisoft.analysis.summary`). Shapes: m perturbable tokens, K draws, P retaining probabilities,
-V vocabulary size.
+Only what every draw does to the prediction is computed here; the metrics are means over draws (see
+:mod:`pisoft.analysis.summary`). Shapes: m perturbable tokens, d embedding width, K draws, P
+retaining probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
-from pisoft.config import EvaluationSettings, Protocol, Scope
+from pisoft.config import EvaluationSettings
 from pisoft.contracts import (
     DEGENERATE_BASELINE,
     NO_CONTENT_TOKENS,
@@ -22,228 +20,225 @@ from pisoft.contracts import (
     NONFINITE_LOGITS,
     OK,
 )
-from pisoft.faithfulness.calibration import Calibration, calibrate, clip_scores
-from pisoft.faithfulness.distances import hellinger, root_probabilities
-from pisoft.faithfulness.masks import ORIGINAL, keyed_uniforms, retained
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.calibration import calibrate, clip_scores
+from pisoft.faithfulness.masks import ORIGINAL, PiIndex, uniforms
+from pisoft.faithfulness.perturbation import (
+    MEASURES,
+    Perturbations,
+    PerturbationTarget,
+    Perturber,
+    perturbable_positions,
+)
 from pisoft.faithfulness.scores import normalise
-from pisoft.lm.attention import AttentionRecorder, AttentionReplay
 from pisoft.lm.model import LanguageModel
 
-
-@dataclass(frozen=True)
-class PerturbationTarget:
-    """What is perturbed at one step: the tokens read, and which of them may be touched.
-
-    Attributes:
-        token_ids: prompt and the generated tokens before the step.
-        perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
-    """
-
-    token_ids: Sequence[int]
-    perturbable: np.ndarray
+METRICS = ("ns", "nc")  # masks keep by score, or remove by score
+Draws = Mapping[str, range]  # numbers of the draws to measure, by metric
+BASELINES = 2  # masks that come before the first draws: everything zeroed, everything kept
 
 
-class SoftPerturber:
-    """Runs one step's perturbed forwards: masks in, distances to the clean prediction out.
-
-    Tokens before the first perturbable one do not depend on the mask, so their keys and values
-    are computed once. With `fixed` routing, every forward, that of the clean input and of the zero
-    baseline included, replays the attention of the clean input (paper §Evaluation Protocols).
+class StepEvaluation:
+    """One explained step: its calibrated scores, its masks, and what has been measured of them.
 
     Args:
-        model: the explained model.
+        attribution: row of contract `attributions`.
         target: what the step has read.
-        token_budget: tokens per forward batch.
-        protocol: `dynamic` or `fixed` routing.
+        settings: scope, normalisation, π grid, sampler, draws.
+        seed: seed of the masks.
+        width: embedding width of the model, d.
     """
 
     def __init__(
         self,
-        model: LanguageModel,
+        attribution: Mapping[str, Any],
         target: PerturbationTarget,
-        token_budget: int,
-        protocol: Protocol = "dynamic",
+        settings: EvaluationSettings,
+        seed: int,
+        width: int,
     ) -> None:
-        self._model = model
-        first = int(target.perturbable[0])
-        with torch.inference_mode():
-            embeddings = model.embed(torch.tensor([target.token_ids], device=model.device))
-            self._prefix = model.read_prefix(embeddings[:, :first])
-        self._embeddings = embeddings[:, first:]  # (1, T, d)
-        self._columns = torch.from_numpy(target.perturbable - first).to(model.device)
-        self._replay = self._record() if protocol == "fixed" else None
-        self._batch_size = max(1, token_budget // self._embeddings.shape[1])
-        everything = np.ones((1, len(target.perturbable)), dtype=bool)
-        self._clean_roots = next(self._roots(everything))  # (1, V)
+        self.sample_id = attribution["sample_id"]
+        self.step = attribution["step"]
+        self.target = target
+        self.grid = settings.pi_grid
+        self.h0 = np.nan
+        self._identity = np.nan
+        self._settings = settings
+        self._key = (seed, self.sample_id, self.step)
+        self._width = width if settings.mask == "element" else 1
+        lines = 1 + len(self.grid)
+        # By metric: the original metric first, then one line for every π, (P + 1, draws, 3).
+        self._measured = {
+            metric: np.empty((lines, 0, len(MEASURES)), dtype=np.float32) for metric in METRICS
+        }
+        self.status = _status_before(attribution, target)
+        if self.status != OK:
+            return
+        raw = np.asarray(attribution["raw_scores"], dtype=np.float64)[target.perturbable]
+        self._scores = normalise(raw, settings.normalisation)
+        self._calibration = calibrate(
+            self._scores[None],
+            np.ones((1, raw.size), dtype=bool),
+            np.array(self.grid),
+            settings.score_floor,
+        )
 
-    def distances(self, masks: np.ndarray) -> np.ndarray:
-        """Return H(clean, perturbed) for masks (N, m), true where a token is kept; (N,) float32.
+    def perturbations(self, draws: Draws) -> Perturbations:
+        """Return the masks of some draws at every π; the baselines come before the first draws.
 
-        NaN where the model's logits are not finite.
+        Masks of the two metrics are complements of each other.
         """
-        found = [hellinger(self._clean_roots, roots) for roots in self._roots(masks)]
-        return torch.cat(found).float().cpu().numpy()
+        baselines = [np.zeros, np.ones] if self._is_new else []
+        wanted = [
+            (metric, line, draw)
+            for metric in METRICS
+            for line in range(1 + len(self.grid))
+            for draw in draws[metric]
+        ]
+        # Not kept from call to call: for all steps of a large cell they would fill the memory.
+        probabilities = self._retaining_probabilities()
+        shape = (len(self._scores), self._width)
+        drawn = uniforms(
+            self._settings.sampler,
+            *self._key,
+            shape,
+            len(self.grid),
+            self._settings.most_draws,
+        )
 
-    @torch.inference_mode()
-    def _record(self) -> AttentionReplay:
-        """Record the attention of the clean input in every layer."""
-        recorder = AttentionRecorder(layers=range(self._model.layers), by_maps=True)
-        self._model.hidden_states(self._embeddings, probe=recorder, prefix=self._prefix)
-        return AttentionReplay(recorder.inputs)
+        def mask(number: int) -> np.ndarray:
+            if number < len(baselines):
+                return baselines[number](shape, dtype=bool)
+            metric, line, draw = wanted[number - len(baselines)]
+            index: PiIndex = ORIGINAL if line == 0 else line - 1
+            kept = drawn.of_draw(index, draw) < probabilities[line][:, None]
+            return kept if metric == "ns" else ~kept
 
-    @torch.inference_mode()
-    def _roots(self, masks: np.ndarray) -> Iterator[torch.Tensor]:
-        """Yield root probabilities of the next token, (batch, V), batch by batch."""
-        kept = torch.from_numpy(masks).to(self._model.device)
-        last = torch.tensor([[self._embeddings.shape[1] - 1]], device=self._model.device)
-        for batch in kept.split(self._batch_size):
-            factors = self._embeddings.new_ones(len(batch), self._embeddings.shape[1])
-            factors[:, self._columns] = batch.to(factors.dtype)
-            logits = self._model.next_token_logits(
-                self._embeddings * factors[..., None],
-                last.expand(len(batch), 1),
-                probe=self._replay,
-                prefix=self._prefix,
-            )
-            yield root_probabilities(logits[:, 0])
+        return Perturbations(self.target, len(baselines) + len(wanted), mask)
+
+    def record(self, draws: Draws, measured: np.ndarray) -> None:
+        """Keep what was measured of :meth:`perturbations` of the same draws, (N, 3)."""
+        if self._is_new:
+            (self.h0, self._identity), measured = measured[:BASELINES, 0], measured[BASELINES:]
+        lines = 1 + len(self.grid)
+        first = 0
+        for metric in METRICS:
+            last = first + lines * len(draws[metric])
+            new = measured[first:last].reshape(lines, -1, len(MEASURES))
+            self._measured[metric] = np.concatenate([self._measured[metric], new], axis=1)
+            first = last
+        if not np.isfinite([self.h0, self._identity]).all():
+            self.status = NONFINITE_LOGITS
+        elif self.h0 < self._settings.minimum_h0:
+            self.status = DEGENERATE_BASELINE
+
+    def areas(self, metric: str) -> np.ndarray:
+        """Return the area under the curve over π of every single draw, not clamped, (K,)."""
+        distances = self._measured[metric][1:, :, 0].astype(np.float64)  # (P, K)
+        values = (self.h0 - distances if metric == "ns" else distances) / self.h0
+        return np.asarray(np.trapezoid(values, self.grid, axis=0))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return rows of contract `soft`: one for α = 1 and one for every π."""
+        return [self._row(line, pi) for line, pi in enumerate((None, *self.grid))]
+
+    @property
+    def _is_new(self) -> bool:
+        return bool(np.isnan(self.h0))
+
+    def _retaining_probabilities(self) -> np.ndarray:
+        """Return the scores as they are, and calibrated to every π, (P + 1, m)."""
+        clipped = clip_scores(self._scores, self._settings.score_floor)
+        return np.stack([self._scores, *(clipped**alpha for alpha in self._calibration.alpha[0])])
+
+    def _row(self, line: int, pi: float | None) -> dict[str, Any]:
+        """Return the row of one π; a step that failed carries its status and no numbers."""
+        row = {
+            "sample_id": self.sample_id,
+            "step": self.step,
+            "pi": pi,
+            "perturbable": len(self.target.perturbable),
+            **dict.fromkeys(("alpha", "achieved", "feasible", "floored", "ceiled")),
+            "h0": None if np.isnan(self.h0) else float(self.h0),
+            "identity": None if np.isnan(self._identity) else float(self._identity),
+            **{f"{metric}_{name}s": None for metric in METRICS for name in MEASURES},
+            "status": self.status,
+        }
+        if self.status != OK:
+            return row
+        measured = {metric: self._measured[metric][line] for metric in METRICS}  # (K, 3)
+        finite = all(np.isfinite(values[:, 0]).all() for values in measured.values())
+        solved = self._calibration
+        return {
+            **row,
+            "alpha": 1.0 if pi is None else float(solved.alpha[0, line - 1]),
+            "achieved": float(self._scores.mean())
+            if pi is None
+            else float(solved.achieved[0, line - 1]),
+            "feasible": True if pi is None else bool(solved.feasible[0, line - 1]),
+            "floored": int(solved.floored[0]),
+            "ceiled": int(solved.ceiled[0]),
+            **{
+                f"{metric}_{name}s": values[:, column].tolist()
+                for metric, values in measured.items()
+                for column, name in enumerate(MEASURES)
+            },
+            "status": OK if finite else NONFINITE_LOGITS,
+        }
 
 
-def perturbable_positions(prompt: dict[str, Any], scope: Scope) -> np.ndarray:
-    """Return the prompt positions that a scope lets a perturbation touch, (m,)."""
-    masks = {
-        "content": prompt["content_mask"],
-        "user_turn": prompt["user_mask"],
-        "all_but_bos": [not bos for bos in prompt["bos_mask"]],
-        "all": [True] * len(prompt["input_ids"]),
-    }
-    return np.flatnonzero(masks[scope])
-
-
-def evaluate_step(
+def evaluations_of_sample(
     model: LanguageModel,
-    target: PerturbationTarget,
-    attribution: dict[str, Any],
+    prompt: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    attributions: Sequence[Mapping[str, Any]],
     settings: EvaluationSettings,
     seed: int,
-    token_budget: int,
-    protocol: Protocol = "dynamic",
-) -> list[dict[str, Any]]:
-    """Evaluate one attribution row: a row of contract `soft` for α = 1 and for every π.
+) -> list[StepEvaluation]:
+    """Return an evaluation for every attributed step of a sample, nothing measured yet.
 
     Args:
         model: the explained model.
-        target: what the step has read.
-        attribution: row of contract `attributions`.
-        settings: scope, normalisation, π grid, draws.
-        seed: seed of the masks.
-        token_budget: tokens per forward batch.
-        protocol: `dynamic` or `fixed` routing.
+        prompt, generation: rows of contracts `prompts` and `generations`.
+        attributions: the sample's rows of contract `attributions`.
+        settings, seed: as for :class:`StepEvaluation`.
+
+    Raises:
+        BenchmarkError: no attribution, or a token id outside the vocabulary.
     """
-    status = attribution["status"]
-    count = len(target.perturbable)
-    if status == OK and count == 0:
-        status = NO_CONTENT_TOKENS
-    if status != OK:
-        return failed_rows(attribution, settings, count, status)
+    name = f"sample {prompt['sample_id']}"
+    if not attributions:
+        raise BenchmarkError(f"{name}: has no row of attributions")
+    positions = perturbable_positions(prompt, settings.scope)
+    target_ids = dict(zip(generation["steps"], generation["target_ids"], strict=True))
+    evaluations = []
+    for row in attributions:
+        read = [*prompt["input_ids"], *generation["output_ids"][: row["step"]]]
+        model.check_ids(read, name)
+        target = PerturbationTarget(read, positions, target_ids.get(row["step"], 0), name)
+        evaluations.append(StepEvaluation(row, target, settings, seed, model.width))
+    return evaluations
+
+
+def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: Draws) -> None:
+    """Measure draws of all steps that have not failed; batches are packed over the steps.
+
+    Args:
+        perturber: runs the forwards.
+        steps: the steps of one block of samples.
+        draws: numbers of the draws, by metric, which follow on those measured before.
+    """
+    usable = [step for step in steps if step.status == OK]
+    measured = perturber.measure([step.perturbations(draws) for step in usable])
+    for step, found in zip(usable, measured, strict=True):
+        step.record(draws, found)
+
+
+def _status_before(attribution: Mapping[str, Any], target: PerturbationTarget) -> str:
+    """Return why a step cannot be evaluated, or `ok`."""
+    if attribution["status"] != OK:
+        return attribution["status"]
+    if len(target.perturbable) == 0:
+        return NO_CONTENT_TOKENS
     raw = np.asarray(attribution["raw_scores"], dtype=np.float64)[target.perturbable]
-    if not np.isfinite(raw).all():
-        return failed_rows(attribution, settings, count, NONFINITE_ATTRIBUTION)
-    scores = normalise(raw, settings.normalisation)
-    present = np.ones((1, count), dtype=bool)
-    calibration = calibrate(scores[None], present, np.array(settings.pi_grid), settings.score_floor)
-    masks = _masks(attribution, scores, calibration, settings, seed)  # (P + 1, K, m)
-    perturber = SoftPerturber(model, target, token_budget, protocol)
-    h0 = float(perturber.distances(np.zeros((1, count), dtype=bool))[0])
-    if not np.isfinite(h0):
-        return failed_rows(attribution, settings, count, NONFINITE_LOGITS)
-    if h0 < settings.minimum_h0:
-        rows = failed_rows(attribution, settings, count, DEGENERATE_BASELINE)
-        return [{**row, "h0": h0} for row in rows]
-    distances = perturber.distances(np.concatenate([masks, ~masks]).reshape(-1, count))
-    kept, removed = distances.reshape(2, *masks.shape[:2])
-    return _rows(attribution, settings, scores, calibration, h0, kept, removed)
-
-
-def failed_rows(
-    attribution: dict[str, Any], settings: EvaluationSettings, count: int, status: str
-) -> list[dict[str, Any]]:
-    """Return rows that carry a status and no numbers, one for α = 1 and one for every π."""
-    empty = dict.fromkeys(
-        ("alpha", "achieved", "feasible", "floored", "ceiled", "h0", "ns_distances", "nc_distances")
-    )
-    return [
-        {
-            "sample_id": attribution["sample_id"],
-            "step": attribution["step"],
-            "pi": pi,
-            "perturbable": count,
-            **empty,
-            "status": status,
-        }
-        for pi in (None, *settings.pi_grid)
-    ]
-
-
-def _masks(
-    attribution: dict[str, Any],
-    scores: np.ndarray,
-    calibration: Calibration,
-    settings: EvaluationSettings,
-    seed: int,
-) -> np.ndarray:
-    """Return kept-token masks for α = 1 (first) and for every π, (P + 1, K, m)."""
-    clipped = clip_scores(scores, settings.score_floor)
-    probabilities = [scores, *(clipped**alpha for alpha in calibration.alpha[0])]
-    indices = [ORIGINAL, *range(len(settings.pi_grid))]
-    return np.stack(
-        [
-            retained(
-                keyed_uniforms(
-                    seed,
-                    attribution["sample_id"],
-                    attribution["step"],
-                    index,
-                    settings.draws,
-                    len(scores),
-                ),
-                probability,
-            )
-            for index, probability in zip(indices, probabilities, strict=True)
-        ]
-    )
-
-
-def _rows(
-    attribution: dict[str, Any],
-    settings: EvaluationSettings,
-    scores: np.ndarray,
-    calibration: Calibration,
-    h0: float,
-    kept: np.ndarray,
-    removed: np.ndarray,
-) -> list[dict[str, Any]]:
-    """Return one row per retaining probability; kept and removed are distances (P + 1, K)."""
-    alphas = [1.0, *calibration.alpha[0].tolist()]
-    achieved = [float(scores.mean()), *calibration.achieved[0].tolist()]
-    feasible = [True, *calibration.feasible[0].tolist()]
-    rows = []
-    for index, pi in enumerate((None, *settings.pi_grid)):
-        finite = np.isfinite(kept[index]).all() and np.isfinite(removed[index]).all()
-        rows.append(
-            {
-                "sample_id": attribution["sample_id"],
-                "step": attribution["step"],
-                "pi": pi,
-                "perturbable": len(scores),
-                "alpha": alphas[index],
-                "achieved": achieved[index],
-                "feasible": feasible[index],
-                "floored": int(calibration.floored[0]),
-                "ceiled": int(calibration.ceiled[0]),
-                "h0": h0,
-                "ns_distances": kept[index].tolist(),
-                "nc_distances": removed[index].tolist(),
-                "status": OK if finite else NONFINITE_LOGITS,
-            }
-        )
-    return rows
+    return OK if np.isfinite(raw).all() else NONFINITE_ATTRIBUTION

@@ -7,12 +7,13 @@ call reaches it. Shapes: B samples, H query heads, G key/value heads, T position
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
+from torch.nn.functional import pad
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -46,6 +47,26 @@ class AttentionInputs:
         scores = scores.masked_fill(~self._visible(), torch.finfo(scores.dtype).min)
         precision = torch.promote_types(scores.dtype, torch.float32)
         return scores.softmax(dim=-1, dtype=precision).to(self.query.dtype)
+
+    def sample(self, row: int, length: int) -> AttentionInputs:
+        """Return one sample's attention, less the padding on its right.
+
+        Args:
+            row: of the batch.
+            length: query positions of the sample, without padding.
+        """
+        one = slice(row, row + 1)
+        keys = self.key.shape[2] - self.query.shape[2] + length
+        mask = self.mask
+        if mask is not None:
+            mask = mask.expand(len(self.query), -1, -1, -1)[one, :, :length, :keys]
+        return replace(
+            self,
+            query=self.query[one, :, :length],
+            key=self.key[one, :, :keys],
+            value=self.value[one, :, :keys],
+            mask=mask,
+        )
 
     def rows(self, positions: torch.Tensor) -> AttentionInputs:
         """Return the same attention for chosen query positions (B, S) only.
@@ -141,19 +162,27 @@ class AttentionRecorder:
 
 @dataclass(frozen=True)
 class AttentionReplay:
-    """Replays the attention maps of a recorded forward by layer, so that only values change.
+    """Replays recorded attention maps by layer, so that only values change.
 
-    The forward may have had one sample, whose maps then serve every sample of a batch. Maps are
-    computed anew from the recorded queries and keys, one layer at a time: those of all layers would
-    be L·H·T² numbers, more than the weights for a prompt of some thousand tokens.
+    Each segment is a slice of the batch and what was recorded, by layer, of its clean input: one
+    sample, or as many as the slice has. A segment may be padded on the right. Maps are computed
+    anew from the recorded queries and keys, one layer at a time: those of all layers would be
+    L·H·T² numbers, more than the weights for a prompt of some thousand tokens.
     """
 
-    recorded: Mapping[int, AttentionInputs]
+    segments: Sequence[tuple[slice, Mapping[int, AttentionInputs]]]
     computes_output: bool = True
 
     def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
         """Return the output (B, T, H, D) of the recorded maps on the present values."""
-        return inputs.weighted_values(self.recorded[inputs.layer].probabilities())
+        outputs = []
+        for rows, recorded in self.segments:
+            source = recorded[inputs.layer]
+            present = replace(inputs, value=inputs.value[rows, :, : source.key.shape[2]])
+            output = present.weighted_values(source.probabilities())
+            padding = inputs.query.shape[2] - output.shape[1]
+            outputs.append(pad(output, (0, 0, 0, 0, 0, padding)) if padding else output)
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
 def probed_attention(

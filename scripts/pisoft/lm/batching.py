@@ -45,15 +45,12 @@ def token_batches(
 
     A single item longer than the budget makes a batch of its own.
     """
-    batch: list[Item] = []
-    for item in sorted(items, key=length, reverse=True):
-        widest = length(batch[0]) if batch else length(item)
-        if batch and widest * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(item)
-    if batch:
-        yield batch
+    waiting = sorted(items, key=length, reverse=True)
+    first = 0
+    while first < len(waiting):
+        last = first + _batch_size(length(waiting[first]), budget)
+        yield waiting[first:last]
+        first = last
 
 
 def fitted_batches(
@@ -80,9 +77,10 @@ def fitted_batches(
         BenchmarkError: a single item does not fit with a budget of its own length.
     """
     waiting = sorted(items, key=length, reverse=True)
-    while waiting:
-        batch = next(token_batches(waiting, length, budget))
-        longest = length(batch[0])
+    first = 0
+    while first < len(waiting):
+        longest = length(waiting[first])
+        batch = waiting[first : first + _batch_size(longest, budget)]
         try:
             result = work(batch, budget)
         except (RuntimeError, MemoryError) as error:
@@ -95,13 +93,18 @@ def fitted_batches(
                     "prompts.max_tokens, or use a smaller dtype, quantization, or more memory"
                 ) from error
         else:
-            waiting = waiting[len(batch) :]
+            first += len(batch)
             yield result
             continue
         # Out of the handler, because the exception holds the frames that hold the failed graph.
         budget = max(longest, budget // 2)
         logger.info("out of memory; token_budget is lowered to %d", budget)
         _free_memory()
+
+
+def _batch_size(longest: int, budget: int) -> int:
+    """Return how many items, none longer than the first, make a batch."""
+    return max(1, budget // max(1, longest))
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -35,6 +35,11 @@ def choose_device(wanted: str) -> torch.device:
     return torch.device("cuda", _claim_gpu(torch.cuda.device_count()))
 
 
+def token_budget(wanted: int | None, device: torch.device) -> int:
+    """Return the tokens per forward batch: those wanted, or what suits the kind of device."""
+    return wanted or (16384 if device.type == "cuda" else 1024)
+
+
 def device_name(device: torch.device) -> str:
     """Return the hardware's name for provenance."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

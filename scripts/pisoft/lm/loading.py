@@ -63,6 +63,16 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
     }
 
 
+def compile_layers(model: LanguageModel) -> None:
+    """Compile what no probe looks into: norms and feed-forward blocks, for inputs of any length.
+
+    For forwards without gradients only.
+    """
+    for layer in model.decoder.layers:
+        for part in (layer.input_layernorm, layer.post_attention_layernorm, layer.mlp):
+            part.compile(dynamic=True)
+
+
 def _keep_differentiable(network: torch.nn.Module) -> None:
     """Keep bitsandbytes from repacking 4-bit weights on a CPU.
 

@@ -117,7 +117,7 @@ class LanguageModel:
         self.head = model.get_output_embeddings()
         self.device = model.get_input_embeddings().weight.device
         self.layers = int(model.config.num_hidden_layers)
-        self.vocabulary_size = int(model.get_input_embeddings().weight.shape[0])
+        self.vocabulary_size, self.width = map(int, model.get_input_embeddings().weight.shape)
         self.context = getattr(model.config, "max_position_embeddings", None)  # tokens
         self._check_taken_apart()
         self._ends_are_known = self._reproduces_ends()

@@ -1,0 +1,266 @@
+"""Perturbed forwards: masks in, distances to the clean prediction out.
+
+Both routing protocols are those of the paper (§Evaluation Protocols).
+
+Shapes: m perturbable tokens; d embedding width; T tokens after the unperturbed prefix; V vocabulary
+size; N masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import pad
+from transformers.cache_utils import Cache
+
+from pisoft.config import Protocol, Scope
+from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
+from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
+from pisoft.lm.batching import fitted_batches
+from pisoft.lm.model import LanguageModel
+
+# What is measured of every perturbed prediction against the clean one: Hellinger distance, total
+# variation distance, and by how much the target's log-probability has changed.
+MEASURES = ("distance", "total_variation", "log_probability_change")
+
+
+@dataclass(frozen=True)
+class PerturbationTarget:
+    """What is perturbed at one step: the tokens read, and which of them may be touched.
+
+    Attributes:
+        token_ids: prompt and the generated tokens before the step.
+        perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
+        target_id: the token that is explained.
+        name: for messages.
+    """
+
+    token_ids: Sequence[int]
+    perturbable: np.ndarray
+    target_id: int
+    name: str = "input"
+
+    @property
+    def prefix_ids(self) -> tuple[int, ...]:
+        """Tokens before the first perturbable one; they do not depend on the mask."""
+        return tuple(self.token_ids[: int(self.perturbable[0])])
+
+    @property
+    def length(self) -> int:
+        """Tokens after the prefix, T."""
+        return len(self.token_ids) - int(self.perturbable[0])
+
+
+@dataclass(frozen=True)
+class Perturbations:
+    """Masks to be measured on one target.
+
+    Attributes:
+        target: what is perturbed; it has at least one perturbable token.
+        count: number of masks, N.
+        mask: gives mask number 0 … N - 1, true where something is kept: (m, 1) for whole tokens,
+            (m, d) for single elements of their embeddings.
+    """
+
+    target: PerturbationTarget
+    count: int
+    mask: Callable[[int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Clean:
+    """The unperturbed input of a target, and what the model makes of it."""
+
+    embeddings: torch.Tensor  # (T, d)
+    columns: torch.Tensor  # perturbable positions after the prefix, (m,)
+    roots: torch.Tensor  # root probabilities of the next token, (V,)
+    target_id: int
+    recorded: Mapping[int, AttentionInputs] | None  # by layer, for fixed routing
+
+    def compare(self, roots: torch.Tensor) -> torch.Tensor:
+        """Return the measures (n, 3) of predictions with the given root probabilities (n, V)."""
+        ratio = roots[:, self.target_id] / self.roots[self.target_id]
+        measures = (
+            hellinger(self.roots, roots),
+            total_variation(self.roots, roots),
+            2 * ratio.log(),
+        )
+        return torch.stack(measures, dim=1)
+
+
+class Perturber:
+    """Runs the perturbed forwards of many targets, packed into batches.
+
+    Tokens before the first perturbable one do not depend on the mask, so their keys and values are
+    computed once, and reused for as long as targets begin with the same tokens. With `fixed`
+    routing every forward, that of the clean input included, uses the attention of the clean input;
+    what was recorded of it is kept while its target is being worked on.
+
+    Args:
+        model: the explained model.
+        token_budget: tokens per forward batch; halved for good if memory does not suffice.
+        protocol: `dynamic` or `fixed` routing.
+    """
+
+    def __init__(
+        self, model: LanguageModel, token_budget: int, protocol: Protocol = "dynamic"
+    ) -> None:
+        self.model = model
+        self.token_budget = token_budget
+        self.forwards = 0  # perturbed and clean inputs read
+        self.tokens = 0  # that they have after the prefix, without padding
+        self._fixed = protocol == "fixed"
+        self._prefix_ids: tuple[int, ...] | None = None
+        self._prefix: Cache | None = None
+
+    def measure(self, wanted: Sequence[Perturbations]) -> list[np.ndarray]:
+        """Return the measures of every mask, (N, 3) float32 per item, columns as in `MEASURES`.
+
+        NaN where the model's logits are not finite. Batches are made of what is asked for in one
+        call, whatever was asked for before.
+
+        Raises:
+            BenchmarkError: a single input does not fit into memory.
+        """
+        found = [np.full((item.count, len(MEASURES)), np.nan, dtype=np.float32) for item in wanted]
+        prefixes = [item.target.prefix_ids for item in wanted]
+        for prefix_ids in dict.fromkeys(prefixes):
+            chosen = [index for index, own in enumerate(prefixes) if own == prefix_ids]
+            self._measure_behind(prefix_ids, wanted, chosen, found)
+        return found
+
+    def _measure_behind(
+        self,
+        prefix_ids: tuple[int, ...],
+        wanted: Sequence[Perturbations],
+        chosen: Iterable[int],
+        found: Sequence[np.ndarray],
+    ) -> None:
+        """Fill in what is found for the chosen items, which begin with the same tokens."""
+        self._read_prefix(prefix_ids)
+        rows = [(index, number) for index in chosen for number in range(wanted[index].count)]
+        clean: dict[int, _Clean] = {}
+
+        def work(batch: list[tuple[int, int]], token_budget: int) -> None:
+            self.token_budget = token_budget
+            segments = [
+                (index, [number for _, number in of_index])
+                for index, of_index in groupby(batch, key=itemgetter(0))
+            ]
+            for index in set(clean) - {index for index, _ in segments}:
+                del clean[index]
+            missing = [index for index, _ in segments if index not in clean]
+            if missing:
+                targets = [wanted[index].target for index in missing]
+                clean.update(zip(missing, self._read_clean(targets), strict=True))
+            masks = [
+                np.stack([wanted[index].mask(number) for number in numbers])
+                for index, numbers in segments
+            ]
+            measures = self._perturb([clean[index] for index, _ in segments], masks)
+            for (index, numbers), measured in zip(segments, measures, strict=True):
+                found[index][numbers] = measured
+
+        for _ in fitted_batches(
+            rows,
+            lambda row: wanted[row[0]].target.length,
+            self.token_budget,
+            work,
+            lambda row: f"model '{self.model.name}': {wanted[row[0]].target.name}",
+        ):
+            pass
+
+    @torch.inference_mode()
+    def _read_prefix(self, prefix_ids: tuple[int, ...]) -> None:
+        if prefix_ids != self._prefix_ids:
+            ids = torch.tensor([prefix_ids], dtype=torch.long, device=self.model.device)
+            self._prefix = self.model.read_prefix(self.model.embed(ids))
+            self._prefix_ids = prefix_ids
+
+    @torch.inference_mode()
+    def _read_clean(self, targets: Sequence[PerturbationTarget]) -> list[_Clean]:
+        """Read the clean inputs of targets, recording their attention for fixed routing."""
+        device = self.model.device
+        starts = [int(target.perturbable[0]) for target in targets]
+        embeddings = [
+            self.model.embed(torch.tensor(target.token_ids[start:], device=device))
+            for target, start in zip(targets, starts, strict=True)
+        ]
+        recorder = None
+        if self._fixed:
+            recorder = AttentionRecorder(layers=range(self.model.layers), by_maps=True)
+        roots = self._predict([read[None] for read in embeddings], recorder)
+        recorded: list[Mapping[int, AttentionInputs] | None] = [None] * len(targets)
+        if recorder is not None:
+            recorded = [
+                {layer: own.sample(row, len(read)) for layer, own in recorder.inputs.items()}
+                for row, read in enumerate(embeddings)
+            ]
+        return [
+            _Clean(
+                embeddings=embeddings[row],
+                columns=torch.from_numpy(target.perturbable - starts[row]).to(device),
+                roots=roots[row],
+                target_id=target.target_id,
+                recorded=recorded[row],
+            )
+            for row, target in enumerate(targets)
+        ]
+
+    @torch.inference_mode()
+    def _perturb(self, cleans: Sequence[_Clean], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the measures (n, 3) of the masks (n, m, 1 or d) of every clean input."""
+        inputs = []
+        for clean, kept in zip(cleans, masks, strict=True):
+            perturbed = clean.embeddings.repeat(len(kept), 1, 1)  # (n, T, d)
+            perturbed[:, clean.columns] *= torch.from_numpy(kept).to(perturbed)
+            inputs.append(perturbed)
+        sizes = [len(kept) for kept in masks]
+        ends = np.cumsum(sizes)
+        replay = None
+        if self._fixed:
+            replay = AttentionReplay(
+                [
+                    (slice(end - size, end), clean.recorded or {})
+                    for clean, size, end in zip(cleans, sizes, ends.tolist(), strict=True)
+                ]
+            )
+        roots = self._predict(inputs, replay).split(sizes)
+        return [
+            clean.compare(own).float().cpu().numpy()
+            for clean, own in zip(cleans, roots, strict=True)
+        ]
+
+    def _predict(self, inputs: Sequence[torch.Tensor], probe: Any) -> torch.Tensor:
+        """Return the root probabilities of the token after every input, (B, V).
+
+        Args:
+            inputs: embeddings of inputs of equal length, (n, T, d) each; B in all.
+            probe: records or replays attention.
+        """
+        width = max(block.shape[1] for block in inputs)
+        padded = [pad(block, (0, 0, 0, width - block.shape[1])) for block in inputs]
+        last = torch.cat([torch.full((len(block), 1), block.shape[1] - 1) for block in inputs])
+        self.forwards += len(last)
+        self.tokens += int(last.sum()) + len(last)
+        logits = self.model.next_token_logits(
+            torch.cat(padded), last.to(self.model.device), probe=probe, prefix=self._prefix
+        )
+        return root_probabilities(logits[:, 0])
+
+
+def perturbable_positions(prompt: Mapping[str, Any], scope: Scope) -> np.ndarray:
+    """Return the prompt positions that a scope lets a perturbation touch, (m,)."""
+    masks = {
+        "content": prompt["content_mask"],
+        "user_turn": prompt["user_mask"],
+        "all_but_bos": [not bos for bos in prompt["bos_mask"]],
+        "all": [True] * len(prompt["input_ids"]),
+    }
+    return np.flatnonzero(masks[scope])

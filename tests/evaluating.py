@@ -1,0 +1,48 @@
+"""Shortcuts for tests of the evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pisoft.config import EvaluationSettings
+from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, Perturber
+from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
+from pisoft.lm.model import LanguageModel
+
+WHOLE_BUDGET = 10_000  # tokens: one batch for everything in these tests
+
+
+def masks_of(target: PerturbationTarget, masks: np.ndarray) -> Perturbations:
+    """Return given masks, (N, m) for tokens or (N, m, d) for elements."""
+    masks = masks[..., None] if masks.ndim == 2 else masks
+    return Perturbations(target, len(masks), lambda number: masks[number])
+
+
+def distances(
+    model: LanguageModel,
+    target: PerturbationTarget,
+    masks: np.ndarray,
+    token_budget: int = WHOLE_BUDGET,
+    protocol: Any = "dynamic",
+) -> np.ndarray:
+    """Return Hellinger distances of masks (N, m) on one target, (N,)."""
+    (found,) = Perturber(model, token_budget, protocol).measure([masks_of(target, masks)])
+    return found[:, 0]
+
+
+def evaluated(
+    model: LanguageModel,
+    cases: Sequence[tuple[PerturbationTarget, dict[str, Any]]],
+    settings: EvaluationSettings,
+    seed: int = 1,
+    token_budget: int = WHOLE_BUDGET,
+    protocol: Any = "dynamic",
+) -> list[list[dict[str, Any]]]:
+    """Return the rows of every case, a target with its attribution, evaluated in one block."""
+    steps = [StepEvaluation(row, target, settings, seed, model.width) for target, row in cases]
+    perturber = Perturber(model, token_budget, protocol)
+    measure_draws(perturber, steps, dict.fromkeys(METRICS, range(settings.most_draws)))
+    return [step.rows() for step in steps]
