@@ -133,22 +133,20 @@ def folder_option(option, folder):
 
 def cells(pattern):
     """Return a pattern's files for every selected combination, in order of selection."""
-    return expand(
-        pattern,
-        run=RUN,
-        protocol=CONFIG.run_file.protocols,
-        model=CONFIG.models,
-        method=CONFIG.methods,
-        dataset=CONFIG.datasets,
-    )
+    return cell_files(pattern, CONFIG.cells)
 
 
 def ranking_cells(pattern):
     """Return a pattern's files for every combination that insertion and deletion are run on."""
     datasets = slices.ranked_datasets(CONFIG)
-    if not datasets:
-        return []
-    return expand(pattern, run=RUN, model=CONFIG.models, method=CONFIG.methods, dataset=datasets)
+    return cell_files(pattern, (cell for cell in CONFIG.cells if cell[-1] in datasets))
+
+
+def cell_files(pattern, chosen):
+    """Return a pattern's files for the chosen cells, each file once."""
+    keys = ("protocol", "model", "method", "dataset")
+    files = (pattern.format(run=RUN, **dict(zip(keys, cell))) for cell in chosen)
+    return list(dict.fromkeys(files))
 
 
 def study_cells(pattern):
@@ -159,7 +157,7 @@ def study_cells(pattern):
         for file in expand(
             pattern,
             run=RUN,
-            protocol=CONFIG.run_file.protocols,
+            protocol=CONFIG.protocols_of(method.model),
             model=method.model,
             method=method.name,
             dataset=CONFIG.study_datasets,

@@ -74,14 +74,12 @@ rule summarise_accuracy:
         mem_mb=2000,
         runtime=10,
     params:
-        models=list(CONFIG.models),
-        datasets=list(CONFIG.datasets),
+        run=RUN,
     message:
         "Summarising the accuracy of {RUN}"
     shell:
-        "python {input.script} --models {params.models:q} --datasets {params.datasets:q} "
-        "--prompts {input.prompts:q} --generations {input.generations:q} "
-        "--output {output.accuracy:q} > {log:q} 2>&1"
+        "python {input.script} --run {params.run:q} --prompts {input.prompts:q} "
+        "--generations {input.generations:q} --output {output.accuracy:q} > {log:q} 2>&1"
 
 
 rule summarise_timings:
@@ -102,12 +100,9 @@ rule summarise_timings:
         mem_mb=2000,
         runtime=10,
     params:
-        models=list(CONFIG.models),
-        methods=list(CONFIG.methods),
-        datasets=list(CONFIG.datasets),
+        run=RUN,
     message:
         "Summarising the timings of {RUN}"
     shell:
-        "python {input.script} --models {params.models:q} --methods {params.methods:q} "
-        "--datasets {params.datasets:q} --attributions {input.attributions:q} "
+        "python {input.script} --run {params.run:q} --attributions {input.attributions:q} "
         "--output {output.timings:q} > {log:q} 2>&1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.summary import load_rows
+from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import Table, accuracy_table, auc_table, original_table
 from pisoft.analysis.timings import timings_table
@@ -55,6 +55,7 @@ def build(arguments: argparse.Namespace, settings: DisplaySlice) -> Table:
     where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
     assert isinstance(settings, SoftDisplaySlice)
     shown = settings.model_dump(include={"methods", "datasets", "clamp"})
+    shown["methods"] = present(settings.methods, samples)
     if arguments.kind == "original":
         return original_table(samples, where=where, **shown)
     grid = sorted(load_rows(arguments.curves, "soft_curves", **selection)["pi"].unique())

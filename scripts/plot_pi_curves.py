@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pisoft.analysis.figures import plot_pi_curves
 from pisoft.analysis.style import save_figure
-from pisoft.analysis.summary import load_rows
+from pisoft.analysis.summary import load_rows, present
 from pisoft.commandline import run
 from pisoft.settings import DisplaySlice
 
@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
     )
     model, dataset = settings.models[arguments.model], settings.datasets[arguments.dataset]
     where = f"{model} · {dataset} · {arguments.protocol} routing"
-    figure = plot_pi_curves(curves, settings.methods, where)
+    figure = plot_pi_curves(curves, present(settings.methods, curves), where)
     save_figure(figure, [arguments.pdf, arguments.svg, arguments.png])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.summary import pair_cells, summarise
+from pisoft.analysis.summary import summarise
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_table
 from pisoft.settings import SummariseSlice
@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="…/{protocol}/{model}/{method}/{dataset}.parquet, in the product's order",
+        help="…/{protocol}/{model}/{method}/{dataset}.parquet",
     )
     line.add_argument("--samples-output", required=True, type=Path)
     line.add_argument("--curves-output", required=True, type=Path)
@@ -31,14 +31,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the soft files, write one file of samples and one of curves."""
     settings = SummariseSlice.model_validate_json(arguments.settings)
-    cells = pair_cells(
-        settings.protocols,
-        settings.models,
-        settings.methods,
-        settings.datasets,
-        arguments.soft,
-    )
-    samples, curves = summarise(cells, settings.minimum_h0, settings.clamp)
+    samples, curves = summarise(arguments.soft, settings.minimum_h0, settings.clamp)
     origin = provenance(settings.model_dump(mode="json"))
     write_table(arguments.samples_output, "soft_samples", samples, origin)
     write_table(arguments.curves_output, "soft_curves", curves, origin)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from pathlib import Path
 
 from pisoft.analysis.summary import accuracy_rows
@@ -15,8 +14,7 @@ from pisoft.errors import BenchmarkError
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--models", required=True, nargs="+", metavar="NAME")
-    line.add_argument("--datasets", required=True, nargs="+", metavar="NAME")
+    line.add_argument("--run", required=True, metavar="NAME", help="recorded with the result")
     for kind in ("prompts", "generations"):
         line.add_argument(
             f"--{kind}",
@@ -24,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
             nargs="+",
             type=Path,
             metavar="FILE",
-            help="…/{model}/{dataset}.parquet, datasets within models",
+            help="…/{model}/{dataset}.parquet, as for the other",
         )
     line.add_argument("--output", required=True, type=Path)
     return line
@@ -32,20 +30,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read prompts and generations of every model and dataset, write one row for each pair."""
-    pairs = list(itertools.product(arguments.models, arguments.datasets))
-    expected = [(model, f"{dataset}.parquet") for model, dataset in pairs]
-    for kind in ("prompts", "generations"):
-        files: list[Path] = getattr(arguments, kind)
-        if [path.parts[-2:] for path in files] != expected:
-            raise BenchmarkError(f"--{kind}: expected {expected}, got {[str(p) for p in files]}")
-    cells = [
-        (*pair, prompts, generations)
-        for pair, prompts, generations in zip(
-            pairs, arguments.prompts, arguments.generations, strict=True
-        )
-    ]
-    settings = {"models": arguments.models, "datasets": arguments.datasets}
-    write_rows(arguments.output, "accuracy", accuracy_rows(cells), provenance(settings))
+    prompts, generations = arguments.prompts, arguments.generations
+    if len(prompts) != len(generations):
+        raise BenchmarkError(f"--generations: {len(generations)} for {len(prompts)} of --prompts")
+    rows = accuracy_rows(zip(prompts, generations, strict=True))
+    write_rows(arguments.output, "accuracy", rows, provenance({"run": arguments.run}))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="…/{protocol}/{model}/{method}/{dataset}.parquet: by method, protocol, dataset",
+        help="…/{protocol}/{model}/{method}/{dataset}.parquet",
     )
     line.add_argument("--output", required=True, type=Path)
     return line

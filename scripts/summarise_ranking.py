@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="…/{model}/{method}/{dataset}.parquet, datasets within methods within models",
+        help="…/{model}/{method}/{dataset}.parquet",
     )
     line.add_argument("--output", required=True, type=Path)
     return line
@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the ranking files, write one file of samples."""
     settings = SummariseRankingSlice.model_validate_json(arguments.settings)
-    samples = ranking_samples(settings, arguments.ranking)
+    samples = ranking_samples(arguments.ranking, settings.not_applicable)
     origin = provenance(settings.model_dump(mode="json"))
     write_table(arguments.output, "ranking_samples", samples, origin)
 

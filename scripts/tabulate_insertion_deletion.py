@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.summary import load_rows
+from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import insertion_deletion_table
 from pisoft.commandline import run
@@ -26,10 +26,11 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the samples and write the table."""
     settings = DisplaySlice.model_validate_json(arguments.settings)
+    samples = load_rows(arguments.samples, "ranking_samples", model=arguments.model)
     table = insertion_deletion_table(
-        load_rows(arguments.samples, "ranking_samples", model=arguments.model),
+        samples,
         where=settings.models[arguments.model],
-        methods=settings.methods,
+        methods=present(settings.methods, samples),
         datasets=settings.datasets,
     )
     write(table, arguments.csv, arguments.tex, arguments.html)

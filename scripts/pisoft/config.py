@@ -187,6 +187,15 @@ class RankingSettings(Strict):
     )
 
 
+class Restriction(Strict):
+    """What a model is limited to; what is not given is not limited."""
+
+    protocols: tuple[Protocol, ...] | None = Field(
+        None, min_length=1, description="Routing protocols; null: all of the run."
+    )
+    methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
+
+
 class CatalogueAdditions(Strict):
     """Entries that only this run file uses; `extends: NAME` starts from a catalogue entry."""
 
@@ -215,6 +224,11 @@ class RunFile(Strict):
         min_length=1,
         description="Routing protocols of the evaluation: attention computed anew for every "
         "perturbed input (`dynamic`), or replayed from the clean one (`fixed`).",
+    )
+    restrictions: dict[Name, Restriction] = Field(
+        default_factory=dict,
+        description="By model: protocols and methods that it is limited to, for models that are "
+        "too expensive for all of them.",
     )
     max_samples: int | None = Field(
         None, gt=0, description="Upper limit of samples per dataset; null: the catalogue's number."
@@ -266,6 +280,30 @@ class Config(BaseModel):
         """The selected methods, and those that only the layer study evaluates."""
         return {**self.methods, **{method.name: method.entry for method in self.study_methods}}
 
+    @property
+    def cells(self) -> list[tuple[Protocol, str, str, str]]:
+        """Protocol, model, method and dataset of everything that the main tables show."""
+        return [
+            (protocol, model, method, dataset)
+            for protocol in self.run_file.protocols
+            for model in self.models
+            if protocol in self.protocols_of(model)
+            for method in self.methods
+            if method in self.methods_of(model)
+            for dataset in self.datasets
+        ]
+
+    def protocols_of(self, model: str) -> tuple[Protocol, ...]:
+        """Return the protocols under which a model is evaluated."""
+        allowed = self.run_file.restrictions.get(model, Restriction()).protocols
+        protocols = self.run_file.protocols
+        return tuple(name for name in protocols if allowed is None or name in allowed)
+
+    def methods_of(self, model: str) -> tuple[str, ...]:
+        """Return the methods that explain a model."""
+        allowed = self.run_file.restrictions.get(model, Restriction()).methods
+        return tuple(name for name in self.methods if allowed == "all" or name in allowed)
+
 
 def load_run(
     raw: Mapping[str, Any], run_files: Iterable[str | Path], config_folder: Path
@@ -299,6 +337,7 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
     """
     run_file = validate(RunFile, raw, origin)
     entries: dict[str, dict[str, Any]] = {}
+    names: dict[str, list[str]] = {}
     entry_types: dict[str, type[Strict]] = dict(
         zip(CATALOGUES, (ModelEntry, MaskedModelEntry, DatasetEntry, MethodEntry), strict=True)
     )
@@ -314,6 +353,7 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
             additions, f"{origin}: catalogue.{kind}"
         )
         available = {**listed, **additions}
+        names[kind] = list(available)
         key, selection = _selection(run_file, kind)
         chosen = _selected(selection, available, f"{origin}: {key}")
         entries[kind] = {
@@ -325,8 +365,27 @@ def load_config(raw: Mapping[str, Any], catalogue_folder: Path, origin: str) -> 
             for name in chosen
         }
     config = Config(run_file=run_file, **entries)
+    _check_restrictions(config, names, origin)
     _check_references(config, origin)
     return config if run_file.layer_study is None else _with_layer_study(config, origin)
+
+
+def _check_restrictions(
+    config: Config, available: Mapping[str, Iterable[str]], origin: str
+) -> None:
+    """Check that restrictions name what the catalogues have, and leave something of every model."""
+    where = f"{origin}: restrictions"
+    restrictions = config.run_file.restrictions
+    _selected(restrictions, available["models"], where)
+    for model, restriction in restrictions.items():
+        _selected(restriction.methods, available["methods"], f"{where}.{model}.methods")
+    for model in sorted(set(restrictions) & set(config.models)):
+        if not config.protocols_of(model) or not config.methods_of(model):
+            raise BenchmarkError(
+                f"{where}.{model}: leaves nothing of the run's protocols "
+                f"({', '.join(config.run_file.protocols)}) and methods "
+                f"({', '.join(config.methods)}) for this model"
+            )
 
 
 def _with_layer_study(config: Config, origin: str) -> Config:

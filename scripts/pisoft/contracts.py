@@ -8,6 +8,7 @@ missing rows.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import subprocess
@@ -44,6 +45,8 @@ STATUSES = (
     DEGENERATE_BASELINE,
     NOT_APPLICABLE,
 )
+logger = logging.getLogger(__name__)
+
 PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
 
 
@@ -272,20 +275,30 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
         unknown = set(table.column("status").unique().to_pylist()) - set(STATUSES)
         if unknown:
             raise BenchmarkError(f"{path}: unknown status {sorted(unknown)}")
+        _log_failures(path, table.column("status"))
     table = table.replace_schema_metadata(
         {b"pisoft": json.dumps({"kind": kind, **provenance}, sort_keys=True).encode()}
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
     try:
-        pq.write_table(table, temporary, compression="zstd")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        try:
+            pq.write_table(table, temporary, compression="zstd")
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be written: {error}") from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+
+
+def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
+    """Say how many rows are not ok, and why."""
+    counts = {item["values"]: item["counts"] for item in status.value_counts().to_pylist()}
+    failed = [f"{count} {name}" for name, count in sorted(counts.items()) if name != OK]
+    if failed:
+        logger.warning("%s: of %d rows, %s", path.name, len(status), ", ".join(failed))
 
 
 def read_table(path: Path, kind: str) -> pa.Table:

@@ -159,31 +159,22 @@ class RankingSlice(Slice):
 
 
 class SummariseSlice(Slice):
-    """Settings of `summarise`: the cells, in the order of the input files."""
+    """Settings of `summarise`."""
 
-    protocols: tuple[str, ...]
-    models: tuple[str, ...]
-    methods: tuple[str, ...]
-    datasets: tuple[str, ...]
     minimum_h0: float
     clamp: bool
 
 
 class SummariseRankingSlice(Slice):
-    """Settings of `summarise_ranking`: the cells, in the order of the input files."""
+    """Settings of `summarise_ranking`."""
 
-    models: tuple[str, ...]
-    methods: tuple[str, ...]
-    datasets: tuple[str, ...]
-    not_applicable: dict[str, str]  # the other datasets, and why they cannot be ranked
+    not_applicable: dict[str, str]  # datasets that cannot be ranked, and why
 
 
 class LayerStudySlice(Slice):
-    """Settings of `summarise_layer_study`: the cells, in the order of the input files."""
+    """Settings of `summarise_layer_study`."""
 
-    protocols: tuple[str, ...]
     methods: tuple[StudyMethod, ...]
-    datasets: tuple[str, ...]
     development_share: float
     seed: int
     minimum_h0: float
@@ -329,10 +320,6 @@ def ranking_slice(config: Config, model: str, dataset: str) -> RankingSlice:
 def summarise_slice(config: Config) -> SummariseSlice:
     """Return what `summarise` depends on."""
     return SummariseSlice(
-        protocols=config.run_file.protocols,
-        models=tuple(config.models),
-        methods=tuple(config.methods),
-        datasets=tuple(config.datasets),
         minimum_h0=config.run_file.evaluation.minimum_h0,
         clamp=config.run_file.evaluation.clamp,
     )
@@ -342,10 +329,7 @@ def summarise_ranking_slice(config: Config) -> SummariseRankingSlice:
     """Return what `summarise_ranking` depends on."""
     obstacles = {name: _ranking_obstacle(entry) for name, entry in config.datasets.items()}
     return SummariseRankingSlice(
-        models=tuple(config.models),
-        methods=tuple(config.methods),
-        datasets=ranked_datasets(config),
-        not_applicable={name: why for name, why in obstacles.items() if why is not None},
+        not_applicable={name: why for name, why in obstacles.items() if why is not None}
     )
 
 
@@ -396,9 +380,7 @@ def layer_study_slice(config: Config) -> LayerStudySlice:
     study = config.run_file.layer_study
     assert study is not None
     return LayerStudySlice(
-        protocols=config.run_file.protocols,
         methods=config.study_methods,
-        datasets=config.study_datasets,
         development_share=study.development_share,
         seed=config.run_file.seed,
         minimum_h0=config.run_file.evaluation.minimum_h0,

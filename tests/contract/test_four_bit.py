@@ -1,14 +1,17 @@
-"""Every method on a 4-bit model: the scores of its weights, exactly dequantised."""
+"""Every method and both protocols on a 4-bit model, against its weights, exactly dequantised."""
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from bitsandbytes.functional import dequantize_4bit
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from attributing import attribute
+from evaluating import distances
 from pisoft.attribution import available_methods
+from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.loading import load_model
 from pisoft.lm.model import LanguageModel
@@ -66,6 +69,14 @@ def test_scores_are_those_of_the_dequantised_weights(name, models):
         torch.testing.assert_close(
             found.float(), expected.float(), rtol=2e-3, atol=2e-3 * float(expected.abs().max())
         )
+
+
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_draws_are_those_of_the_dequantised_weights(protocol, models):
+    target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33, 60], np.array([2, 3, 5, 6]), 5)
+    masks = np.random.default_rng(0).random((12, 4)) < 0.5
+    four_bit, exact = (distances(model, target, masks, 30, protocol) for model in models)
+    np.testing.assert_allclose(four_bit, exact, rtol=2e-3, atol=2e-3 * exact.max())
 
 
 def test_quantisation_changes_the_weights(models):

@@ -93,6 +93,42 @@ def test_the_unchanged_configuration_loads(load):
 
 
 @pytest.mark.parametrize(
+    ("given", "sampler", "draws", "clamp"),
+    [
+        ({}, "iid", 15, True),
+        ({"preset": "efficient"}, "latin", 1, False),
+        ({"preset": "efficient", "draws": 4, "clamp": True}, "latin", 4, True),
+        (
+            {"draws": {"target_half_width": 0.01}},
+            "iid",
+            {"target_half_width": 0.01, "max": 15},
+            False,
+        ),
+    ],
+)
+def test_a_preset_fills_in_what_is_not_given(load, given, sampler, draws, clamp):
+    evaluation = load(evaluation=given).run_file.evaluation
+    found = evaluation.model_dump()["draws"]
+    assert (evaluation.sampler, found, evaluation.clamp) == (sampler, draws, clamp)
+
+
+def test_a_restricted_model_has_the_cells_that_are_left(load):
+    run = {"models": "all", "datasets": ["reviews", "made"], "methods": ["saliency", "random"]}
+    run |= {"protocols": ["dynamic", "fixed"], "masked_model": "roberta-base"}
+    limits = {"small": {"protocols": ["fixed"], "methods": ["random"]}}
+    assert load(**run, restrictions=limits).cells == [
+        *(("dynamic", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
+        *(("fixed", "small", "random", d) for d in run["datasets"]),
+        *(("fixed", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
+    ]
+
+
+def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
+    config = load(restrictions={"trained": {"methods": ["random"]}})
+    assert config.cells == [("dynamic", "small", "saliency", "reviews")]
+
+
+@pytest.mark.parametrize(
     ("path", "value", "parts"),
     [
         # unknown keys, at every depth
@@ -150,6 +186,48 @@ def test_the_unchanged_configuration_loads(load):
         ("run/evaluation", {"pi_grid": [0.5, 1.0]}, ["evaluation.pi_grid", "in (0, 1), got 1.0"]),
         ("run/evaluation", {"pi_grid": [0.0, 0.5]}, ["evaluation.pi_grid", "in (0, 1), got 0.0"]),
         ("run/evaluation", {"pi_grid": [0.5, 0.5]}, ["evaluation.pi_grid", "must increase"]),
+        ("run/evaluation", {"pi_grid": []}, ["evaluation.pi_grid", "at least 2 items"]),
+        ("run/evaluation", {"draws": 0}, ["run.yaml: evaluation.draws: ", "greater than 0", "0"]),
+        ("run/evaluation", {"draws": "many"}, ["evaluation.draws: ", "valid integer", "'many'"]),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0}},
+            ["evaluation.draws.target_half_width: ", "greater than 0"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1, "mx": 3}},
+            ["evaluation.draws.mx: unknown key", "did you mean 'max'?"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1, "max": 1}},
+            ["evaluation.draws.max: ", "greater than or equal to 2"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1}, "clamp": True},
+            ["run.yaml: evaluation: clamp must be false where draws is a budget"],
+        ),
+        ("run/evaluation", {"preset": "effcient"}, ["evaluation.preset", "mean 'efficient'?"]),
+        ("run/evaluation", {"sampler": "latn"}, ["evaluation.sampler", "did you mean 'latin'?"]),
+        ("run/evaluation", {"mask": "tokn"}, ["evaluation.mask", "did you mean 'token'?"]),
+        ("run/restrictions", {"smal": {}}, ["restrictions: unknown name 'smal'", "'small'?"]),
+        (
+            "run/restrictions",
+            {"small": {"methods": ["salency"]}},
+            ["restrictions.small.methods: unknown name 'salency'", "did you mean 'saliency'?"],
+        ),
+        (
+            "run/restrictions",
+            {"small": {"methods": ["random"]}},
+            ["restrictions.small: leaves nothing", "(dynamic)", "(saliency)"],
+        ),
+        (
+            "run/restrictions",
+            {"small": {"protocols": ["fixd"]}},
+            ["restrictions.small.protocols.0: 'fixd' is not allowed", "did you mean 'fixed'?"],
+        ),
         ("run/ranking", {"step": 20}, ["run.yaml: ranking.step: unknown key", "'steps'?"]),
         ("run/ranking", {"steps": 0}, ["ranking.steps", "greater than or equal to 1", "got 0"]),
         ("run/ranking", {"steps": 2.5}, ["ranking.steps", "valid integer", "got 2.5"]),

@@ -1,9 +1,15 @@
 """Typed files: what fits is stored, what does not is refused, and nothing is half-written."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pisoft
 from pisoft.contracts import (
     SCHEMAS,
     provenance,
@@ -78,6 +84,42 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
         write_rows(path, "attributions", [ROW | {"step": 5}], {})
     assert read_rows(path, "attributions") == [ROW]
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_file_that_the_system_cuts_short_is_one_error_and_leaves_nothing(tmp_path):
+    """The real thing: a limit on the size of files stands for a full disk."""
+    code = (
+        "import random, resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from pisoft.contracts import write_rows\n"
+        "from pisoft.commandline import run\n"
+        "import argparse\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "row = {'sample_id': 'a', 'step': 0, 'converged': None, 'seconds': 0.1, 'status': 'ok'}\n"
+        "row['raw_scores'] = [random.random() for _ in range(100_000)]\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        f"path = Path({str(tmp_path / 'cell.parquet')!r})\n"
+        "run(lambda _: write_rows(path, 'attributions', [row], {}), argparse.ArgumentParser())\n"
+    )
+    other = tmp_path / "finished.parquet"
+    write_rows(other, "attributions", [ROW], {})
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(Path(pisoft.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 1
+    assert "cell.parquet: cannot be written: " in finished.stderr
+    assert finished.stderr.startswith("error: "), finished.stderr
+    assert list(tmp_path.iterdir()) == [other]
+    assert read_rows(other, "attributions") == [ROW]
+
+
+def test_rows_that_failed_are_told(tmp_path, caplog):
+    failed = ROW | {"raw_scores": None, "status": "nonfinite_attribution"}
+    write_rows(tmp_path / "a.parquet", "attributions", [ROW, failed, failed], {})
+    assert caplog.messages == ["a.parquet: of 3 rows, 2 nonfinite_attribution"]
 
 
 def test_a_corrupt_file_is_named_with_the_fix(tmp_path):

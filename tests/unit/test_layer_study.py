@@ -19,7 +19,6 @@ from pisoft.analysis.layer_study import (
     METRICS,
     depth_statistics,
     part_of,
-    study_cells,
     study_samples,
 )
 from pisoft.analysis.layer_study_figure import plot_layer_study
@@ -27,7 +26,6 @@ from pisoft.analysis.layer_study_table import layer_study_table
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import read_rows, write_rows
-from pisoft.errors import BenchmarkError
 from pisoft.settings import LayerStudySlice
 from pisoft.studies import StudyMethod
 
@@ -329,8 +327,8 @@ def test_the_figure_shows_means_over_the_rest_at_every_depth():
 
 # From soft files ------------------------------------------------------------------------------
 
+STUDY_DATASETS = ("imdb", "sst2")
 STUDY = LayerStudySlice(
-    protocols=("dynamic",),
     methods=tuple(
         StudyMethod(
             model="llama",
@@ -342,7 +340,6 @@ STUDY = LayerStudySlice(
         for weights in ("loosened", "original")
         for depth in (1, 2, None)
     ),
-    datasets=("imdb", "sst2"),
     development_share=0.4,
     seed=5,
     minimum_h0=1e-4,
@@ -354,7 +351,7 @@ def write_soft(folder, samples=12, lost=()):
     """Write the study's soft files: NS = NC = .1 per layer + a little per sample, at every π."""
     paths = []
     for method in STUDY.methods:
-        for dataset in STUDY.datasets:
+        for dataset in STUDY_DATASETS:
             rows = [
                 {
                     "sample_id": f"s{k}",
@@ -412,15 +409,6 @@ def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
     every, fewer = parts(tmp_path / "a"), parts(tmp_path / "b", lost=("s0", "s5"))
     assert len(fewer) == len(every) - 4
     assert fewer.items() <= every.items()
-
-
-def test_files_in_another_order_are_refused(tmp_path):
-    paths = write_soft(tmp_path)
-    assert [path for _, path in study_cells(STUDY, paths)] == paths
-    with pytest.raises(BenchmarkError, match="expected the file"):
-        study_cells(STUDY, paths[::-1])
-    with pytest.raises(BenchmarkError, match="12 cells need as many soft files, got 11"):
-        study_cells(STUDY, paths[1:])
 
 
 def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):

@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from evaluating import evaluated
 from pisoft import library as pisoft
-from pisoft.analysis.summary import Cell, summarise
+from pisoft.analysis.summary import summarise
 from pisoft.config import EvaluationSettings
 from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
@@ -141,7 +141,7 @@ def test_soft_scores_are_those_of_the_workflow(model, prompt, tmp_path):
     path = tmp_path / "dynamic/m/a/d.parquet"
     path.parent.mkdir(parents=True)
     write_rows(path, "soft", rows, provenance({}))
-    _, curves = summarise([(Cell("dynamic", "m", "a", "d"), path)], 1e-4, clamp=True)
+    _, curves = summarise([path], 1e-4, clamp=True)
     means = {
         point["metric"]: point["mean"]
         for point in curves.to_pylist()

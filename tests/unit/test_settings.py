@@ -27,6 +27,7 @@ SLICES = {
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
+    "soft_display": (),
     "accuracy": (),
     "timings": (),
 }
@@ -64,16 +65,16 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, seed=2) == {
         "sample", "attribute", "evaluate", "ranking", "layer_study",
     }  # fmt: skip
-    assert changed(raw, evaluation={"draws": 3}) == {"evaluate"}
+    assert changed(raw, evaluation={**raw["evaluation"], "draws": 3}) == {"evaluate"}
     assert changed(raw, evaluation={**raw["evaluation"], "scope": "all"}) == {"evaluate", "ranking"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking"}
     assert changed(raw, block_size=4) == {
         "generate", "attribute", "evaluate", "ranking",
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
-    assert changed(raw, methods=["saliency"]) == {
-        "summarise", "summarise_ranking", "display", "timings",
-    }  # fmt: skip
+    assert changed(raw, methods=["saliency"]) == {"display", "soft_display", "timings"}
+    clamped = {**raw["evaluation"], "clamp": True}
+    assert changed(raw, evaluation=clamped) == {"summarise", "layer_study", "soft_display"}
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {"generate"}
 
 

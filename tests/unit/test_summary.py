@@ -22,7 +22,7 @@ from pisoft.analysis.summary import (
     accuracy_rows,
     averages,
     load_rows,
-    pair_cells,
+    present,
     summarise,
 )
 from pisoft.contracts import SCHEMAS, read_provenance, read_rows, write_rows, write_table
@@ -78,7 +78,7 @@ def write_soft(folder, rows, cell=CELL):
 
 def summarised(folder, rows):
     """Summarise one cell; return the values by (sample, metric), the statuses, and the curves."""
-    samples, curves = summarise([(CELL, write_soft(folder, rows))], **STATISTICS)
+    samples, curves = summarise([write_soft(folder, rows)], **STATISTICS)
     long = samples.to_pylist()
     values = {(row["sample_id"], row["metric"]): row["value"] for row in long}
     statuses = {row["sample_id"]: row["status"] for row in long}
@@ -165,7 +165,7 @@ def test_without_the_clamp_soft_ns_may_be_negative(tmp_path):
     for row in rows:
         row["ns_distances"] = [0.9, 0.7]
     path = write_soft(tmp_path, rows)
-    samples, curves = summarise([(CELL, path)], MINIMUM_H0, clamp=False)
+    samples, curves = summarise([path], MINIMUM_H0, clamp=False)
     found = {row["metric"]: row["value"] for row in samples.to_pylist()}
     assert found["soft_ns"] == found["soft_ns_unclamped"] == pytest.approx(-0.6)
     assert found["auc_pi_soft_ns"] == found["auc_pi_soft_ns_unclamped"] == pytest.approx(-0.48)
@@ -244,8 +244,8 @@ def test_a_cell_whose_rows_all_failed_has_no_mean_and_no_n(tmp_path):
 def test_a_cell_without_any_grid_point_takes_the_grid_of_the_others(tmp_path):
     other = Cell("dynamic", "llama", "random", "sst2")
     paths = [
-        (CELL, write_soft(tmp_path, [soft_row("a", 0, None, random.Random(), "empty_record")])),
-        (other, write_soft(tmp_path, soft_rows({"a": 1}), other)),
+        write_soft(tmp_path, [soft_row("a", 0, None, random.Random(), "empty_record")]),
+        write_soft(tmp_path, soft_rows({"a": 1}), other),
     ]
     _, curves = summarise(paths, **STATISTICS)
     found = [row for row in curves.to_pylist() if row["method"] == "attention"]
@@ -279,8 +279,8 @@ def test_cells_on_different_grids_are_an_error(tmp_path):
     other = Cell("dynamic", "llama", "random", "sst2")
     changed = [row | {"pi": row["pi"] and row["pi"] / 2} for row in soft_rows({"a": 1})]
     paths = [
-        (CELL, write_soft(tmp_path, soft_rows({"a": 1}))),
-        (other, write_soft(tmp_path, changed, other)),
+        write_soft(tmp_path, soft_rows({"a": 1})),
+        write_soft(tmp_path, changed, other),
     ]
     with pytest.raises(BenchmarkError, match="evaluated at"):
         summarise(paths, **STATISTICS)
@@ -288,7 +288,7 @@ def test_cells_on_different_grids_are_an_error(tmp_path):
 
 def test_averages_count_ok_and_failed_samples(tmp_path):
     rows = soft_rows({"a": 1, "b": 1, "c": 1}, status={("b", 0): "nonfinite_logits"})
-    samples, _ = summarise([(CELL, write_soft(tmp_path, rows))], **STATISTICS)
+    samples, _ = summarise([write_soft(tmp_path, rows)], **STATISTICS)
     means = averages(samples.to_pandas()).set_index("metric")
     expected = statistics.fmean(recomputed_curve(rows, s, "nc")[None] for s in "ac")
     assert means.loc["soft_nc", "value"] == pytest.approx(expected)
@@ -298,26 +298,25 @@ def test_averages_count_ok_and_failed_samples(tmp_path):
 
 def test_averages_of_an_all_failed_cell_are_nan(tmp_path):
     rows = soft_rows({"a": 1}, status={("a", 0): "nonfinite_logits"})
-    samples, _ = summarise([(CELL, write_soft(tmp_path, rows))], **STATISTICS)
+    samples, _ = summarise([write_soft(tmp_path, rows)], **STATISTICS)
     means = averages(samples.to_pandas())
     assert len(means) == len(SAMPLE_METRICS)
     assert means["value"].isna().all()
     assert (means["n"] == 0).all()
 
 
-def test_cells_are_paired_with_files_in_the_order_of_the_product():
-    folder = Path("results/demo/soft/dynamic/llama")
-    paths = [folder / method / f"{data}.parquet" for method in "mn" for data in "xy"]
-    cells = pair_cells(["dynamic"], ["llama"], ["m", "n"], ["x", "y"], paths)
-    assert cells[2] == (Cell("dynamic", "llama", "n", "x"), folder / "n" / "x.parquet")
-    with pytest.raises(BenchmarkError, match="expected the file"):
-        pair_cells(["dynamic"], ["llama"], ["m", "n"], ["x", "y"], paths[::-1])
-    with pytest.raises(BenchmarkError, match="4 cells"):
-        pair_cells(["dynamic"], ["llama"], ["m", "n"], ["x", "y"], paths[:3])
+def test_a_path_names_its_cell():
+    path = Path("results/demo/soft/dynamic/llama-3.1/m/x.parquet")
+    assert Cell.of(path) == Cell("dynamic", "llama-3.1", "m", "x")
+
+
+def test_only_methods_with_a_row_are_shown():
+    labels = {"b": "B", "a": "A", "c": "C"}
+    assert list(present(labels, pd.DataFrame({"method": ["a", "c", "c"]}))) == ["a", "c"]
 
 
 def test_written_summaries_are_read_back_by_selection(tmp_path):
-    samples, curves = summarise([(CELL, write_soft(tmp_path, soft_rows({"a": 1})))], **STATISTICS)
+    samples, curves = summarise([write_soft(tmp_path, soft_rows({"a": 1}))], **STATISTICS)
     write_table(tmp_path / "samples.parquet", "soft_samples", samples, {})
     write_table(tmp_path / "curves.parquet", "soft_curves", curves, {})
     assert read_rows(tmp_path / "samples.parquet", "soft_samples") == samples.to_pylist()
@@ -354,7 +353,7 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
     )
     path = tmp_path / "soft.parquet"
     write_table(path, "soft", table, {})
-    found, _ = summarise([(CELL, path)], **STATISTICS)
+    found, _ = summarise([path], **STATISTICS)
     frame = found.to_pandas()
     last = frame[frame["sample_id"] == f"s{samples - 1}"].set_index("metric")["value"]
     expected = distances[-20 * draws : -19 * draws].astype(float).mean() / 0.5
@@ -364,9 +363,10 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
 # Accuracy -------------------------------------------------------------------------------------
 
 
-def write_answers(folder, rows):
+def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
-    prompts, generations = folder / "prompts.parquet", folder / "generations.parquet"
+    kinds = ("prompts", "generations")
+    prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
     asked = {"content_mask": [], "user_mask": [], "bos_mask": [], "evidence_mask": None}
     asked |= {"prompt_text": "", "label": None, "label_words": [], "label_token_ids": []}
     answered = {"output_text": "", "steps": [0], "target_ids": [4], "predicted_label": None}
@@ -404,7 +404,7 @@ def test_accuracy_is_over_ok_samples(tmp_path):
             ("d", "prompt_too_long", 999, True, None, None),
         ],
     )
-    assert accuracy_rows([("llama", "sst2", *files)]) == [
+    assert accuracy_rows([files]) == [
         {
             "model": "llama",
             "dataset": "sst2",
@@ -421,7 +421,7 @@ def test_accuracy_is_over_ok_samples(tmp_path):
 
 def test_open_generation_has_no_accuracy(tmp_path):
     files = write_answers(tmp_path, [("a", "ok", 10, False, None, None)])
-    (row,) = accuracy_rows([("llama", "wikibio", *files)])
+    (row,) = accuracy_rows([files])
     assert row["accuracy"] is None
     assert row["greedy_is_label"] is None
     assert row["n"] == 1
@@ -430,7 +430,7 @@ def test_open_generation_has_no_accuracy(tmp_path):
 
 def test_accuracy_of_a_dataset_whose_samples_all_failed_is_null(tmp_path):
     files = write_answers(tmp_path, [("a", "empty_record", 0, False, None, None)])
-    (row,) = accuracy_rows([("llama", "sst2", *files)])
+    (row,) = accuracy_rows([files])
     assert (row["n"], row["n_failed"], row["truncated"]) == (0, 1, 0)
     assert row["accuracy"] is None
     assert row["mean_prompt_tokens"] is None
@@ -441,7 +441,10 @@ def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):
     prompts, _ = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)])
     _, generations = write_answers(tmp_path / "two", [("b", "ok", 1, False, None, None)])
     with pytest.raises(BenchmarkError, match="other samples"):
-        accuracy_rows([("llama", "sst2", prompts, generations)])
+        accuracy_rows([(prompts, generations)])
+    _, other = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)], "imdb")
+    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: holds other samples than .*sst2"):
+        accuracy_rows([(prompts, other)])
 
 
 def run_script(name, *arguments):
@@ -455,36 +458,34 @@ def run_script(name, *arguments):
 
 def test_the_script_summarises_soft_files(tmp_path):
     soft = write_soft(tmp_path, soft_rows({"a": 1, "b": 1}))
-    cells = {"protocols": ["dynamic"], "models": ["llama"], "methods": ["attention"]}
-    settings = json.dumps(cells | {"datasets": ["sst2"], **STATISTICS})
+    settings = json.dumps(STATISTICS)
     samples, curves = tmp_path / "samples.parquet", tmp_path / "curves.parquet"
     outputs = ["--samples-output", samples, "--curves-output", curves]
     result = run_script("summarise.py", "--settings", settings, "--soft", soft, *outputs)
     assert result.returncode == 0, result.stderr
     assert len(read_rows(samples, "soft_samples")) == 2 * len(SAMPLE_METRICS)
     assert len(read_rows(curves, "soft_curves")) == 2 * len(GRID)
-    assert read_provenance(curves)["settings"]["methods"] == ["attention"]
+    assert read_provenance(curves)["settings"] == STATISTICS
 
 
-def test_the_script_summarises_accuracy_and_refuses_a_wrong_order(tmp_path):
+def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_path):
     names = ("sst2", "imdb")
-    files = {}
-    for name in names:
-        written = write_answers(tmp_path / name, [("a", "ok", 3, False, True, True)])
-        for kind, path in zip(("prompts", "generations"), written, strict=True):
-            files[kind, name] = tmp_path / kind / "llama" / f"{name}.parquet"
-            files[kind, name].parent.mkdir(parents=True, exist_ok=True)
-            path.rename(files[kind, name])
-    prompts = [files["prompts", name] for name in names]
-    generations = [files["generations", name] for name in names]
+    answers = [("a", "ok", 3, False, True, True)]
+    prompts, generations = zip(
+        *(write_answers(tmp_path, answers, name) for name in names), strict=True
+    )
     output = tmp_path / "accuracy.parquet"
-    common = ["--models", "llama", "--datasets", *names, "--output", output, "--prompts", *prompts]
-    result = run_script("summarise_accuracy.py", *common, "--generations", *generations)
+    common = ["--run", "demo", "--output", output, "--prompts", *prompts, "--generations"]
+    result = run_script("summarise_accuracy.py", *common, *generations)
     assert result.returncode == 0, result.stderr
     assert [row["dataset"] for row in read_rows(output, "accuracy")] == list(names)
-    result = run_script("summarise_accuracy.py", *common, "--generations", *generations[::-1])
-    assert result.returncode == 1
-    assert result.stderr.startswith("error: --generations: expected")
+    for wrong, message in (
+        (generations[::-1], "holds other samples than"),
+        (generations[1:], "error: --generations: 1 for 2 of --prompts"),
+    ):
+        result = run_script("summarise_accuracy.py", *common, *wrong)
+        assert result.returncode == 1
+        assert message in result.stderr
 
 
 def test_the_analysis_never_imports_torch():

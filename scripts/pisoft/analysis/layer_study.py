@@ -13,9 +13,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.analysis.summary import Cell, pair_cells, summarise
+from pisoft.analysis.summary import summarise
 from pisoft.contracts import SCHEMAS
-from pisoft.errors import BenchmarkError
 from pisoft.keyed import keyed_generator
 from pisoft.settings import LayerStudySlice
 
@@ -32,45 +31,17 @@ def part_of(seed: int, dataset: str, sample_id: str, development_share: float) -
     return DEVELOPMENT if draw < development_share else REST
 
 
-def study_cells(settings: LayerStudySlice, paths: Sequence[Path]) -> list[tuple[Cell, Path]]:
-    """Pair every cell of the study with its `soft` file.
-
-    Args:
-        settings: the study's methods, protocols and datasets.
-        paths: files in the product's order: methods, then protocols, then datasets.
-
-    Raises:
-        BenchmarkError: too few or too many files, or one that lies at another cell's path.
-    """
-    size = len(settings.protocols) * len(settings.datasets)
-    if len(paths) != size * len(settings.methods):
-        raise BenchmarkError(
-            f"{size * len(settings.methods)} cells need as many soft files, got {len(paths)}"
-        )
-    return [
-        cell
-        for position, method in enumerate(settings.methods)
-        for cell in pair_cells(
-            settings.protocols,
-            [method.model],
-            [method.name],
-            settings.datasets,
-            paths[position * size : (position + 1) * size],
-        )
-    ]
-
-
 def study_samples(settings: LayerStudySlice, paths: Sequence[Path]) -> pa.Table:
     """Return the `layer_study` rows: cell, sample and AUC, with depth and part.
 
     Args:
         settings: the study.
-        paths: its `soft` files; see :func:`study_cells`.
+        paths: its `soft` files.
 
     Raises:
-        BenchmarkError: as :func:`study_cells` and :func:`pisoft.analysis.summary.summarise`.
+        BenchmarkError: as :func:`pisoft.analysis.summary.summarise`.
     """
-    samples, _ = summarise(study_cells(settings, paths), settings.minimum_h0, settings.clamp)
+    samples, _ = summarise(paths, settings.minimum_h0, settings.clamp)
     rows = samples.to_pandas()
     rows = rows[rows["metric"].isin(METRICS)]
     methods = pd.DataFrame(

@@ -13,9 +13,8 @@ sample without one has no value, and the status of its first failing row.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +58,11 @@ class Cell:
     method: str
     dataset: str
 
+    @classmethod
+    def of(cls, path: Path) -> Cell:
+        """Return the cell of a file `…/{protocol}/{model}/{method}/{dataset}.parquet`."""
+        return cls(*path.with_suffix("").parts[-4:])
+
 
 @dataclass(frozen=True)
 class _Steps:
@@ -84,39 +88,11 @@ class _Curves:
     n_failed: int
 
 
-def pair_cells(
-    protocols: Sequence[str],
-    models: Sequence[str],
-    methods: Sequence[str],
-    datasets: Sequence[str],
-    paths: Sequence[Path],
-) -> list[tuple[Cell, Path]]:
-    """Pair every cell with its file.
-
-    Args:
-        protocols, models, methods, datasets: names; the cells are their product, in that order.
-        paths: files `…/{protocol}/{model}/{method}/{dataset}.parquet` in the same order.
-
-    Raises:
-        BenchmarkError: too few or too many files, or a file that lies at another cell's path.
-    """
-    names = list(itertools.product(protocols, models, methods, datasets))
-    if len(names) != len(paths):
-        raise BenchmarkError(f"{len(names)} cells need as many soft files, got {len(paths)}")
-    for (*folders, dataset), path in zip(names, paths, strict=True):
-        expected = (*folders, f"{dataset}.parquet")
-        if path.parts[-4:] != expected:
-            raise BenchmarkError(f"{path}: expected the file …/{'/'.join(expected)} at this place")
-    return [(Cell(*name), path) for name, path in zip(names, paths, strict=True)]
-
-
-def summarise(
-    cells: Iterable[tuple[Cell, Path]], minimum_h0: float, clamp: bool
-) -> tuple[pa.Table, pa.Table]:
+def summarise(paths: Iterable[Path], minimum_h0: float, clamp: bool) -> tuple[pa.Table, pa.Table]:
     """Summarise `soft` files, one cell in memory at a time.
 
     Args:
-        cells: cells with their files; see :func:`pair_cells`.
+        paths: the files; their paths name their cells, see :meth:`Cell.of`.
         minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`.
         clamp: whether Soft-NS is clamped at 0 where it is not called unclamped.
 
@@ -129,7 +105,8 @@ def summarise(
             retaining probability, or cells evaluated on different π grids.
     """
     samples, curves = [SCHEMAS["soft_samples"].empty_table()], []
-    for cell, path in cells:
+    for path in paths:
+        cell = Cell.of(path)
         rows = _row_values(path, minimum_h0)
         grid = np.unique(rows["pi"].dropna().to_numpy())
         steps = _steps_that_count(rows, grid, path)
@@ -176,7 +153,13 @@ def load_rows(path: Path, kind: str, **selection: str) -> pd.DataFrame:
     return table.to_pandas()
 
 
-def accuracy_rows(cells: Iterable[tuple[str, str, Path, Path]]) -> list[dict[str, Any]]:
+def present(methods: Mapping[str, str], rows: pd.DataFrame) -> dict[str, str]:
+    """Return the methods that have a row: a model may be restricted to some of them."""
+    found = set(rows["method"])
+    return {name: label for name, label in methods.items() if name in found}
+
+
+def accuracy_rows(cells: Iterable[tuple[Path, Path]]) -> list[dict[str, Any]]:
     """Summarise what the models answered, as rows of kind `accuracy`.
 
     All numbers are over the ok samples, `n` of them: `truncated` counts shortened prompts,
@@ -185,7 +168,8 @@ def accuracy_rows(cells: Iterable[tuple[str, str, Path, Path]]) -> list[dict[str
     open generation.
 
     Args:
-        cells: model, dataset, `prompts` file and `generations` file.
+        cells: `prompts` file and `generations` file `…/{model}/{dataset}.parquet` of every model
+            and dataset.
 
     Raises:
         BenchmarkError: an unreadable file, or two files that hold different samples.
@@ -349,15 +333,19 @@ def _curve_rows(cells: list[_Curves]) -> pa.Table:
 # Prompts and generations ----------------------------------------------------------------------
 
 
-def _accuracy_row(model: str, dataset: str, prompts: Path, generations: Path) -> dict[str, Any]:
+def _accuracy_row(prompts: Path, generations: Path) -> dict[str, Any]:
     asked, answered = read_table(prompts, "prompts"), read_table(generations, "generations")
-    if asked.column("sample_id").to_pylist() != answered.column("sample_id").to_pylist():
+    same_place = prompts.parts[-2:] == generations.parts[-2:]
+    if (
+        not same_place
+        or asked.column("sample_id").to_pylist() != answered.column("sample_id").to_pylist()
+    ):
         raise BenchmarkError(f"{generations}: holds other samples than {prompts}; {REPAIR}")
     ok = pc.equal(answered.column("status"), OK)
     asked, answered = asked.filter(ok), answered.filter(ok)
     return {
-        "model": model,
-        "dataset": dataset,
+        "model": generations.parts[-2],
+        "dataset": generations.stem,
         "n": answered.num_rows,
         "n_failed": len(ok) - answered.num_rows,
         "truncated": pc.sum(asked.column("truncated"), min_count=0).as_py(),

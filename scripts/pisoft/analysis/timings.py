@@ -20,19 +20,19 @@ _MEASURES = ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb")
 _FACTS = ("peak_memory_mb", "peak_device_memory_mb", "device")
 
 
-def timing_rows(cells: Iterable[tuple[str, str, str, Path]]) -> list[dict[str, Any]]:
+def timing_rows(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Summarise what attribution needed, as rows of kind `timings`.
 
     A sample's time is the sum over its steps. Means are over the samples with an ok step, `n` of
     them; the others are `n_failed`. The standard error is null for a single sample.
 
     Args:
-        cells: model, method, dataset and `attributions` file.
+        paths: `attributions` files `…/{model}/{method}/{dataset}.parquet`.
 
     Raises:
         BenchmarkError: an unreadable file, or one that does not say on what it was computed.
     """
-    return [_timing_row(*cell) for cell in cells]
+    return [_timing_row(path) for path in paths]
 
 
 def timings_table(
@@ -77,7 +77,7 @@ def timings_table(
 # Numbers --------------------------------------------------------------------------------------
 
 
-def _timing_row(model: str, method: str, dataset: str, path: Path) -> dict[str, Any]:
+def _timing_row(path: Path) -> dict[str, Any]:
     steps = read_table(path, "attributions")
     facts = read_provenance(path)
     missing = [name for name in _FACTS if name not in facts]
@@ -86,6 +86,7 @@ def _timing_row(model: str, method: str, dataset: str, path: Path) -> dict[str, 
             f"{path}: its provenance lacks {', '.join(missing)}; delete the file and run the "
             "workflow again"
         )
+    model, method, dataset = path.with_suffix("").parts[-3:]
     samples = _samples(steps)
     timed = samples.filter(samples.column("ok"))
     seconds, n = timed.column("seconds"), timed.num_rows
