@@ -18,15 +18,15 @@ from pisoft.contracts import read_provenance
 pytestmark = pytest.mark.workflow
 
 README = Path(__file__).parents[2] / "README.md"
-TAIL = {
+SOFT_TAIL = {
     "summary/soft_samples.parquet",
     "summary/soft_curves.parquet",
     "tables/pi_soft_auc/dynamic/toy.html",
     "tables/original_soft/dynamic/toy.html",
-    "summary/ranking_samples.parquet",
-    "tables/insertion_deletion/toy.html",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
 }
+RANKING_TAIL = {"summary/ranking_samples.parquet", "tables/insertion_deletion/toy.html"}
+TAIL = SOFT_TAIL | RANKING_TAIL
 TIMINGS = {"summary/timings.parquet", "tables/timings.html"}
 ACCURACY = {"summary/accuracy.parquet", "tables/accuracy.html"}
 
@@ -71,8 +71,15 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     original = numerics.read_text()
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
-    evaluated = {name for name in cells if name.startswith(("soft/", "ranking/"))}
-    assert project.pending() == evaluated | TAIL, "edited numerics re-run what depends on them"
+    evaluated = {name for name in cells if name.startswith("soft/")}
+    assert project.pending() == evaluated | SOFT_TAIL, "edited numerics re-run what depends on them"
+    numerics.write_text(original)
+
+    numerics = project.folder / "scripts/pisoft/faithfulness/ranking.py"
+    original = numerics.read_text()
+    numerics.write_text(original + "\n# edited\n")
+    ranked = {name for name in cells if name.startswith("ranking/")}
+    assert project.pending() == ranked | RANKING_TAIL, "ranks are no masks"
     numerics.write_text(original)
 
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
