@@ -136,6 +136,12 @@ def cells(pattern):
     return files_of(CONFIG.cells, pattern)
 
 
+def ranking_cells(pattern):
+    """Return a pattern's files for every combination that insertion and deletion are run on."""
+    datasets = slices.ranked_datasets(CONFIG)
+    return files_of((cell for cell in CONFIG.cells if cell[-1] in datasets), pattern)
+
+
 def study_cells(pattern):
     """Return a pattern's files for every combination of the layer study; none without a study."""
     return files_of(CONFIG.study_cells, pattern)

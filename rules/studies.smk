@@ -43,6 +43,7 @@ rule tabulate_layer_study:
             "analysis/layer_study",
             "analysis/layer_study_table",
             "analysis/summary",
+            "analysis/table_writer",
             "analysis/tables",
             "keyed",
         ),

@@ -29,6 +29,32 @@ rule summarise:
         "--samples-output {output.samples:q} --curves-output {output.curves:q} > {log:q} 2>&1"
 
 
+rule summarise_ranking:
+    input:
+        ranking=ranking_cells("results/{run}/ranking/{model}/{method}/{dataset}.parquet"),
+        script="scripts/summarise_ranking.py",
+        code=code("analysis/ranking"),
+    output:
+        samples="results/{run}/summary/ranking_samples.parquet",
+    log:
+        "results/{run}/logs/summarise_ranking.log",
+    benchmark:
+        "results/{run}/benchmarks/summarise_ranking.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("summarise_ranking"),
+    message:
+        "Summarising insertion and deletion of {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --ranking {input.ranking:q} "
+        "--output {output.samples:q} > {log:q} 2>&1"
+
+
 rule summarise_accuracy:
     input:
         prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
@@ -88,6 +114,7 @@ rule summarise_cost:
         prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
         generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
         soft=cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        ranking=ranking_cells("results/{run}/ranking/{model}/{method}/{dataset}.parquet"),
         study=study_cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         script="scripts/summarise_cost.py",
         code=code(

@@ -2,9 +2,17 @@
 # Out: results/{run}/tables/, each table as CSV, LaTeX and HTML.
 
 TABLE_TEMPLATES = sorted(str(path) for path in Path("scripts/pisoft/analysis/templates").iterdir())
+TABLE_CODE = code(
+    "analysis/curves",
+    "analysis/summary",
+    "analysis/table_writer",
+    "analysis/tables",
+    "analysis/timings",
+)
 TABLES = [
     *cells("results/{run}/tables/pi_soft_auc/{protocol}/{model}.html"),
     *cells("results/{run}/tables/original_soft/{protocol}/{model}.html"),
+    *ranking_cells("results/{run}/tables/insertion_deletion/{model}.html"),
     f"results/{RUN}/tables/accuracy.html",
     f"results/{RUN}/tables/timings.html",
     f"results/{RUN}/tables/cost.html",
@@ -16,7 +24,7 @@ rule tabulate_pi_soft_auc:
         samples=rules.summarise.output.samples,
         curves=rules.summarise.output.curves,
         script="scripts/build_table.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+        code=TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/pi_soft_auc/{protocol}/{model}.csv",
@@ -53,7 +61,7 @@ rule tabulate_original_soft:
     input:
         samples=rules.summarise.output.samples,
         script="scripts/build_table.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+        code=TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/original_soft/{protocol}/{model}.csv",
@@ -86,11 +94,47 @@ rule tabulate_original_soft:
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
 
+rule tabulate_insertion_deletion:
+    input:
+        samples=rules.summarise_ranking.output.samples,
+        script="scripts/tabulate_insertion_deletion.py",
+        code=code("analysis/curves", "analysis/summary", "analysis/table_writer", "analysis/tables"),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/insertion_deletion/{model}.csv",
+        tex="results/{run}/tables/insertion_deletion/{model}.tex",
+        html=report(
+            "results/{run}/tables/insertion_deletion/{model}.html",
+            caption="captions/insertion_deletion.rst",
+            category="Tables",
+            subcategory="Insertion and deletion",
+            labels={"model": "{model}", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_insertion_deletion/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_insertion_deletion/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("display"),
+    message:
+        "Tabulating insertion and deletion of {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --samples {input.samples:q} "
+        "--model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
 rule tabulate_accuracy:
     input:
         accuracy=rules.summarise_accuracy.output.accuracy,
         script="scripts/build_table.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+        code=TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/accuracy.csv",
@@ -126,7 +170,7 @@ rule tabulate_timings:
     input:
         timings=rules.summarise_timings.output.timings,
         script="scripts/build_table.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+        code=TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/timings.csv",
@@ -166,6 +210,7 @@ rule tabulate_cost:
             "analysis/cost_table",
             "analysis/curves",
             "analysis/summary",
+            "analysis/table_writer",
             "analysis/tables",
             "units",
         ),

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from pisoft.analysis.summary import load_rows, present
-from pisoft.analysis.tables import Table, accuracy_table, auc_table, original_table, write
+from pisoft.analysis.table_writer import write
+from pisoft.analysis.tables import Table, accuracy_table, auc_table, original_table
 from pisoft.analysis.timings import timings_table
 from pisoft.commandline import run
 from pisoft.errors import BenchmarkError

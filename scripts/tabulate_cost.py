@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pisoft.analysis.cost_table import cost_table
 from pisoft.analysis.summary import load_rows
-from pisoft.analysis.tables import write
+from pisoft.analysis.table_writer import write
 from pisoft.commandline import run
 from pisoft.settings import DisplaySlice
 

@@ -46,6 +46,7 @@ Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
 AttributedFunction = Literal["probability", "logit"]
+Operator = Literal["remove", "zero"]
 Sampler = Literal["iid", "latin"]
 Preset = Literal["paper", "efficient"]
 
@@ -176,6 +177,19 @@ class EvaluationSettings(DrawSettings):
         return self
 
 
+class RankingSettings(Strict):
+    """Insertion and deletion, for datasets of label words; `evaluation.scope` holds here, too."""
+
+    operator: Operator = Field(
+        "remove",
+        description="How a token is deleted: left out, so that the prompt is shorter (`remove`), "
+        "or its input embedding multiplied by 0 (`zero`).",
+    )
+    steps: int = Field(
+        20, ge=1, description="Steps of equal share; paper: 20, each of 5 % of the tokens."
+    )
+
+
 class Restriction(Strict):
     """What a model is limited to; what is not given is not limited."""
 
@@ -234,6 +248,9 @@ class RunFile(Strict):
     )
     evaluation: EvaluationSettings = Field(
         default_factory=EvaluationSettings, description="Evaluation."
+    )
+    ranking: RankingSettings | None = Field(
+        default_factory=RankingSettings, description="Insertion and deletion; null: neither."
     )
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."

@@ -32,6 +32,7 @@ EMPTY_GENERATION = "empty_generation"
 NONFINITE_ATTRIBUTION = "nonfinite_attribution"
 NONFINITE_LOGITS = "nonfinite_logits"
 DEGENERATE_BASELINE = "degenerate_baseline"
+NOT_APPLICABLE = "not_applicable"
 STATUSES = (
     OK,
     EMPTY_RECORD,
@@ -42,6 +43,7 @@ STATUSES = (
     NONFINITE_ATTRIBUTION,
     NONFINITE_LOGITS,
     DEGENERATE_BASELINE,
+    NOT_APPLICABLE,
 )
 logger = logging.getLogger(__name__)
 
@@ -137,6 +139,16 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("status", _TEXT),
         ]
     ),
+    "ranking": pa.schema(
+        [
+            _field("sample_id", _TEXT),
+            _field("curve", _TEXT),  # deletion or insertion
+            _field("perturbable", _WHOLE),  # number of perturbable tokens, m
+            _field("flips", _BITS, nullable=True),  # another label word is preferred, by step
+            _field("auc", _REAL, nullable=True),  # mean of the flips
+            _field("status", _TEXT),
+        ]
+    ),
     "soft_samples": pa.schema(
         [
             _field("protocol", _TEXT),
@@ -161,6 +173,18 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("standard_error", _REAL, nullable=True),
             _field("n", _WHOLE),
             _field("n_failed", _WHOLE),
+        ]
+    ),
+    "ranking_samples": pa.schema(
+        [
+            _field("model", _TEXT),
+            _field("method", _TEXT),
+            _field("dataset", _TEXT),
+            _field("sample_id", _TEXT, nullable=True),  # null: no sample of this dataset is ranked
+            _field("metric", _TEXT),
+            _field("value", _REAL, nullable=True),
+            _field("status", _TEXT),
+            _field("reason", _TEXT, nullable=True),  # why a dataset is not ranked
         ]
     ),
     "layer_study": pa.schema(

@@ -31,8 +31,19 @@ from pisoft.catalogue import (
     TrainedMaskedModel,
     TrainedModel,
 )
-from pisoft.config import Cell, Config, DrawSettings, GenerationSettings, Protocol
+from pisoft.config import (
+    Cell,
+    Config,
+    DrawSettings,
+    GenerationSettings,
+    Protocol,
+    RankingSettings,
+    Scope,
+)
+from pisoft.errors import BenchmarkError
 from pisoft.studies import StudyMethod
+
+OPEN_GENERATION = "open generation has no label word that could flip"
 
 
 class Slice(Strict):
@@ -148,11 +159,29 @@ class EvaluateSlice(Slice):
     token_budget: int | None  # None: by device
 
 
+class RankingSlice(Slice):
+    """Settings of `evaluate_ranking`."""
+
+    model: ModelSlice
+    not_applicable: str | None  # why the dataset cannot be ranked; None: it can
+    ranking: RankingSettings
+    scope: Scope
+    seed: int
+    block_size: int
+    token_budget: int | None  # None: by device
+
+
 class SummariseSlice(Slice):
     """Settings of `summarise`."""
 
     minimum_h0: float
     clamp: bool
+
+
+class SummariseRankingSlice(Slice):
+    """Settings of `summarise_ranking`."""
+
+    not_applicable: dict[str, str]  # datasets that cannot be ranked, and why
 
 
 class LayerStudySlice(Slice):
@@ -191,13 +220,6 @@ class PlannedMethod(Strict):
     options: dict[str, Any]
 
 
-class PlannedRanking(Strict):
-    """What insertion and deletion cost depends on."""
-
-    steps: int
-    shortens: bool  # removed tokens are left out, rather than set to zero
-
-
 class PlanSlice(Slice):
     """What a run costs depends on: `make plan`, and settings of `summarise_cost`."""
 
@@ -210,7 +232,7 @@ class PlanSlice(Slice):
     max_prompt_tokens: int | None
     generation: GenerationSettings
     evaluation: DrawSettings
-    ranking: PlannedRanking | None
+    ranking: RankingSettings | None
 
 
 class DisplaySlice(Slice):
@@ -338,11 +360,36 @@ def draw_settings(config: Config) -> DrawSettings:
     return DrawSettings.model_validate(part)
 
 
+def ranking_slice(config: Config, model: str, dataset: str) -> RankingSlice:
+    """Return what `evaluate_ranking` depends on.
+
+    Raises:
+        BenchmarkError: the run file switches insertion and deletion off.
+    """
+    return RankingSlice(
+        model=model_slice(model, config.models[model]),
+        not_applicable=_ranking_obstacle(config.datasets[dataset]),
+        ranking=_ranking_settings(config),
+        scope=config.run_file.evaluation.scope,
+        seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
 def summarise_slice(config: Config) -> SummariseSlice:
     """Return what `summarise` depends on."""
     return SummariseSlice(
         minimum_h0=config.run_file.evaluation.minimum_h0,
         clamp=config.run_file.evaluation.clamp,
+    )
+
+
+def summarise_ranking_slice(config: Config) -> SummariseRankingSlice:
+    """Return what `summarise_ranking` depends on."""
+    obstacles = {name: _ranking_obstacle(entry) for name, entry in config.datasets.items()}
+    return SummariseRankingSlice(
+        not_applicable={name: why for name, why in obstacles.items() if why is not None}
     )
 
 
@@ -362,7 +409,7 @@ def plan_slice(config: Config) -> PlanSlice:
         max_prompt_tokens=run_file.prompts.max_tokens,
         generation=run_file.generation,
         evaluation=draw_settings(config),
-        ranking=_planned_ranking(getattr(run_file, "ranking", None)),
+        ranking=run_file.ranking,
     )
 
 
@@ -393,12 +440,6 @@ def _trained_masked_models(config: Config) -> dict[str, TrainedMaskedModel]:
         return {}
     sources = {name: entry.source for name, entry in config.masked_models.items()}
     return {name: s for name, s in sources.items() if isinstance(s, TrainedMaskedModel)}
-
-
-def _planned_ranking(ranking: Any) -> PlannedRanking | None:
-    if ranking is None:
-        return None
-    return PlannedRanking(steps=ranking.steps, shortens=ranking.operator == "remove")
 
 
 def display_slice(config: Config) -> DisplaySlice:
@@ -490,9 +531,29 @@ def needs_masked_model(config: Config, method: str) -> bool:
     return load_method(method_name(method, config.evaluated_methods[method])).needs_masked_model
 
 
+def ranked_datasets(config: Config) -> tuple[str, ...]:
+    """Return the datasets that insertion and deletion are computed on; none if switched off."""
+    if config.run_file.ranking is None:
+        return ()
+    return tuple(
+        name for name, entry in config.datasets.items() if _ranking_obstacle(entry) is None
+    )
+
+
 def method_name(name: str, entry: MethodEntry) -> str:
     """Return the method file's name for a catalogue entry."""
     return entry.method or name
+
+
+def _ranking_settings(config: Config) -> RankingSettings:
+    if config.run_file.ranking is None:
+        raise BenchmarkError("ranking: is null, which switches insertion and deletion off")
+    return config.run_file.ranking
+
+
+def _ranking_obstacle(entry: DatasetEntry) -> str | None:
+    """Return why a dataset cannot be ranked by flips of the label word; None if it can."""
+    return None if entry.task == "classification" else OPEN_GENERATION
 
 
 def _training_task(name: str, entry: DatasetEntry) -> TrainingTask:

@@ -23,7 +23,8 @@ from pisoft.analysis.layer_study import (
 )
 from pisoft.analysis.layer_study_figure import plot_layer_study
 from pisoft.analysis.layer_study_table import layer_study_table
-from pisoft.analysis.tables import NOTHING, write
+from pisoft.analysis.table_writer import write
+from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import read_rows, write_rows
 from pisoft.settings import LayerStudySlice
 from pisoft.studies import StudyMethod

@@ -135,7 +135,7 @@ def test_every_section_of_a_run_adds_its_jobs():
     assert "train_model" not in counts
     both = rules_of(plan_run(run_of(protocols=["dynamic", "fixed"]), NOWHERE))
     assert both["evaluate_soft"] == 2 * counts["evaluate_soft"]
-    ranked = plan_run(run_of(ranking={"steps": 20, "shortens": True}), NOWHERE)
+    ranked = plan_run(run_of(ranking={"steps": 20, "operator": "remove"}), NOWHERE)
     cells = [job for job in ranked.jobs if job.rule == "evaluate_ranking"]
     assert [job.cell for job in cells] == ["small/random/reviews", "small/saliency/reviews"]
     assert cells[0].low.forwards == 40 * 41

@@ -16,7 +16,7 @@ import evaluating
 from attributing import build
 from pisoft.attribution import available_methods, load_method
 from pisoft.catalogue import ModelShape
-from pisoft.config import EvaluationSettings
+from pisoft.config import EvaluationSettings, RankingSettings
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.generation import continue_greedily
@@ -33,7 +33,6 @@ from pisoft.planning.work import (
     soft_work,
     training_work,
 )
-from pisoft.settings import PlannedRanking
 from planning import LLAMA_8B, SIZES, sample
 from random_models import SHAPES, VOCABULARY, twins
 from tiny_tokenizers import numbered_tokenizer
@@ -256,10 +255,10 @@ def test_generation_reads_the_prompt_and_then_token_by_token():
     assert counter.get_total_flops() == pytest.approx(work.flops + more, rel=1e-12)
 
 
-@pytest.mark.parametrize(("shortens", "mean"), [(True, 15), (False, 20)])
-def test_ranking_removes_half_of_the_tokens_on_average(shortens, mean):
+@pytest.mark.parametrize(("operator", "mean"), [("remove", 15), ("zero", 20)])
+def test_ranking_removes_half_of_the_tokens_on_average(operator, mean):
     shape = ModelShape(**SIZES)
-    settings = PlannedRanking(steps=20, shortens=shortens)
+    settings = RankingSettings(steps=20, operator=operator)
     work = ranking_work(shape, sample(20, first=10), settings)
     assert work.forwards == 41
     assert work.tokens == 20 + 40 * mean

@@ -8,6 +8,7 @@ import pytest
 from pisoft import settings
 from pisoft.attribution import load_method
 from pisoft.config import load_config
+from pisoft.errors import BenchmarkError
 from pisoft.validation import read_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,9 @@ SLICES = {
     "generate": ("demo-llama", "demo-sentiment"),
     "attribute": ("demo-llama", "saliency"),
     "evaluate": ("dynamic", "demo-llama"),
+    "ranking": ("demo-llama", "demo-sentiment"),
     "summarise": (),
+    "summarise_ranking": (),
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
@@ -61,17 +64,38 @@ def test_slices_are_read_back_as_they_were(raw):
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == set()
     assert changed(raw, max_samples=3) == {"sample", "plan"}
-    assert changed(raw, seed=2) == {"sample", "attribute", "evaluate", "layer_study"}
+    assert changed(raw, seed=2) == {
+        "sample", "attribute", "evaluate", "ranking", "layer_study",
+    }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan"}
+    everywhere = {**raw["evaluation"], "scope": "all"}
+    assert changed(raw, evaluation=everywhere) == {"evaluate", "ranking", "plan"}
     clamped = {**raw["evaluation"], "clamp": True}
     assert changed(raw, evaluation=clamped) == {"summarise", "layer_study", "soft_display"}
+    assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan"}
+    assert changed(raw, block_size=4) == {
+        "generate", "attribute", "evaluate", "ranking",
+    }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {"display", "soft_display", "timings", "plan"}
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
         "generate",
         "plan",
     }
+
+
+def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test")
+    reason = "open generation has no label word that could flip"
+    assert settings.ranked_datasets(config) == ("demo-sentiment",)
+    assert settings.ranking_slice(config, "demo-llama", "demo-sentiment").not_applicable is None
+    assert settings.ranking_slice(config, "demo-llama", "demo-why").not_applicable == reason
+    assert settings.summarise_ranking_slice(config).not_applicable == {"demo-why": reason}
+    without = load_config(raw | {"ranking": None}, ROOT / "config/catalogue", "test")
+    assert settings.ranked_datasets(without) == ()
+    with pytest.raises(BenchmarkError, match="ranking: is null"):
+        settings.ranking_slice(without, "demo-llama", "demo-sentiment")
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import pisoft
-from pisoft.analysis.tables import NOTHING, write
+from pisoft.analysis.table_writer import write
+from pisoft.analysis.tables import NOTHING
 from pisoft.analysis.timings import timing_rows, timings_table
 from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError

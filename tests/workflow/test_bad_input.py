@@ -17,7 +17,9 @@ KNOWN_BEFORE = {
     "methods=[salience]": "methods: unknown name 'salience'; did you mean 'saliency'?",
     "max_samples=many": "max_samples: input should be a valid integer",
     "evaluation={pi_grid: [0.5, 1.5]}": "pi_grid: each retaining probability must be in (0, 1)",
-    "evaluation={draws: 0}": "evaluation.draws: input should be greater than or equal to 1",
+    "evaluation={draws: 0}": "evaluation.draws: input should be greater than 0",
+    "ranking={steps: 0}": "ranking.steps: input should be greater than or equal to 1",
+    "ranking={operator: removed}": "'removed' is not allowed; did you mean 'remove'?",
     "protocols=[dynamical]": "protocols.0: 'dynamical' is not allowed; did you mean 'dynamic'?",
     "models=[toy,toy]": "models: listed twice: toy",
     "catalogue={models: {toy: {source: {kind: local, path: nowhere}, label: t}}}": (
@@ -86,5 +88,7 @@ def test_records_that_cannot_be_used_are_rows_with_a_status(project):
     assert {row["status"] for row in prompts} == {"prompt_too_long"}
     soft = read_rows(results / "soft/dynamic/toy/random/toy-sentiment.parquet", "soft")
     assert {row["status"] for row in soft} == {"prompt_too_long"}
-    table = (results / "tables/pi_soft_auc/dynamic/toy.html").read_text()
-    assert "prompt_too_long" in table
+    ranking = read_rows(results / "ranking/toy/random/toy-sentiment.parquet", "ranking")
+    assert {row["status"] for row in ranking} == {"prompt_too_long"}
+    for name in ("pi_soft_auc/dynamic/toy", "insertion_deletion/toy"):
+        assert "prompt_too_long" in (results / f"tables/{name}.html").read_text()

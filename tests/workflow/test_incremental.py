@@ -18,7 +18,7 @@ from pisoft.contracts import read_provenance
 pytestmark = pytest.mark.workflow
 
 README = Path(__file__).parents[2] / "README.md"
-TAIL = {
+SOFT_TAIL = {
     "summary/soft_samples.parquet",
     "summary/soft_curves.parquet",
     "summary/cost.parquet",
@@ -27,6 +27,8 @@ TAIL = {
     "tables/original_soft/dynamic/toy.html",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
 }
+RANKING_TAIL = {"summary/ranking_samples.parquet", "tables/insertion_deletion/toy.html"}
+TAIL = SOFT_TAIL | RANKING_TAIL
 TIMINGS = {"summary/timings.parquet", "tables/timings.html"}
 ACCURACY = {"summary/accuracy.parquet", "tables/accuracy.html"}
 
@@ -36,6 +38,7 @@ def of_method(name):
     return {
         f"attributions/toy/{name}/toy-sentiment.parquet",
         f"soft/dynamic/toy/{name}/toy-sentiment.parquet",
+        f"ranking/toy/{name}/toy-sentiment.parquet",
     }
 
 
@@ -71,7 +74,14 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
     evaluated = {name for name in cells if name.startswith("soft/")}
-    assert project.pending() == evaluated | TAIL, "edited numerics re-run what depends on them"
+    assert project.pending() == evaluated | SOFT_TAIL, "edited numerics re-run what depends on them"
+    numerics.write_text(original)
+
+    numerics = project.folder / "scripts/pisoft/faithfulness/ranking.py"
+    original = numerics.read_text()
+    numerics.write_text(original + "\n# edited\n")
+    ranked = {name for name in cells if name.startswith("ranking/")}
+    assert project.pending() == ranked | RANKING_TAIL, "ranks are no masks"
     numerics.write_text(original)
 
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
@@ -185,6 +195,7 @@ def test_slices_of_samples_give_the_bits_of_the_whole(project):
         "generations/toy/toy-sentiment",
         "attributions/toy/saliency/toy-sentiment",
         "soft/dynamic/toy/saliency/toy-sentiment",
+        "ranking/toy/saliency/toy-sentiment",
     ):
         (command,) = [line for line in lines if f"--output results/tiny/{output}.parquet" in line]
         command = command[command.index("python ") :]

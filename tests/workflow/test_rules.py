@@ -78,7 +78,7 @@ def _positions(items):
 
 
 def test_rules_that_load_a_model_take_its_resources(rules):
-    for name in ("generate", "attribute", "evaluate_soft"):
+    for name in ("generate", "attribute", "evaluate_soft", "evaluate_ranking"):
         assert "gpu" in rules[name].resources
 
 

@@ -120,7 +120,7 @@ def averages(samples: pd.DataFrame) -> pd.DataFrame:
     """Return the means over samples of every cell and metric.
 
     Args:
-        samples: rows of `soft_samples`.
+        samples: rows of `soft_samples` or `ranking_samples`.
 
     Returns:
         One row per cell and metric with `value` (mean over the ok samples; NaN if there are none),
@@ -128,7 +128,7 @@ def averages(samples: pd.DataFrame) -> pd.DataFrame:
     """
     ok = samples["status"] == OK
     marked = samples.assign(value=samples["value"].where(ok), ok=ok, failed=~ok)
-    groups = marked.groupby([*CELL, "metric"], sort=False)
+    groups = marked.groupby([*(name for name in CELL if name in marked), "metric"], sort=False)
     means = groups.agg(value=("value", "mean"), n=("ok", "sum"), n_failed=("failed", "sum"))
     return means.reset_index()
 

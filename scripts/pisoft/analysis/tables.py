@@ -1,17 +1,14 @@
-"""The paper's tables as CSV, LaTeX and HTML.
+"""The paper's tables, each a neutral :class:`Table`: labels, texts, ranks, notes, tidy numbers.
 
-Every table is built once as a neutral :class:`Table` (labels, texts, ranks, notes, and the numbers
-in tidy form) and written by one writer, so the three files never disagree.
+:mod:`pisoft.analysis.table_writer` writes any of them as CSV, LaTeX and HTML.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-import jinja2
 import numpy as np
 import pandas as pd
 
@@ -19,12 +16,17 @@ from pisoft.analysis.summary import averages
 from pisoft.contracts import OK
 
 NOTHING = "\N{EN DASH}"  # shown where there is no value
+Best = Literal["highest", "lowest"]
 AVERAGE = "average"  # dataset column of the CSV for the mean over datasets
 AUC_BLOCKS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft-NC ↑"}
 ORIGINAL_ROWS = {
     "soft_ns": ("Soft-NS ↑", 3),
     "soft_nc": ("Soft-NC ↑", 3),
     "expected_retained": ("E[R]", 1),
+}
+RANKING_BLOCKS: dict[str, tuple[str, Best]] = {
+    "deletion_auc": ("Deletion ↑", "highest"),
+    "insertion_auc": ("Insertion ↓", "lowest"),
 }
 ACCURACY_COLUMNS = {
     "accuracy": ("Accuracy ↑", 3),
@@ -100,38 +102,31 @@ def auc_table(
         datasets: label of each dataset, in the order of the rows.
         clamp: whether π-Soft-NS is clamped at 0.
     """
-    values = _tidy(averages(samples), tuple(AUC_BLOCKS), methods, datasets)
-    values = pd.concat([values, _over_datasets(values)], ignore_index=True)
-    blocks = []
-    for metric, title in AUC_BLOCKS.items():
-        numbers = _matrix(values, metric, [*datasets, AVERAGE], methods)
-        rows = [_row(datasets[name], numbers.loc[name], 3) for name in datasets]
-        rows.append(_ranked_row("Avg", numbers.loc[AVERAGE], 3))
-        blocks.append(Block(title, tuple(rows)))
-    order = {metric: position for position, metric in enumerate(AUC_BLOCKS)}
+    values = _with_averages(samples, tuple(AUC_BLOCKS), methods, datasets)
+    rows = {**datasets, AVERAGE: "Avg"}
+    blocks = tuple(
+        _averaged_block(title, _matrix(values, metric, rows, methods), rows, 3, "highest")
+        for metric, title in AUC_BLOCKS.items()
+    )
     statistic = (
         "Mean over samples of the area under the curve (trapezoid) on the grid π = "
         f"{min(grid):g}, …, {max(grid):g} ({len(grid)} values), so a curve that is 1 everywhere "
         f"has {max(grid) - min(grid):.3g}. Higher is better."
     )
-    marks = (
-        "Avg: mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark the "
-        "best, second and third; methods that agree before rounding share a rank."
-    )
     return Table(
         title=f"AUC of π-Soft-NS and π-Soft-NC · {where}",
         corner="Dataset",
         columns=tuple(methods.values()),
-        blocks=tuple(blocks),
+        blocks=blocks,
         notes=(
             statistic,
             _clamp_note(clamp),
-            marks,
+            f"Avg: {_AVERAGE_MEANING}",
             *_noise_notes(samples, number_type),
             *_missing_average_notes(samples, methods, datasets),
             *_coverage_notes(samples, methods, datasets),
         ),
-        values=values.sort_values("metric", key=lambda names: names.map(order), kind="stable"),
+        values=values,
         spanner="Methods",
     )
 
@@ -181,6 +176,55 @@ def original_table(
     )
 
 
+def insertion_deletion_table(
+    samples: pd.DataFrame,
+    *,
+    where: str,
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+) -> Table:
+    """Build the table of insertion and deletion (paper, app:insertion/deletion).
+
+    Args:
+        samples: `ranking_samples` rows of one model.
+        where: model, for the title.
+        methods: label of each method, in the order of the columns.
+        datasets: label of each dataset, in the order of the rows; those that cannot be ranked are
+            named below the table.
+    """
+    without = samples.dropna(subset="reason").drop_duplicates("dataset")
+    left_out = without.set_index("dataset")["reason"]
+    ranked = samples[samples["reason"].isna()]
+    shown = {name: label for name, label in datasets.items() if name not in left_out.index}
+    values = _with_averages(ranked, tuple(RANKING_BLOCKS), methods, shown)
+    rows = {**shown, AVERAGE: "Average"}
+    blocks = tuple(
+        _averaged_block(title, _matrix(values, metric, rows, methods), rows, 4, best)
+        for metric, (title, best) in RANKING_BLOCKS.items()
+    )
+    statistic = (
+        "Mean over samples of the share of steps at which the model prefers another label word "
+        "than for the clean prompt. Deletion takes the tokens with the highest scores out of the "
+        "prompt, step by step; higher is better. Insertion puts them into a prompt without any; "
+        "lower is better."
+    )
+    return Table(
+        title=f"Insertion and deletion · {where}",
+        corner="Dataset",
+        columns=tuple(methods.values()),
+        blocks=blocks,
+        notes=(
+            statistic,
+            f"Average: {_AVERAGE_MEANING}",
+            *_missing_average_notes(ranked, methods, shown),
+            *_coverage_notes(ranked, methods, shown),
+            *(f"Left out: {datasets[name]}, because {why}." for name, why in left_out.items()),
+        ),
+        values=values,
+        spanner="Methods",
+    )
+
+
 def accuracy_table(
     rows: pd.DataFrame, *, models: Mapping[str, str], datasets: Mapping[str, str]
 ) -> Table:
@@ -220,17 +264,6 @@ def accuracy_table(
     )
 
 
-def write(table: Table, csv: Path, tex: Path, html: Path) -> None:
-    """Write a table's numbers as CSV and its layout as LaTeX and HTML.
-
-    The LaTeX file is to be read by `\\input` in a document with booktabs and xcolor; the HTML
-    file needs no other file.
-    """
-    table.values.to_csv(csv, index=False, lineterminator="\n")
-    tex.write_text(_LATEX.get_template("table.tex.jinja").render(table=table), encoding="utf-8")
-    html.write_text(_HTML.get_template("table.html.jinja").render(table=table), encoding="utf-8")
-
-
 # Numbers --------------------------------------------------------------------------------------
 
 
@@ -245,6 +278,19 @@ def _tidy(
     wanted = pd.MultiIndex.from_product([metrics, list(datasets), list(methods)], names=keys)
     found = cells.set_index(keys)[["value", "n", "n_failed"]].reindex(wanted).reset_index()
     return found.fillna({"n": 0, "n_failed": 0}).astype({"n": int, "n_failed": int})
+
+
+def _with_averages(
+    samples: pd.DataFrame,
+    metrics: Sequence[str],
+    methods: Iterable[str],
+    datasets: Iterable[str],
+) -> pd.DataFrame:
+    """Return the cells of :func:`_tidy` and the means over datasets, metric by metric."""
+    cells = _tidy(averages(samples), metrics, methods, datasets)
+    values = pd.concat([cells, _over_datasets(cells)], ignore_index=True)
+    order = {metric: position for position, metric in enumerate(metrics)}
+    return values.sort_values("metric", key=lambda names: names.map(order), kind="stable")
 
 
 def _over_datasets(values: pd.DataFrame) -> pd.DataFrame:
@@ -286,9 +332,18 @@ def _row(label: str, values: pd.Series, decimals: int) -> Row:
     return Row(label, tuple(Entry(_text(value, decimals)) for value in values))
 
 
-def _ranked_row(label: str, values: pd.Series, decimals: int) -> Row:
-    """Return a strong row whose three highest unrounded values are marked; ties share a rank."""
-    ranks = values.rank(ascending=False, method="min")
+def _averaged_block(
+    title: str, numbers: pd.DataFrame, labels: Mapping[str, str], decimals: int, best: Best
+) -> Block:
+    """Return a block with a row for each dataset and a ranked one for their average."""
+    rows = [_row(labels[name], numbers.loc[name], decimals) for name in labels if name != AVERAGE]
+    average = _ranked_row(labels[AVERAGE], numbers.loc[AVERAGE], decimals, best)
+    return Block(title, (*rows, average))
+
+
+def _ranked_row(label: str, values: pd.Series, decimals: int, best: Best) -> Row:
+    """Return a strong row whose three best unrounded values are marked; ties share a rank."""
+    ranks = values.rank(ascending=best == "lowest", method="min")
     entries = tuple(
         Entry(_text(value, decimals), int(rank) if rank <= 3 else None)
         for value, rank in zip(values, ranks, strict=True)
@@ -302,6 +357,11 @@ def _accuracy_entries(values: pd.Series) -> Iterable[Entry]:
 
 
 # Notes ----------------------------------------------------------------------------------------
+
+_AVERAGE_MEANING = (
+    "mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark the best, "
+    "second and third; methods that agree before rounding share a rank."
+)
 
 
 def _clamp_note(clamp: bool) -> str:
@@ -378,68 +438,3 @@ def _sample_counts(samples: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str,
     for (dataset, method, status), count in failed.items():
         words.setdefault((dataset, method), []).append(f"{count} {status}")
     return totals, {cell: ", ".join(parts) for cell, parts in words.items()}
-
-
-# LaTeX and HTML -------------------------------------------------------------------------------
-
-_RANK_COLOURS = {1: "red", 2: "blue", 3: "green!60!black"}  # pure green is illegible on white
-_LATEX_CHARACTERS = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "&%$#_{}"},
-        **{character: f"{{{character}}}" for character in "[]*"},  # after \\ they are arguments
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "π": r"$\pi$",
-        "↑": r"$\uparrow$",
-        "↓": r"$\downarrow$",
-        "·": r"$\cdot$",
-        "…": r"\ldots{}",
-        "\N{MULTIPLICATION SIGN}": r"$\times$",
-        "\N{PLUS-MINUS SIGN}": r"$\pm$",
-        "\N{MINUS SIGN}": "$-$",
-        "\N{EN DASH}": "--",
-        "\N{EM DASH}": "---",
-    }
-)
-
-
-def _latex(text: str) -> str:
-    """Escape text for LaTeX; letters beyond ASCII are left to the document's input encoding."""
-    return " ".join(text.split()).translate(_LATEX_CHARACTERS)
-
-
-def _latex_bold(code: str, strong: bool) -> str:
-    return rf"\textbf{{{code}}}" if strong else code
-
-
-def _latex_ranked(code: str, rank: int | None) -> str:
-    """Colour a marked number and give it its rank, so that colour is not the only sign."""
-    return code if rank is None else rf"\textcolor{{{_RANK_COLOURS[rank]}}}{{{code}}}$^{{{rank}}}$"
-
-
-def _environment(**syntax: Any) -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        **syntax,
-    )
-
-
-_HTML = _environment(autoescape=True)
-_LATEX = _environment(
-    autoescape=False,  # braces and percent signs belong to LaTeX
-    block_start_string="((%",
-    block_end_string="%))",
-    variable_start_string="(((",
-    variable_end_string=")))",
-    comment_start_string="((#",
-    comment_end_string="#))",
-)
-_LATEX.filters.update(latex=_latex, bold=_latex_bold, ranked=_latex_ranked)

@@ -28,7 +28,7 @@ def classify(model: LanguageModel, prompts: Sequence[Row], token_budget: int) ->
         logits = _next_token_logits(model, [prompt["input_ids"] for prompt in batch])
         for prompt, row in zip(batch, logits, strict=True):
             candidates = prompt["label_token_ids"]
-            choice = int(row[candidates].argmax())
+            choice = preferred_label(prompt, row)
             greedy = int(row.argmax())
             word = prompt["label_words"][choice]
             yield {
@@ -42,6 +42,11 @@ def classify(model: LanguageModel, prompts: Sequence[Row], token_budget: int) ->
                 "greedy_token_id": greedy,
                 "greedy_is_label": greedy in candidates,
             }
+
+
+def preferred_label(prompt: Row, logits: torch.Tensor) -> int:
+    """Return which of a prompt's `label_token_ids` has the largest next-token logit (V,)."""
+    return int(logits[prompt["label_token_ids"]].argmax())
 
 
 def continue_greedily(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pisoft.attribution import AttributionMethod, method_without_models
 from pisoft.catalogue import ModelShape, TrainedMaskedModel, TrainedModel
-from pisoft.config import Cell
+from pisoft.config import Cell, RankingSettings
 from pisoft.planning import sizes
 from pisoft.planning.lengths import Lengths, sample_lengths
 from pisoft.planning.shapes import model_shape
@@ -23,7 +23,7 @@ from pisoft.planning.work import (
     total_work,
     training_work,
 )
-from pisoft.settings import PlannedModel, PlannedRanking, PlanSlice
+from pisoft.settings import PlannedModel, PlanSlice
 
 START_UP = 1.0  # seconds of a job
 START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
@@ -141,7 +141,7 @@ class _Cell:
         )
         return replace(job, cell=f"{protocol}/{job.cell}")
 
-    def ranking_job(self, name: str, settings: PlannedRanking) -> Job:
+    def ranking_job(self, name: str, settings: RankingSettings) -> Job:
         work = total_work(self.lengths, lambda sample: ranking_work(self.shape, sample, settings))
         disk = self.lengths.total(lambda sample: sizes.ranking_bytes(settings.steps))
         return self._job("evaluate_ranking", (name,), work, work, 0, disk)

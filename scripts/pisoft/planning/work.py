@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pisoft.catalogue import ModelShape
-from pisoft.config import FIRST_DRAWS, DrawBudget
+from pisoft.config import FIRST_DRAWS, DrawBudget, RankingSettings
 from pisoft.planning.flops import TRAINING_FORWARDS, forward_flops, next_token_flops
 from pisoft.planning.lengths import Lengths, SampleLengths
-from pisoft.settings import PlannedRanking
 
 # Besides the draws: the clean input, the zero baseline, and the noise floor.
 REFERENCE_FORWARDS = 3
@@ -64,13 +63,13 @@ def soft_work(shape: ModelShape, sample: SampleLengths, grid: int, draws: int) -
     return total
 
 
-def ranking_work(shape: ModelShape, sample: SampleLengths, settings: PlannedRanking) -> Work:
+def ranking_work(shape: ModelShape, sample: SampleLengths, settings: RankingSettings) -> Work:
     """Return the work of insertion and deletion for one sample and method.
 
     The clean prompt is read once; at the steps of both curves, half of the perturbable tokens are
     left out on average, if they are left out at all.
     """
-    removed = sample.perturbable / 2 if settings.shortens else 0
+    removed = sample.perturbable / 2 if settings.operator == "remove" else 0
     tokens = sample.prompt - removed
     clean = Work(1, sample.prompt, next_token_flops(shape, sample.prompt))
     return clean + Work(1, tokens, next_token_flops(shape, tokens)) * (2 * settings.steps)

@@ -1,0 +1,76 @@
+"""Evaluate attributions by insertion and deletion: does the preferred label word flip?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from pisoft.commandline import model_job_parser, run
+from pisoft.contracts import provenance, read_rows, write_rows
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
+from pisoft.lm.batching import blocks
+from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
+from pisoft.lm.loading import load_model, model_facts
+from pisoft.progress import progress
+from pisoft.settings import RankingSlice
+
+Row = dict[str, Any]
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Evaluate block by block, write two rows per sample in the order of the prompts."""
+    settings = RankingSlice.model_validate_json(arguments.settings)
+    prompts = read_rows(arguments.prompts, "prompts")
+    facts: dict[str, Any] = {}
+    if settings.not_applicable is None:
+        rows, facts = evaluate(arguments, settings, prompts)
+    else:
+        rows = not_applicable_rows(prompts[arguments.samples], settings.scope)
+    origin = provenance(settings.model_dump(mode="json"), **facts)
+    write_rows(arguments.output, "ranking", rows, origin)
+
+
+def evaluate(
+    arguments: argparse.Namespace, settings: RankingSlice, prompts: list[Row]
+) -> tuple[list[Row], dict[str, Any]]:
+    """Return the rows, and what the job was run with and needed."""
+    generations = beside(prompts, arguments.generations, "generations")
+    attributions = beside(prompts, arguments.attributions, "attributions", step=STEP)
+    triples = list(zip(prompts, generations, attributions, strict=True))
+    model = load_model(settings.model, arguments.model_folder)
+    budget = token_budget(settings.token_budget, model.device)
+    evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
+    reset_peak_memory(model.device)
+    rows = []
+    chosen = blocks(triples, settings.block_size, arguments.samples)
+    for block in progress(chosen, sum(map(len, chosen)), "ranking"):
+        for prompt, _, _ in block:
+            where = f"{arguments.prompts}: sample {prompt['sample_id']}"
+            model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
+        rows += evaluator.evaluate_block(block)
+    return rows, {
+        **model_facts(model),
+        **peak_memory(model.device),
+        "token_budget_used": evaluator.token_budget,
+        "forwards": evaluator.forwards,
+        "tokens": evaluator.tokens,
+    }
+
+
+def beside(prompts: list[Row], path: Path, kind: str, **selection: Any) -> list[Row]:
+    """Return the row of each prompt's sample, among those whose columns equal the given values."""
+    found = {
+        row["sample_id"]: row
+        for row in read_rows(path, kind)
+        if all(row[name] == value for name, value in selection.items())
+    }
+    missing = [prompt["sample_id"] for prompt in prompts if prompt["sample_id"] not in found]
+    if missing:
+        raise BenchmarkError(f"{path}: no row for sample {missing[0]}")
+    return [found[prompt["sample_id"]] for prompt in prompts]
+
+
+if __name__ == "__main__":
+    run(main, model_job_parser(__doc__, "prompts", "generations", "attributions"))

@@ -1,0 +1,84 @@
+"""One writer for every table, so that its CSV, LaTeX and HTML files never disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pisoft.analysis.tables import Table
+
+
+def write(table: Table, csv: Path, tex: Path, html: Path) -> None:
+    """Write a table's numbers as CSV and its layout as LaTeX and HTML.
+
+    The LaTeX file is to be read by `\\input` in a document with booktabs and xcolor; the HTML
+    file needs no other file.
+    """
+    table.values.to_csv(csv, index=False, lineterminator="\n")
+    tex.write_text(_LATEX.get_template("table.tex.jinja").render(table=table), encoding="utf-8")
+    html.write_text(_HTML.get_template("table.html.jinja").render(table=table), encoding="utf-8")
+
+
+_RANK_COLOURS = {1: "red", 2: "blue", 3: "green!60!black"}  # pure green is illegible on white
+_LATEX_CHARACTERS = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        **{character: f"{{{character}}}" for character in "[]*"},  # after \\ they are arguments
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "π": r"$\pi$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "·": r"$\cdot$",
+        "…": r"\ldots{}",
+        "\N{MULTIPLICATION SIGN}": r"$\times$",
+        "\N{PLUS-MINUS SIGN}": r"$\pm$",
+        "\N{MINUS SIGN}": "$-$",
+        "\N{EN DASH}": "--",
+        "\N{EM DASH}": "---",
+    }
+)
+
+
+def _latex(text: str) -> str:
+    """Escape text for LaTeX; letters beyond ASCII are left to the document's input encoding."""
+    return " ".join(text.split()).translate(_LATEX_CHARACTERS)
+
+
+def _latex_bold(code: str, strong: bool) -> str:
+    return rf"\textbf{{{code}}}" if strong else code
+
+
+def _latex_ranked(code: str, rank: int | None) -> str:
+    """Colour a marked number and give it its rank, so that colour is not the only sign."""
+    return code if rank is None else rf"\textcolor{{{_RANK_COLOURS[rank]}}}{{{code}}}$^{{{rank}}}$"
+
+
+def _environment(**syntax: Any) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **syntax,
+    )
+
+
+_HTML = _environment(autoescape=True)
+_LATEX = _environment(
+    autoescape=False,  # braces and percent signs belong to LaTeX
+    block_start_string="((%",
+    block_end_string="%))",
+    variable_start_string="(((",
+    variable_end_string=")))",
+    comment_start_string="((#",
+    comment_end_string="#))",
+)
+_LATEX.filters.update(latex=_latex, bold=_latex_bold, ranked=_latex_ranked)

@@ -1,0 +1,328 @@
+"""Insertion and deletion: does the preferred label word flip (paper, app:insertion/deletion)?
+
+Perturbable tokens are ranked by raw score. At step k = 1, …, S, the round(k·m/S) highest ones
+(halves round to the even number) are deleted; or they are inserted into a prompt that holds no
+perturbable token. So what the two curves keep at a step is each other's complement; deletion ends
+without any perturbable token, and insertion with the clean prompt. Where nothing at all is left to
+read, as with scope `all`, no word is preferred, which counts as a flip.
+
+Shapes: m perturbable tokens, S steps, B inputs, T tokens of an input, V vocabulary size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from transformers.cache_utils import Cache
+
+from pisoft.config import Operator, RankingSettings, Scope
+from pisoft.contracts import (
+    NO_CONTENT_TOKENS,
+    NONFINITE_ATTRIBUTION,
+    NONFINITE_LOGITS,
+    NOT_APPLICABLE,
+    OK,
+)
+from pisoft.faithfulness.perturbation import perturbable_positions
+from pisoft.keyed import keyed_generator
+from pisoft.lm.batching import fitted_batches
+from pisoft.lm.generation import preferred_label
+from pisoft.lm.model import LanguageModel
+
+Row = dict[str, Any]
+Key = tuple[str, bytes]  # sample id, and which of its perturbable tokens are kept
+CURVES = ("deletion", "insertion")
+STEP = 0  # a classification explains one token, that of the label word
+
+
+@dataclass(frozen=True)
+class RankedSample:
+    """A sample, and what every step of both curves keeps of it.
+
+    Attributes:
+        prompt: row of contract `prompts`.
+        clean_word: the label word that the model prefers for the clean prompt.
+        perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
+        kept: by curve and step, which of these are kept, (2, S, m).
+    """
+
+    prompt: Row
+    clean_word: str
+    perturbable: np.ndarray
+    kept: np.ndarray
+
+
+@dataclass(frozen=True)
+class PerturbedInput:
+    """What the model reads when some of a sample's perturbable tokens are kept.
+
+    Attributes:
+        sample: whose input it is.
+        kept: which perturbable tokens are kept, (m,).
+        prefix: token ids in front, which no perturbation touches.
+        token_ids: token ids behind the prefix, (T,).
+        factors: what the embeddings of these are multiplied by, (T,).
+    """
+
+    sample: RankedSample
+    kept: np.ndarray
+    prefix: tuple[int, ...]
+    token_ids: np.ndarray
+    factors: np.ndarray
+
+    @property
+    def key(self) -> Key:
+        """What tells it from every other input."""
+        return _key(self.sample, self.kept)
+
+
+class RankingEvaluator:
+    """Runs insertion and deletion over blocks of samples.
+
+    Args:
+        model: the explained model.
+        settings: operator and number of steps.
+        scope: which tokens may be perturbed.
+        seed: of the order of tokens with equal scores.
+        token_budget: tokens per forward batch, to begin with.
+
+    Attributes:
+        token_budget: the one in force; it is lowered for good if memory does not suffice.
+        forwards: perturbed inputs run so far; one that several steps share is run once.
+        tokens: tokens of these, without padding and without the prefixes, which inputs share.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        settings: RankingSettings,
+        scope: Scope,
+        seed: int,
+        token_budget: int,
+    ) -> None:
+        self._model = model
+        self._settings = settings
+        self._scope = scope
+        self._seed = seed
+        self.token_budget = token_budget
+        self.forwards = 0
+        self.tokens = 0
+
+    def evaluate_block(self, block: Sequence[tuple[Row, Row, Row]]) -> list[Row]:
+        """Return `ranking` rows of a block of samples, in their order, deletion before insertion.
+
+        Args:
+            block: rows of `prompts`, `generations` and, of step 0, `attributions`, side by side.
+
+        Raises:
+            BenchmarkError: a single input does not fit into memory.
+        """
+        ranked = [self._ranked(*rows) for rows in block]
+        samples = [sample for sample in ranked if isinstance(sample, RankedSample)]
+        flips = self._flips(samples)
+        rows = []
+        for (prompt, _, _), sample in zip(block, ranked, strict=True):
+            if isinstance(sample, RankedSample):
+                rows += _rows(sample, flips)
+            else:
+                rows += failed_rows(prompt, self._scope, status=sample)
+        return rows
+
+    def _ranked(self, prompt: Row, generation: Row, attribution: Row) -> RankedSample | str:
+        """Return what the steps keep of a sample, or the status of a sample that failed."""
+        perturbable = perturbable_positions(prompt, self._scope)
+        if attribution["status"] != OK:
+            return attribution["status"]
+        if not len(perturbable):
+            return NO_CONTENT_TOKENS
+        raw = np.asarray(attribution["raw_scores"], dtype=np.float64)[perturbable]
+        if not np.isfinite(raw).all():
+            return NONFINITE_ATTRIBUTION
+        places = token_places(raw, self._seed, prompt["sample_id"])
+        kept = kept_tokens(places, self._settings.steps)
+        return RankedSample(prompt, generation["predicted_label"], perturbable, kept)
+
+    def _flips(self, samples: Iterable[RankedSample]) -> dict[Key, bool | None]:
+        """Return whether each input flips the label word; None if its logits are not finite."""
+        flips: dict[Key, bool | None] = {}
+        waiting: dict[tuple[int, ...], list[PerturbedInput]] = defaultdict(list)
+        for perturbed in self._inputs(samples):
+            if perturbed.kept.all():
+                flips[perturbed.key] = False  # the clean prompt, whatever rounding would say
+            elif not len(perturbed.token_ids):
+                flips[perturbed.key] = True
+            else:
+                waiting[perturbed.prefix].append(perturbed)
+        for prefix, inputs in waiting.items():
+            flips |= self._run(prefix, inputs)
+        return flips
+
+    def _inputs(self, samples: Iterable[RankedSample]) -> list[PerturbedInput]:
+        """Return every input that is read at some step, once."""
+        distinct = {
+            _key(sample, kept): (sample, kept)
+            for sample in samples
+            for of_curve in sample.kept
+            for kept in of_curve
+        }
+        operator = self._settings.operator
+        return [perturbed_input(*pair, operator) for pair in distinct.values()]
+
+    def _run(
+        self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
+    ) -> dict[Key, bool | None]:
+        """Run the inputs behind one prefix; the evaluator keeps the token budget that fitted."""
+        prefix = _read_prefix(self._model, prefix_ids)
+
+        def work(batch: Sequence[PerturbedInput], token_budget: int) -> dict[Key, bool | None]:
+            self.token_budget = token_budget
+            logits = next_token_logits(self._model, batch, prefix)
+            return {
+                perturbed.key: _flipped(perturbed.sample, row)
+                for perturbed, row in zip(batch, logits, strict=True)
+            }
+
+        def describe(perturbed: PerturbedInput) -> str:
+            sample_id = perturbed.sample.prompt["sample_id"]
+            return f"ranking, model '{self._model.name}': sample {sample_id}"
+
+        self.forwards += len(inputs)
+        self.tokens += sum(map(_length, inputs))
+        flips: dict[Key, bool | None] = {}
+        for of_batch in fitted_batches(inputs, _length, self.token_budget, work, describe):
+            flips |= of_batch
+        return flips
+
+
+def token_places(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
+    """Return each token's place by raw score, (m,), 0 for the highest.
+
+    Tokens with equal scores are ordered by lot, the same for every method.
+
+    Args:
+        raw: finite raw scores of the perturbable tokens, (m,).
+        seed: of the lots.
+        sample_id: the sample.
+    """
+    lots = keyed_generator(seed, "ranking", sample_id, STEP).random(len(raw))
+    return np.argsort(np.lexsort((lots, -raw)))
+
+
+def kept_tokens(places: np.ndarray, steps: int) -> np.ndarray:
+    """Return which tokens each step keeps, (2, S, m), for :data:`CURVES` in this order.
+
+    Args:
+        places: see :func:`token_places`, (m,).
+        steps: their number S.
+    """
+    counts = np.rint(np.arange(1, steps + 1) * len(places) / steps)
+    highest = places < counts[:, None]  # (S, m)
+    return np.stack([~highest, highest])
+
+
+def _removed(token_ids: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return token_ids[present], np.ones(present.sum())
+
+
+def _zeroed(token_ids: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return token_ids, present.astype(np.float64)
+
+
+_OPERATORS: dict[Operator, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
+    "remove": _removed,
+    "zero": _zeroed,
+}
+
+
+def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) -> PerturbedInput:
+    """Return what the model reads when some of a sample's perturbable tokens are kept.
+
+    Removing a token gives exactly what its key masked and the positions behind it moved up by one
+    would give, for less work.
+
+    Args:
+        sample: the sample.
+        kept: which perturbable tokens are kept, (m,).
+        operator: `remove` leaves the others out, `zero` multiplies their embeddings by 0.
+    """
+    ids = np.asarray(sample.prompt["input_ids"])
+    present = np.ones(len(ids), dtype=bool)
+    present[sample.perturbable] = kept
+    # The token in front of the first perturbable one may be all that is left to read.
+    first = max(0, int(sample.perturbable[0]) - 1)
+    token_ids, factors = _OPERATORS[operator](ids[first:], present[first:])
+    return PerturbedInput(sample, kept, tuple(ids[:first].tolist()), token_ids, factors)
+
+
+@torch.inference_mode()
+def next_token_logits(
+    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Cache | None
+) -> torch.Tensor:
+    """Return the logits behind each input, (B, V); all of them share the prefix."""
+    ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
+    factors = pad_sequence([torch.from_numpy(item.factors) for item in inputs], batch_first=True)
+    last = torch.tensor([[_length(item) - 1] for item in inputs], device=model.device)
+    embeddings = model.embed(ids.to(model.device))  # (B, T, d), padded on the right
+    factors = factors.to(embeddings)
+    return model.next_token_logits(embeddings * factors[..., None], last, prefix=prefix)[:, 0]
+
+
+def failed_rows(prompt: Row, scope: Scope, status: str) -> list[Row]:
+    """Return the rows of a sample that carry a status and no numbers, one for each curve."""
+    count = len(perturbable_positions(prompt, scope))
+    return [_row(prompt, curve, count, None, status) for curve in CURVES]
+
+
+def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
+    """Return the rows of samples that have no label words."""
+    return [row for prompt in prompts for row in failed_rows(prompt, scope, NOT_APPLICABLE)]
+
+
+def _rows(sample: RankedSample, flips: dict[Key, bool | None]) -> list[Row]:
+    """Return a sample's rows; both curves fail together, so that they are of the same samples."""
+    found = [[flips[_key(sample, kept)] for kept in of_curve] for of_curve in sample.kept]
+    finite = None not in [flip for of_curve in found for flip in of_curve]
+    count, status = len(sample.perturbable), OK if finite else NONFINITE_LOGITS
+    return [
+        _row(sample.prompt, curve, count, of_curve if finite else None, status)
+        for curve, of_curve in zip(CURVES, found, strict=True)
+    ]
+
+
+def _row(prompt: Row, curve: str, count: int, flips: list[bool | None] | None, status: str) -> Row:
+    return {
+        "sample_id": prompt["sample_id"],
+        "curve": curve,
+        "perturbable": count,
+        "flips": flips,
+        "auc": None if flips is None else flips.count(True) / len(flips),
+        "status": status,
+    }
+
+
+def _flipped(sample: RankedSample, logits: torch.Tensor) -> bool | None:
+    """Return whether logits (V,) prefer another label word than those of the clean prompt."""
+    if not bool(logits[sample.prompt["label_token_ids"]].isfinite().all()):
+        return None
+    word = sample.prompt["label_words"][preferred_label(sample.prompt, logits)]
+    return word != sample.clean_word
+
+
+def _key(sample: RankedSample, kept: np.ndarray) -> Key:
+    return sample.prompt["sample_id"], kept.tobytes()
+
+
+def _length(perturbed: PerturbedInput) -> int:
+    return len(perturbed.token_ids)
+
+
+@torch.inference_mode()
+def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Cache | None:
+    ids = torch.tensor([token_ids], dtype=torch.long, device=model.device)
+    return model.read_prefix(model.embed(ids))

@@ -1,0 +1,40 @@
+"""Write the table of insertion and deletion of one model as CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.summary import load_rows, present
+from pisoft.analysis.table_writer import write
+from pisoft.analysis.tables import insertion_deletion_table
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--samples", required=True, type=Path, help="ranking_samples file")
+    line.add_argument("--model", required=True)
+    for kind in ("csv", "tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the samples and write the table."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    samples = load_rows(arguments.samples, "ranking_samples", model=arguments.model)
+    table = insertion_deletion_table(
+        samples,
+        where=settings.models[arguments.model],
+        methods=present(settings.methods, samples),
+        datasets=settings.datasets,
+    )
+    write(table, arguments.csv, arguments.tex, arguments.html)
+
+
+if __name__ == "__main__":
+    run(main, parser())
