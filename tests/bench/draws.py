@@ -61,7 +61,7 @@ PAPER_DRAWS, EFFICIENT_DRAWS = (PRESETS[name]["draws"] for name in ("paper", "ef
 COST_AIM = (0.0, 0.1)  # forwards for the same interval, of paper's
 COVERAGE_AIM = (0.93, 0.97)
 OWN_COVERAGE_AIM = 0.93  # a budget counts Latin draws as independent: its intervals are too wide
-INTERVALS = 20_000  # simulated ones per coverage
+INTERVALS = 10_000  # simulated ones per coverage
 BUDGETED_CELLS = 400  # simulated ones per budget
 
 
