@@ -7,6 +7,7 @@ CONFIG ?= config/config.yaml# the run file that is planned
 THROUGHPUT ?=# TFLOP/s of the device that is planned for; measured on this machine if not given
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
 RUN ?= results/demo# the finished run whose draws `make bench` repeats
+MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -41,7 +42,8 @@ lint: $(STAMP) ## check format, types, spelling, imports between packages, and t
 bench: $(STAMP) ## measure the speed of evaluation and attribution, and what draws of RUN buy
 	$(BENCH)/evaluation.py
 	$(BENCH)/attribution.py
-	@if [ -d $(RUN)/soft ]; then set -x; $(BENCH)/draws.py --run $(RUN); \
+	@if [ -d $(RUN)/soft ]; then set -x; $(BENCH)/draws.py --run $(RUN) \
+			$(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)'); \
 		else echo "no draws to repeat in $(RUN): make demo, or name a run: make bench RUN=results/…"; fi
 
 bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B model, on a GPU

@@ -37,7 +37,7 @@ from scipy.stats import t
 
 from measuring import Row, report, row
 from pisoft.commandline import run
-from pisoft.config import PRESETS, DrawBudget, EvaluationSettings, Protocol
+from pisoft.config import PRESETS, DrawBudget, DrawSettings, Protocol
 from pisoft.contracts import OK, read_provenance, read_rows
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness.budget import CONFIDENCE, first_draws, further_draws, half_width
@@ -74,7 +74,7 @@ class Cell:
     model: LanguageModel
     samples: Sequence[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]
 
-    def steps(self, evaluation: EvaluationSettings, seed: int) -> list[list[StepEvaluation]]:
+    def steps(self, evaluation: DrawSettings, seed: int) -> list[list[StepEvaluation]]:
         """Return the steps of every block of samples, nothing measured yet."""
         return [
             [
@@ -199,7 +199,8 @@ def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
     folder = arguments.model_folder or arguments.run / "models" / model
     if settings.model.repository is None and not folder.is_dir():
         raise BenchmarkError(
-            f"model '{model}': its weights are not in {folder}; name their folder: --model-folder"
+            f"model '{model}': its weights are not in {folder}; name their folder: "
+            "--model-folder DIR (make bench RUN=results/NAME MODEL_FOLDER=DIR)"
         )
     loaded = load_model(settings.model, folder if settings.model.repository is None else None)
     return Cell(f"{model}, {method}, {_name(path)}", settings, loaded, samples)
@@ -208,10 +209,10 @@ def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
 # Measuring ------------------------------------------------------------------------------------
 
 
-def evaluation_of(cell: Cell, sampler: str, draws: int) -> EvaluationSettings:
+def evaluation_of(cell: Cell, sampler: str, draws: int) -> DrawSettings:
     """Return the run's evaluation with another sampler and number of draws."""
     kept = cell.settings.evaluation.model_dump()
-    return EvaluationSettings.model_validate({**kept, "sampler": sampler, "draws": draws})
+    return DrawSettings.model_validate({**kept, "sampler": sampler, "draws": draws})
 
 
 def measure_pool(cell: Cell, sampler: str, draws: int, repetitions: int) -> Pool:

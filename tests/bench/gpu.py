@@ -29,7 +29,7 @@ from measuring import Row, best_seconds, forward_flops, peak_flops, report, row
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.commandline import run
-from pisoft.config import EvaluationSettings, Protocol
+from pisoft.config import DrawSettings, Protocol
 from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
@@ -99,7 +99,7 @@ class Sample:
     model: LanguageModel
     target: PerturbationTarget
     scores: np.ndarray
-    settings: EvaluationSettings
+    settings: DrawSettings
 
     def evaluate(
         self, protocol: Protocol, budget: int, draws: int
@@ -127,7 +127,7 @@ def draw_sample(model: LanguageModel, arguments: argparse.Namespace) -> Sample:
         model,
         PerturbationTarget(ids, np.arange(arguments.prefix, len(ids)), target_id=0),
         rng.random(len(ids)),
-        EvaluationSettings(draws=arguments.draws, pi_grid=grid),
+        DrawSettings(draws=arguments.draws, pi_grid=grid),
     )
 
 

@@ -24,7 +24,7 @@ from pisoft import library
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
-from pisoft.config import DrawBudget, EvaluationSettings
+from pisoft.config import DrawBudget, DrawSettings
 from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
@@ -181,7 +181,7 @@ def finished(tmp_path_factory):
             device="cpu",
         ),
         protocol="dynamic",
-        evaluation=EvaluationSettings(pi_grid=GRID),
+        evaluation=DrawSettings(pi_grid=GRID),
         seed=1,
         block_size=2,
         token_budget=None,
@@ -235,7 +235,7 @@ def test_a_pool_takes_as_many_forwards_as_announced(finished, monkeypatch):
     assert sum(counted) == 2 * 6 * draws.step_forwards(len(GRID), {"ns": 4, "nc": 4})
 
 
-@pytest.mark.parametrize("goal", [0.5, 0.06, 0.001])
+@pytest.mark.parametrize("goal", [0.5, 0.02, 0.001])
 def test_a_replayed_budget_takes_the_draws_that_it_would_ask_for(finished, goal):
     cell = read_cell(finished)
     budget = DrawBudget(target_half_width=goal, max=15)
@@ -256,7 +256,7 @@ def test_a_replayed_budget_takes_the_draws_that_it_would_ask_for(finished, goal)
             assert len(other.areas(metric)) == taken[metric]
             np.testing.assert_allclose(one.areas(metric), other.areas(metric), atol=1e-5)
     assert perturber.forwards == 6 * draws.step_forwards(len(GRID), taken, rounds)
-    assert (goal == 0.001) == (taken == {"ns": 15, "nc": 15})
+    assert (goal == 0.02) == (2 < taken["ns"] < 15), "one goal lies between fewest and most draws"
 
 
 def pool_of(areas):
