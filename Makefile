@@ -6,13 +6,16 @@ WORKERS ?= 2# test processes
 CONFIG ?= config/config.yaml# the run file that is planned
 THROUGHPUT ?=# TFLOP/s of the device that is planned for; measured on this machine if not given
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
+RUN ?= results/demo# the finished run whose draws `make bench` repeats
+MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 RESULTS := results/demo
+BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test lint bench schema lock env clean help
+.PHONY: demo plan test lint bench bench-gpu schema lock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -36,9 +39,15 @@ lint: $(STAMP) ## check format, types, spelling, imports between packages, and t
 	PYTHONPATH=scripts $(BIN)/lint-imports --no-logo
 	$(BIN)/snakemake --lint
 
-bench: $(STAMP) ## measure the speed of evaluation and attribution
-	PYTHONPATH=scripts:tests $(BIN)/python tests/bench/evaluation.py
-	PYTHONPATH=scripts:tests $(BIN)/python tests/bench/attribution.py
+bench: $(STAMP) ## measure the speed of evaluation and attribution, and what draws of RUN buy
+	$(BENCH)/evaluation.py
+	$(BENCH)/attribution.py
+	@if [ -d $(RUN)/soft ]; then set -x; $(BENCH)/draws.py --run $(RUN) \
+			$(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)'); \
+		else echo "no draws to repeat in $(RUN): make demo, or name a run: make bench RUN=results/…"; fi
+
+bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B model, on a GPU
+	$(BENCH)/gpu.py
 
 schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
 	$(BIN)/python scripts/make_schema.py
@@ -74,4 +83,4 @@ clean: ## remove caches and the results of the embedded benchmark
 	find scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

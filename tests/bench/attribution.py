@@ -80,6 +80,7 @@ CASES = (
     Case("attention", 64, 1, aim=1),
     Case("saliency", 64, 1, aim=1),
 )
+METHODS = tuple(dict.fromkeys(case.method for case in CASES))
 
 
 @cache
@@ -167,11 +168,15 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=3, help="runs per measurement")
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=METHODS, help="methods to compare"
+    )
     parser.add_argument("--output", type=Path, default=Path("results/bench/attribution.json"))
     arguments = parser.parse_args()
     logging.getLogger("inseq").setLevel(logging.ERROR)
     torch.set_num_threads(1)
-    rows = [measure(case, arguments.repetitions) for case in CASES]
+    cases = [case for case in CASES if case.method in arguments.methods]
+    rows = [measure(case, arguments.repetitions) for case in cases]
     report(rows, arguments.output)
 
 

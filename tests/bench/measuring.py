@@ -1,4 +1,4 @@
-"""What the benches share: the model, the clock, and the report."""
+"""What the benches share: the model, the clock, the FLOPs, and the report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from pisoft.config import Protocol
+from pisoft.lm.device import synchronise
+from pisoft.lm.model import LanguageModel
+
 LAYERS, WIDTH, HEADS, VOCABULARY = 6, 288, 6, 4096
+CPU = torch.device("cpu")
+Aim = float | tuple[float, float] | None  # at least; from, to; or none
+Row = dict[str, Any]
 
 
 def build_network(attention: str) -> LlamaForCausalLM:
@@ -33,42 +40,92 @@ def build_network(attention: str) -> LlamaForCausalLM:
     return LlamaForCausalLM._from_config(config, attn_implementation=attention).eval()
 
 
-def best_seconds(work: Callable[[], Any], repetitions: int, warm_up: bool = True) -> float:
-    """Return the shortest time of several runs."""
+def best_seconds(
+    work: Callable[[], Any],
+    repetitions: int,
+    warm_up: bool = True,
+    device: torch.device = CPU,
+) -> float:
+    """Return the shortest time of several runs, until the device has done the work."""
     if warm_up:
         work()
     times = []
     for _ in range(repetitions):
+        synchronise(device)
         begin = time.perf_counter()
         work()
+        synchronise(device)
         times.append(time.perf_counter() - begin)
     return min(times)
 
 
-def row(
-    name: str, value: float, unit: str, peer: str, ratio: float, aim: float | None
-) -> dict[str, Any]:
-    """Return one line of the report; without an aim, `met` is null."""
-    met = None if aim is None else ratio >= aim
+def peak_flops(
+    size: int = 1536, dtype: torch.dtype = torch.float32, device: torch.device = CPU
+) -> float:
+    """Return the machine's own matrix-multiply rate, FLOP/s."""
+    a, b = torch.randn(2, size, size, dtype=dtype, device=device)
+    return 2 * size**3 / best_seconds(lambda: a @ b, 8, device=device)
+
+
+def forward_flops(
+    model: LanguageModel, length: int, protocol: Protocol = "dynamic", prefix: int = 0
+) -> float:
+    """Return the FLOPs that one perturbed forward needs: a multiplication or an addition each.
+
+    Counted are the weight matrices of the decoder layers at every position behind the prefix, but
+    the last feed-forward block and the output head at the last position only; and attention over
+    the keys that causal attention lets a position see: queries times keys and maps times values
+    with dynamic routing, maps times values alone with fixed routing, where one map serves all
+    draws. Not counted are norms, softmax, activations, rotations, distances, and masked keys.
+
+    Args:
+        model: built as Llama is.
+        length: tokens behind the prefix.
+        protocol: `dynamic` or `fixed` routing.
+        prefix: tokens whose keys and values are at hand.
+    """
+    layers, config = model.decoder.layers, model.network.config
+    blocks = sum(p.numel() for layer in layers for p in layer.parameters() if p.dim() > 1)
+    last = sum(p.numel() for p in layers[-1].mlp.parameters())
+    products = {"dynamic": 2, "fixed": 1}[protocol]
+    heads_width = config.num_attention_heads * config.head_dim
+    seen = length * prefix + length * (length + 1) / 2  # keys, summed over the positions
+    attention = 2 * products * model.layers * heads_width * seen
+    head = 2 * model.vocabulary_size * model.width
+    return 2 * blocks * length - 2 * last * (length - 1) + head + attention
+
+
+def row(name: str, value: float, unit: str, peer: str, ratio: float, aim: Aim) -> Row:
+    """Return one line of the report; the ratio is held to the aim, `met` is null without one."""
+    low, high = aim if isinstance(aim, tuple) else (aim, float("inf"))
     return {
         "name": name,
-        "value": value,
+        "value": float(value),
         "unit": unit,
         "peer": peer,
-        "ratio": ratio,
+        "ratio": float(ratio),
         "aim": aim,
-        "met": met,
+        "met": None if low is None else bool(low <= ratio <= high),
     }
 
 
-def report(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Write the lines as JSON and print them as a table."""
+def report(rows: Sequence[Row], path: Path, **facts: Any) -> None:
+    """Print the lines; write them as a JSON list, with facts as the key `rows` beside these."""
+    content = {**facts, "rows": list(rows)} if facts else list(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(list(rows), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}", file=sys.stderr)
+    names, peers = (max(len(line[key]) for line in rows) for key in ("name", "peer"))
     for line in rows:
-        aim = "" if line["aim"] is None else f"aim {line['aim']:.2f}, met: {line['met']}"
         print(
-            f"{line['name']:48} {line['value']:9.4g} {line['unit']:8} "
-            f"{line['ratio']:7.2f} × {line['peer']:36} {aim}"
+            f"{line['name']:{names}} {line['value']:9.4g} {line['unit']:9} "
+            f"{line['ratio']:7.3g} × {line['peer']:{peers}} {_aim_text(line)}".rstrip()
         )
+
+
+def _aim_text(line: Row) -> str:
+    if line["aim"] is None:
+        return ""
+    aim = line["aim"]
+    text = f"{aim[0]} to {aim[1]}" if isinstance(aim, tuple) else f"{aim}"
+    return f"aim {text}, met: {line['met']}"

@@ -1,0 +1,552 @@
+"""What an interval costs in forwards: draws of a finished run, repeated with many mask seeds.
+
+`make bench RUN=results/…`, or by itself with `--models`, `--datasets`, `--methods`. Prints a table
+and writes results/bench/draws.json, a list of {name, value, unit, peer, ratio, aim, met}: a file of
+its own, because it is about the run that is given, not about the machine.
+
+Compared are the preset `paper` (independent masks, 15 draws), the preset `efficient`, and budgets
+of draws (Latin masks, 15 at most). Three pools of draws are measured, on the same samples:
+
+* independent masks, 15 draws, a quarter of the repetitions, as independent draws can be regrouped;
+* Latin masks, 15 draws, from which :mod:`pisoft.faithfulness.budget` takes draws in turn, as it
+  would ask the model for them (with the same bits: they do not depend on how many are taken);
+* Latin masks, as many draws as `efficient` has.
+
+A sample's value is its area under the curve over π, Soft-NS not clamped. The interval is the 95 %
+t-interval of the mean over n samples, n the number of samples here. Its half-width is the root of
+(variance between samples + Monte Carlo variance) / n times the quantile. Forwards for the same
+interval are (forwards / paper's) · (half-width / paper's)²: with fewer draws the interval is wider
+at equal n, and as many more samples are read until it is not. Coverage is the share of intervals
+that hold the mean of the population, whose values are the means over all draws of all pools; the
+intervals are those of n samples drawn from it with replacement, each with the value that one
+repetition has given it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from scipy.stats import t
+
+from measuring import Row, report, row
+from pisoft.commandline import run
+from pisoft.config import PRESETS, DrawBudget, DrawSettings, Protocol
+from pisoft.contracts import OK, read_provenance, read_rows
+from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.faithfulness.budget import CONFIDENCE, first_draws, further_draws, half_width
+from pisoft.faithfulness.perturbation import Perturber
+from pisoft.faithfulness.soft import (
+    BASELINES,
+    METRICS,
+    StepEvaluation,
+    evaluations_of_sample,
+    measure_draws,
+)
+from pisoft.lm.batching import blocks
+from pisoft.lm.device import token_budget
+from pisoft.lm.loading import load_model
+from pisoft.lm.model import LanguageModel
+from pisoft.progress import progress
+from pisoft.settings import EvaluateSlice
+from pisoft.validation import validate
+
+PAPER_DRAWS, EFFICIENT_DRAWS = (PRESETS[name]["draws"] for name in ("paper", "efficient"))
+COST_AIM = (0.0, 0.1)  # forwards for the same interval, of paper's
+COVERAGE_AIM = (0.93, 0.97)
+OWN_COVERAGE_AIM = 0.93  # a budget counts Latin draws as independent: its intervals are too wide
+INTERVALS = 10_000  # simulated ones per coverage
+BUDGETED_CELLS = 400  # simulated ones per budget
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model, method and dataset of a run, with what its evaluation has read."""
+
+    name: str
+    settings: EvaluateSlice
+    model: LanguageModel
+    samples: Sequence[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]
+
+    def steps(self, evaluation: DrawSettings, seed: int) -> list[list[StepEvaluation]]:
+        """Return the steps of every block of samples, nothing measured yet."""
+        return [
+            [
+                step
+                for prompt, generation, attributions in block
+                for step in evaluations_of_sample(
+                    self.model, prompt, generation, attributions, evaluation, seed
+                )
+            ]
+            for block in blocks(self.samples, self.settings.block_size)
+        ]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Areas under the curve of single draws, by metric, (repetitions R, steps S, draws K)."""
+
+    areas: Mapping[str, np.ndarray]
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Return which steps have failed in no repetition, (S,)."""
+        return np.all(
+            [np.isfinite(areas).all(axis=(0, 2)) for areas in self.areas.values()], axis=0
+        )
+
+    def of_steps(self, kept: np.ndarray) -> Pool:
+        """Return the pool of some steps only."""
+        return Pool({metric: areas[:, kept] for metric, areas in self.areas.items()})
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One way to evaluate a cell.
+
+    Attributes:
+        name: what the report calls it.
+        forwards: per sample, all steps and both metrics.
+        values: by metric, what repetitions have given every sample, (R, n).
+        variances: by metric, Monte Carlo variance of a sample's value, mean over the samples.
+    """
+
+    name: str
+    forwards: float
+    values: Mapping[str, np.ndarray]
+    variances: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """Stands for a step evaluation some of whose draws have been measured."""
+
+    sample_id: int
+    measured: Mapping[str, np.ndarray]
+    status: str = OK
+
+    def areas(self, metric: str) -> np.ndarray:
+        """Return the area under the curve of every draw so far."""
+        return self.measured[metric]
+
+
+# Reading a run --------------------------------------------------------------------------------
+
+
+def chosen_files(arguments: argparse.Namespace) -> list[Path]:
+    """Return the soft files of the chosen models, methods and datasets.
+
+    Raises:
+        BenchmarkError: no finished run, or a name that it does not have.
+    """
+    root = arguments.run / "soft" / arguments.protocol
+    return [
+        dataset
+        for model in _chosen(arguments.models, root, "--models")
+        for method in _chosen(arguments.methods, model, "--methods")
+        for dataset in _chosen(arguments.datasets, method, "--datasets")
+    ]
+
+
+def _chosen(wanted: Sequence[str] | None, folder: Path, option: str) -> list[Path]:
+    """Return what a folder has of the names that are wanted, or its first entry."""
+    found = {_name(path): path for path in sorted(folder.glob("[!.]*"))}
+    if not found:
+        raise BenchmarkError(
+            f"{folder}: holds no results; finish the run first (`make demo` makes results/demo), "
+            "or name another one: --run results/NAME (make bench RUN=results/NAME)"
+        )
+    for name in wanted or ():
+        if name not in found:
+            raise BenchmarkError(f"{option}: unknown name '{name}'" + did_you_mean(name, found))
+    return [found[name] for name in wanted or list(found)[:1]]
+
+
+def _name(path: Path) -> str:
+    return path.name.removesuffix(".parquet")  # a stem would lose what follows the dot of `v0.3`
+
+
+def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
+    """Read what the evaluation of a soft file has read, of the first samples.
+
+    Raises:
+        BenchmarkError: unreadable files, or a file of another version of this benchmark.
+    """
+    model, method, dataset = *path.parts[-3:-1], path.name
+    raw = read_provenance(path).get("settings", {})
+    where = f"{path}: settings in its metadata (run the workflow again if another version made it)"
+    settings = validate(EvaluateSlice, raw, where)
+    prompts = read_rows(arguments.run / "prompts" / model / dataset, "prompts")
+    generations = read_rows(arguments.run / "generations" / model / dataset, "generations")
+    attributions = read_rows(
+        arguments.run / "attributions" / model / method / dataset, "attributions"
+    )
+    answered = {generation["sample_id"]: generation for generation in generations}
+    samples = [
+        (
+            prompt,
+            answered[prompt["sample_id"]],
+            [row for row in attributions if row["sample_id"] == prompt["sample_id"]],
+        )
+        for prompt in prompts[: arguments.samples]
+    ]
+    folder = arguments.model_folder or arguments.run / "models" / model
+    if settings.model.repository is None and not folder.is_dir():
+        raise BenchmarkError(
+            f"model '{model}': its weights are not in {folder}; name their folder: "
+            "--model-folder DIR (make bench RUN=results/NAME MODEL_FOLDER=DIR)"
+        )
+    loaded = load_model(settings.model, folder if settings.model.repository is None else None)
+    return Cell(f"{model}, {method}, {_name(path)}", settings, loaded, samples)
+
+
+# Measuring ------------------------------------------------------------------------------------
+
+
+def evaluation_of(cell: Cell, sampler: str, draws: int) -> DrawSettings:
+    """Return the run's evaluation with another sampler and number of draws."""
+    kept = cell.settings.evaluation.model_dump()
+    return DrawSettings.model_validate({**kept, "sampler": sampler, "draws": draws})
+
+
+def measure_pool(cell: Cell, sampler: str, draws: int, repetitions: int) -> Pool:
+    """Measure the draws of all steps with several seeds; NaN where a step fails."""
+    evaluation = evaluation_of(cell, sampler, draws)
+    budget = token_budget(cell.settings.token_budget, cell.model.device)
+    perturber = Perturber(cell.model, budget, cell.settings.protocol)
+    found: dict[str, list[list[np.ndarray]]] = {metric: [] for metric in METRICS}
+    seeds = range(repetitions)
+    for seed in progress(seeds, repetitions, f"{sampler}, {draws} draws", "repetitions"):
+        steps = []
+        for block in cell.steps(evaluation, seed):
+            measure_draws(perturber, block, dict.fromkeys(METRICS, range(draws)))
+            steps += block
+        for metric in METRICS:
+            found[metric].append(
+                [s.areas(metric) if s.status == OK else np.full(draws, np.nan) for s in steps]
+            )
+    return Pool({metric: np.array(areas) for metric, areas in found.items()})
+
+
+def step_forwards(grid_size: int, draws: Mapping[str, int], rounds: int = 1) -> int:
+    """Return the forwards of one step: its masks, and the clean input once in every round.
+
+    Args:
+        grid_size: retaining probabilities, P.
+        draws: by metric.
+        rounds: how often draws are asked for.
+    """
+    return rounds + BASELINES + (1 + grid_size) * sum(draws.values())
+
+
+# Estimating -----------------------------------------------------------------------------------
+
+
+def step_weights(sample_of_step: np.ndarray) -> np.ndarray:
+    """Return what turns steps into means over each sample's steps, (S, n).
+
+    Args:
+        sample_of_step: the sample of every step, 0 … n - 1, each at least once, (S,).
+    """
+    belongs = sample_of_step[:, None] == np.unique(sample_of_step)
+    return belongs / belongs.sum(axis=0)
+
+
+def between_repetitions(values: np.ndarray, repetitions: int) -> float:
+    """Return the variance of a sample's value, mean over the samples.
+
+    Args:
+        values: (R, n), or more lines that are made from R repetitions.
+        repetitions: R, two at least.
+    """
+    return float(values.var(axis=0).mean() * repetitions / (repetitions - 1))
+
+
+def independent_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int) -> Mode:
+    """Return what K independent draws give: their mean has a K-th of one draw's variance."""
+    values, variances = {}, {}
+    for metric, areas in pool.areas.items():
+        by_sample = np.einsum("rsk,sn->rnk", areas, weights)
+        values[metric] = by_sample.mean(axis=2)
+        draws = by_sample.transpose(0, 2, 1).reshape(-1, weights.shape[1])  # (R·K, n)
+        variances[metric] = between_repetitions(draws, len(draws)) / areas.shape[2]
+    return Mode(name, _forwards(pool, weights, grid_size), values, variances)
+
+
+def latin_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int) -> Mode:
+    """Return what K draws of one Latin hypercube sample give."""
+    values = {metric: areas.mean(axis=2) @ weights for metric, areas in pool.areas.items()}
+    variances = {metric: between_repetitions(found, len(found)) for metric, found in values.items()}
+    return Mode(name, _forwards(pool, weights, grid_size), values, variances)
+
+
+def _forwards(pool: Pool, weights: np.ndarray, grid_size: int) -> float:
+    """Return the forwards per sample of all draws of a pool."""
+    draws = {metric: areas.shape[2] for metric, areas in pool.areas.items()}
+    return step_forwards(grid_size, draws) * weights.shape[0] / weights.shape[1]
+
+
+def replay_budget(
+    pool: Pool, budget: DrawBudget, sample_of_step: np.ndarray, chosen: np.ndarray
+) -> tuple[list[ReplayedStep], dict[str, int], int]:
+    """Let a budget take draws from a pool as it would take them from the model.
+
+    Args:
+        pool: with as many draws as the budget allows.
+        budget: when to stop.
+        sample_of_step: (S,).
+        chosen: repetition of every step, (S,).
+
+    Returns:
+        The steps with the draws taken, their number by metric, and the rounds.
+    """
+    draws, rounds = first_draws(budget), 0
+    steps: list[ReplayedStep] = []
+    taken: dict[str, int] = {}
+    while any(draws.values()):
+        rounds += 1
+        taken = {metric: draws[metric].stop for metric in METRICS}
+        steps = [
+            ReplayedStep(
+                sample,
+                {metric: pool.areas[metric][chosen[k], k, : taken[metric]] for metric in METRICS},
+            )
+            for k, sample in enumerate(sample_of_step.tolist())
+        ]
+        draws = further_draws(budget, steps, draws)
+    return steps, taken, rounds
+
+
+def budget_mode(
+    pool: Pool, budget: DrawBudget, sample_of_step: np.ndarray, grid_size: int
+) -> tuple[Mode, dict[str, np.ndarray]]:
+    """Return what a budget gives, and the half-widths of its own intervals, by metric (cells,).
+
+    Simulated cells put together the samples' repetitions at random.
+    """
+    weights, rng = step_weights(sample_of_step), np.random.default_rng(1)
+    repetitions = len(pool.areas["ns"])
+    values: dict[str, list[np.ndarray]] = {metric: [] for metric in METRICS}
+    widths: dict[str, list[float]] = {metric: [] for metric in METRICS}
+    forwards = []
+    for _ in range(BUDGETED_CELLS):
+        chosen = rng.integers(repetitions, size=weights.shape[1])[sample_of_step]
+        steps, taken, rounds = replay_budget(pool, budget, sample_of_step, chosen)
+        forwards.append(step_forwards(grid_size, taken, rounds))
+        for metric in METRICS:
+            values[metric].append(np.array([s.areas(metric).mean() for s in steps]) @ weights)
+            widths[metric].append(half_width(steps, metric))
+    per_sample = float(np.mean(forwards)) * weights.shape[0] / weights.shape[1]
+    found = {metric: np.array(lines) for metric, lines in values.items()}
+    variances = {metric: between_repetitions(lines, repetitions) for metric, lines in found.items()}
+    mode = Mode(f"budget {budget.target_half_width:g}", per_sample, found, variances)
+    return mode, {metric: np.array(lines) for metric, lines in widths.items()}
+
+
+def population(pools: Sequence[Pool], weights: np.ndarray, metric: str) -> np.ndarray:
+    """Return every sample's mean over all draws of all pools, (n,)."""
+    draws = [pool.areas[metric].transpose(1, 0, 2).reshape(len(weights), -1) for pool in pools]
+    return np.concatenate(draws, axis=1).mean(axis=1) @ weights
+
+
+def interval_half_width(between: float, within: float, n: int) -> float:
+    """Return the half-width of the t-interval of a mean over n samples.
+
+    Args:
+        between: variance between samples.
+        within: Monte Carlo variance of a sample's value.
+        n: samples, two at least.
+    """
+    return float(t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.sqrt((between + within) / n))
+
+
+def coverage(values: np.ndarray, truth: np.ndarray) -> float:
+    """Return the share of t-intervals of n samples that hold the mean of the population.
+
+    Args:
+        values: what repetitions have given every sample, (R, n).
+        truth: the samples' own values, (n,).
+    """
+    repetitions, n = values.shape
+    rng = np.random.default_rng(1)
+    samples = rng.integers(n, size=(INTERVALS, n))
+    drawn = values[rng.integers(repetitions, size=samples.shape), samples]
+    half_widths = t.ppf((1 + CONFIDENCE) / 2, n - 1) * drawn.std(axis=1, ddof=1) / np.sqrt(n)
+    return float(np.mean(np.abs(drawn.mean(axis=1) - truth.mean()) <= half_widths))
+
+
+# Reporting ------------------------------------------------------------------------------------
+
+
+def pool_sizes(repetitions: int) -> tuple[tuple[str, int, int], ...]:
+    """Return sampler, draws and repetitions of the three pools."""
+    return (
+        ("iid", PAPER_DRAWS, max(2, repetitions // 4)),
+        ("latin", PAPER_DRAWS, repetitions),
+        ("latin", EFFICIENT_DRAWS, repetitions),
+    )
+
+
+def measure_cell(cell: Cell, repetitions: int, budgets: Sequence[float]) -> Iterator[Row]:
+    """Yield the rows of one cell.
+
+    Raises:
+        BenchmarkError: fewer than two samples can be evaluated.
+    """
+    grid_size = len(cell.settings.evaluation.pi_grid)
+    evaluations = [step for block in cell.steps(cell.settings.evaluation, 0) for step in block]
+    usable = sum(step.status == OK for step in evaluations)
+    sizes = pool_sizes(repetitions)
+    expected = usable * sum(
+        count * step_forwards(grid_size, dict.fromkeys(METRICS, draws)) for _, draws, count in sizes
+    )
+    print(f"{cell.name}: {expected} forwards for {usable} steps", file=sys.stderr)
+    pools = [measure_pool(cell, *size) for size in sizes]
+    kept = np.all([pool.finite for pool in pools], axis=0)
+    names = np.array([step.sample_id for step in evaluations])[kept]
+    n = len(np.unique(names))
+    if n < 2:
+        raise BenchmarkError(f"{cell.name}: {n} samples can be evaluated, at least 2 are needed")
+    sample_of_step = np.unique(names, return_inverse=True)[1]
+    pools = [pool.of_steps(kept) for pool in pools]
+    yield from cell_rows(cell.name, pools, sample_of_step, grid_size, budgets)
+
+
+def cell_rows(
+    name: str,
+    pools: Sequence[Pool],
+    sample_of_step: np.ndarray,
+    grid_size: int,
+    budgets: Sequence[float],
+) -> Iterator[Row]:
+    """Yield the rows of one cell from its three pools; see :func:`pool_sizes`."""
+    independent, latin, few = pools
+    weights = step_weights(sample_of_step)
+    paper = independent_mode("paper", independent, weights, grid_size)
+    efficient = latin_mode("efficient", few, weights, grid_size)
+    budgeted = [
+        budget_mode(
+            latin, DrawBudget(target_half_width=goal, max=PAPER_DRAWS), sample_of_step, grid_size
+        )
+        for goal in budgets
+    ]
+    modes = [efficient, *(mode for mode, _ in budgeted)]
+    for mode in modes:
+        yield row(
+            f"{name}: {mode.name}: forwards per sample",
+            mode.forwards,
+            "",
+            f"paper: {paper.forwards:.0f}",
+            mode.forwards / paper.forwards,
+            None,
+        )
+    for metric in METRICS:
+        truth = population(pools, weights, metric)
+        yield from _interval_rows(f"{name}, {metric}", paper, modes, metric, truth)
+        for mode, widths in budgeted:
+            errors = np.abs(mode.values[metric].mean(axis=1) - truth.mean())
+            share = float(np.mean(errors <= widths[metric]))
+            yield _coverage_row(
+                f"{name}, {metric}: {mode.name}: its Monte Carlo interval", share, OWN_COVERAGE_AIM
+            )
+        spread = latin_mode("latin", latin, weights, grid_size).variances[metric]
+        one = paper.variances[metric] * PAPER_DRAWS  # variance of a single independent draw
+        for draws, pool, found in (
+            (PAPER_DRAWS, latin, spread),
+            (EFFICIENT_DRAWS, few, efficient.variances[metric]),
+        ):
+            yield row(
+                f"{name}, {metric}: variance of independent ÷ Latin masks, K = {draws}, "
+                f"{len(pool.areas[metric])} repetitions",
+                one / draws,
+                "",
+                f"Latin: {found:.3g}",
+                one / draws / found,
+                None,
+            )
+
+
+def _interval_rows(
+    name: str, paper: Mode, modes: Sequence[Mode], metric: str, truth: np.ndarray
+) -> Iterator[Row]:
+    """Yield what the modes' intervals cost, how wide they are, and how often they hold."""
+    n, between = len(truth), float(truth.var(ddof=1))
+    deviation = np.sqrt(paper.variances[metric])
+    yield row(
+        f"{name}: paper: Monte Carlo standard deviation of a sample",
+        deviation,
+        "",
+        f"between samples: {np.sqrt(between):.3g}",
+        deviation / np.sqrt(between),
+        None,
+    )
+    widest = interval_half_width(between, paper.variances[metric], n)
+    for mode in modes:
+        wide = interval_half_width(between, mode.variances[metric], n)
+        cost = mode.forwards / paper.forwards * (wide / widest) ** 2
+        yield row(
+            f"{name}: {mode.name}: half-width, {n} samples",
+            wide,
+            "",
+            f"paper: {widest:.3g}",
+            wide / widest,
+            None,
+        )
+        yield row(
+            f"{name}: {mode.name}: forwards for the same interval, per sample of paper's",
+            cost * paper.forwards,
+            "",
+            f"paper: {paper.forwards:.0f}",
+            cost,
+            COST_AIM,
+        )
+    for mode in (paper, *modes):
+        share = coverage(mode.values[metric], truth)
+        yield _coverage_row(f"{name}: {mode.name}: interval of the mean", share, COVERAGE_AIM)
+
+
+def _coverage_row(name: str, share: float, aim: Any) -> Row:
+    return row(f"{name}, coverage", share, "", f"nominal: {CONFIDENCE}", share, aim)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Measure, print and write."""
+    if arguments.repetitions < 2:
+        raise BenchmarkError(
+            f"--repetitions: {arguments.repetitions} is not allowed; 2 or more are"
+        )
+    if arguments.model_folder and len(arguments.models or ()) > 1:
+        raise BenchmarkError("--model-folder: allowed with one model only; run the bench for each")
+    logging.getLogger("pisoft.faithfulness").setLevel(logging.WARNING)  # a line for every round
+    rows: list[Row] = []
+    for path in chosen_files(arguments):
+        cell = read_cell(path, arguments)
+        rows += measure_cell(cell, arguments.repetitions, arguments.half_widths)
+    report(rows, arguments.output)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", type=Path, default=Path("results/demo"), help="a finished run")
+    parser.add_argument("--protocol", choices=get_args(Protocol), default="dynamic")
+    for kind in ("models", "datasets", "methods"):
+        parser.add_argument(f"--{kind}", nargs="+", help="names; default: the run's first")
+    parser.add_argument("--model-folder", type=Path, help="local weights, if the run has not them")
+    parser.add_argument("--samples", type=int, default=20, help="first samples of each dataset")
+    parser.add_argument("--repetitions", type=int, default=20, help="seeds of Latin masks")
+    parser.add_argument(
+        "--half-widths", type=float, nargs="+", default=(0.01, 0.005), help="targets of budgets"
+    )
+    parser.add_argument("--output", type=Path, default=Path("results/bench/draws.json"))
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())
