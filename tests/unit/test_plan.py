@@ -138,7 +138,7 @@ def test_every_section_of_a_run_adds_its_jobs():
     ranked = plan_run(run_of(ranking={"steps": 20, "operator": "remove"}), NOWHERE)
     cells = [job for job in ranked.jobs if job.rule == "evaluate_ranking"]
     assert [job.cell for job in cells] == ["small/random/reviews", "small/saliency/reviews"]
-    assert cells[0].low.forwards == 40 * 41
+    assert cells[0].low.forwards == 40 * 39
 
 
 def test_a_budget_of_draws_gives_two_limits(monkeypatch):

@@ -18,11 +18,13 @@ from pisoft.attribution import available_methods, load_method
 from pisoft.catalogue import ModelShape
 from pisoft.config import EvaluationSettings, RankingSettings
 from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.generation import continue_greedily
 from pisoft.lm.gradients import embedding_gradients
 from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
 from pisoft.planning.flops import forward_flops, next_token_flops
+from pisoft.planning.lengths import SampleLengths
 from pisoft.planning.shapes import feed_forward_parameters
 from pisoft.planning.work import (
     attribution_work,
@@ -255,15 +257,31 @@ def test_generation_reads_the_prompt_and_then_token_by_token():
     assert counter.get_total_flops() == pytest.approx(work.flops + more, rel=1e-12)
 
 
-@pytest.mark.parametrize(("operator", "mean"), [("remove", 15), ("zero", 20)])
-def test_ranking_removes_half_of_the_tokens_on_average(operator, mean):
+@pytest.mark.parametrize("count", [1, 7, 20, 33])
+@pytest.mark.parametrize("operator", ["remove", "zero"])
+def test_ranking_is_planned_as_it_is_counted(operator, count):
+    model, _ = twins("llama-gqa", torch.float32)
+    ids = list(range(3, 3 + 6 + count + 2))
+    prompt = {
+        "sample_id": "s",
+        "input_ids": ids,
+        "content_mask": [6 <= place < 6 + count for place in range(len(ids))],
+        "user_mask": [],
+        "bos_mask": [],
+        "label_words": ["Yes", "No"],
+        "label_token_ids": [50, 60],
+    }
+    scores = {"status": "ok", "raw_scores": ids}
+    settings = RankingSettings(operator=operator)
+    evaluator = RankingEvaluator(model, settings, "content", 1, 64)
+    evaluator.evaluate_block([(prompt, {"predicted_label": "Yes"}, scores)])
     shape = ModelShape(**SIZES)
-    settings = RankingSettings(steps=20, operator=operator)
-    work = ranking_work(shape, sample(20, first=10), settings)
-    assert work.forwards == 41
-    assert work.tokens == 20 + 40 * mean
-    clean, shorter = next_token_flops(shape, 20), next_token_flops(shape, mean)
-    assert work.flops == pytest.approx(clean + 40 * shorter)
+    lengths = SampleLengths(1, len(ids), first=6, perturbable=count, output=1, steps=(0,))
+    work = ranking_work(shape, lengths, settings)
+    assert work.forwards == evaluator.forwards
+    assert work.tokens == pytest.approx(evaluator.tokens)
+    mean = next_token_flops(shape, work.tokens / work.forwards, prefix=5)
+    assert work.flops == pytest.approx(forward_flops(shape, 5) + work.forwards * mean)
 
 
 def test_a_budget_has_limits_and_a_number_has_not():

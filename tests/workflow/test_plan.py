@@ -47,6 +47,9 @@ def test_a_run_is_compared_with_its_plan(project):
     lengths = [len(row["input_ids"]) for row in read_rows(prompts, "prompts")]
     read = sum(lengths) * (1 + 2)  # attention once, saliency forward and backward, random never
     assert rows["attribute"]["tokens_high"] == read
+    for kind in ("forwards", "tokens"):
+        counted = rows["evaluate_ranking"][f"counted_{kind}"]
+        assert counted == pytest.approx(rows["evaluate_ranking"][f"{kind}_high"])
     shutil.rmtree(results / "benchmarks")
     assert project.pending() == set(), "benchmark files are not needed"
     project.snakemake("--cores", "1", "--forcerun", "summarise_cost")

@@ -66,13 +66,18 @@ def soft_work(shape: ModelShape, sample: SampleLengths, grid: int, draws: int) -
 def ranking_work(shape: ModelShape, sample: SampleLengths, settings: RankingSettings) -> Work:
     """Return the work of insertion and deletion for one sample and method.
 
-    The clean prompt is read once; at the steps of both curves, half of the perturbable tokens are
-    left out on average, if they are left out at all.
+    Tokens before the one in front of the first perturbable token are read once. Steps of both
+    curves that keep the same tokens share a forward, and the clean prompt needs none.
     """
-    removed = sample.perturbable / 2 if settings.operator == "remove" else 0
-    tokens = sample.prompt - removed
-    clean = Work(1, sample.prompt, next_token_flops(shape, sample.prompt))
-    return clean + Work(1, tokens, next_token_flops(shape, tokens)) * (2 * settings.steps)
+    if not sample.perturbable:
+        return NO_WORK
+    steps = min(settings.steps, sample.perturbable)
+    forwards = 2 * steps - 1
+    prefix = max(0, sample.first - 1)
+    removed = sample.perturbable * steps / forwards if settings.operator == "remove" else 0
+    tokens = sample.prompt - prefix - removed  # on average
+    one = Work(1, tokens, next_token_flops(shape, tokens, prefix=prefix))
+    return Work(flops=forward_flops(shape, prefix)) + one * forwards
 
 
 def generation_work(shape: ModelShape, sample: SampleLengths) -> Work:
