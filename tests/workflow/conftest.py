@@ -61,6 +61,18 @@ class Project:
             pytest.fail(f"snakemake {' '.join(arguments)} failed:\n{result.stdout}")
         return result
 
+    def job(self, target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the job that makes a file as Snakemake would, with further arguments."""
+        listed = self.snakemake("--dry-run", "--forceall", "--printshellcmds", target).stdout
+        (line,) = [line for line in listed.splitlines() if f"--output {target} " in line]
+        command = line[line.index("python ") :].split(" > ")[0]
+        environment = self.environment()
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        return subprocess.run(
+            f"{command} {' '.join(arguments)}", cwd=self.folder, env=environment, shell=True,
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of Snakemake."""
         program = str(Path(sys.executable).parent / "snakemake")

@@ -13,6 +13,7 @@ import torch
 
 from pisoft.lm.attention import AttentionInputs
 from pisoft.lm.model import LanguageModel
+from pisoft.lm.precision import close
 
 Visit = Callable[[torch.nn.Module, torch.Tensor, torch.Tensor, AttentionInputs], None]
 
@@ -104,6 +105,5 @@ def layers_are_followed(model: LanguageModel) -> bool:
         for handle in handles:
             handle.remove()
     return len(rebuilt) == len(outputs) and all(
-        torch.allclose(ours, theirs, rtol=1e-2, atol=1e-3 * float(theirs.abs().max()))
-        for ours, theirs in zip(rebuilt, outputs, strict=True)
+        close(theirs, ours, tolerance=1e-2) for ours, theirs in zip(rebuilt, outputs, strict=True)
     )

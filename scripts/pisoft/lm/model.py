@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache, DynamicCache
 
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import AttentionProbe
-from pisoft.lm.precision import at_least_single
+from pisoft.lm.precision import at_least_single, close
 from pisoft.lm.prefix import frozen_cache
 
 
@@ -246,4 +246,4 @@ class LanguageModel:
         except (AttributeError, ValueError):  # a decoder with other parts
             return False
         whole = self.logits_at(self.hidden_states(embeddings), positions)
-        return torch.allclose(whole, found, rtol=0, atol=1e-2 * float(whole.abs().max()))
+        return close(whole, found, tolerance=1e-2)

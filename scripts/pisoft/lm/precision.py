@@ -13,6 +13,15 @@ def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
+def close(first: torch.Tensor, second: torch.Tensor, tolerance: float) -> bool:
+    """Return whether tensors differ by no more than a share of their largest finite magnitude.
+
+    What is not finite must be so in both.
+    """
+    scale = float(first.abs().nan_to_num(0, 0).max())
+    return torch.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
+
+
 @contextmanager
 def computing_in_single(*modules: torch.nn.Module) -> Iterator[None]:
     """Let modules compute in float32 at least, also with 16-bit or 4-bit weights.

@@ -1,0 +1,70 @@
+"""Evaluation in the workflow: budgets of draws, both protocols, and models that break."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+from safetensors.torch import load_file, save_file
+
+from pisoft.contracts import read_provenance
+
+SOFT = "results/tiny/soft/{}/toy/saliency/toy-sentiment.parquet"
+
+
+def with_evaluation(project, settings):
+    """Replace the evaluation settings of the run file."""
+    path = project.folder / "config/tiny.yaml"
+    lines = path.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("evaluation:")]
+    project.write("config/tiny.yaml", "\n".join([*kept, f"evaluation: {settings}", ""]))
+
+
+def rows(project, protocol="dynamic"):
+    return pq.read_table(project.folder / SOFT.format(protocol)).to_pylist()
+
+
+def test_a_budget_decides_on_all_samples_of_a_cell(project):
+    with_evaluation(
+        project, "{pi_grid: [0.2, 0.5, 0.8], draws: {target_half_width: 1.0e-9, max: 4}}"
+    )
+    project.snakemake("--cores", "1", SOFT.format("dynamic"))
+    budget = rows(project)
+    refused = project.job(SOFT.format("dynamic"), "--samples", "0:2")
+    assert refused.returncode == 1
+    assert refused.stdout.startswith("error: --samples: not allowed where evaluation.draws is a")
+    with_evaluation(project, "{pi_grid: [0.2, 0.5, 0.8], draws: 4}")
+    project.snakemake("--cores", "1", SOFT.format("dynamic"))
+    for one, other in zip(budget, rows(project), strict=True):
+        assert one["alpha"] == other["alpha"]
+        assert one["ns_distances"] == pytest.approx(other["ns_distances"], abs=1e-5)
+        assert one["nc_distances"] == pytest.approx(other["nc_distances"], abs=1e-5)
+
+
+def test_protocols_a_model_is_not_restricted_to_are_evaluated(project):
+    path = project.folder / "config/tiny.yaml"
+    path.write_text(path.read_text() + "protocols: [dynamic, fixed]\n")
+    project.snakemake("--cores", "2", *map(SOFT.format, ("dynamic", "fixed")))
+    dynamic, fixed = rows(project), rows(project, "fixed")
+    assert [row["alpha"] for row in dynamic] == [row["alpha"] for row in fixed]
+    assert [row["h0"] for row in dynamic] != [row["h0"] for row in fixed]
+    assert max(row["identity"] for row in [*dynamic, *fixed]) < 1e-3
+    facts = read_provenance(project.folder / SOFT.format("fixed"))
+    assert facts["token_budget_used"] == 1024, "the default on a CPU"
+    samples, lines, draws = 3, 4, 2
+    assert facts["forwards"] == samples * (2 * lines * draws + 3)
+    path.write_text(path.read_text() + "restrictions: {toy: {protocols: [fixed]}}\n")
+    assert not [name for name in project.pending() if "dynamic" in name]
+
+
+def test_logits_that_are_not_finite_are_rows_with_a_status_and_are_told(project):
+    project.snakemake(
+        "--cores", "1", "results/tiny/attributions/toy/saliency/toy-sentiment.parquet"
+    )
+    weights = project.folder / "toy-model/model.safetensors"
+    broken = load_file(weights)
+    broken["model.norm.weight"][3] = float("nan")
+    save_file(broken, weights, metadata={"format": "pt"})
+    made = project.job(SOFT.format("dynamic"))
+    assert made.returncode == 0, made.stdout
+    assert {row["status"] for row in rows(project)} == {"nonfinite_logits"}
+    assert "toy-sentiment.parquet: of 12 rows, 12 nonfinite_logits" in made.stdout
