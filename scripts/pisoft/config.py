@@ -55,7 +55,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"sampler": "iid", "draws": 15, "clamp": True},
     "efficient": {"sampler": "latin", "draws": 1, "clamp": False},
 }
-FIRST_DRAWS = 2  # of a budget: the fewest that show how much they vary
+FIRST_DRAWS = 1  # of a budget
+SMALLEST_BUDGET_GRID = 3  # retaining probabilities by which a single draw shows how much it varies
 
 
 # Run file -------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ class DrawBudget(Strict):
         description="Half-width of the 95 % Monte Carlo interval of the cell's mean AUC of "
         "π-Soft-NS and of π-Soft-NC, at which no more draws are added.",
     )
-    max: int = Field(15, ge=FIRST_DRAWS, description="Most draws per retaining probability.")
+    max: int = Field(15, gt=FIRST_DRAWS, description="Most draws per retaining probability.")
 
 
 # A tag in brackets is left out of the key path in error messages.
@@ -139,6 +140,15 @@ class DrawSettings(Strict):
         if any(b <= a for a, b in itertools.pairwise(grid)):
             raise ValueError(f"retaining probabilities must increase, got {list(grid)}")
         return grid
+
+    @model_validator(mode="after")
+    def _a_budget_needs_a_grid(self) -> DrawSettings:
+        if isinstance(self.draws, DrawBudget) and len(self.pi_grid) < SMALLEST_BUDGET_GRID:
+            raise ValueError(
+                f"a budget of draws needs at least {SMALLEST_BUDGET_GRID} retaining probabilities "
+                f"in pi_grid, got {list(self.pi_grid)}"
+            )
+        return self
 
     @property
     def most_draws(self) -> int:

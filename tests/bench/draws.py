@@ -29,6 +29,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -90,9 +91,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class Pool:
-    """Areas under the curve of single draws, by metric, (repetitions R, steps S, draws K)."""
+    """What single draws give.
 
-    areas: Mapping[str, np.ndarray]
+    Attributes:
+        grid: retaining probabilities, (P,).
+        curves: a metric at every π, by metric, (repetitions R, steps S, P, draws K).
+    """
+
+    grid: Sequence[float]
+    curves: Mapping[str, np.ndarray]
+
+    @cached_property
+    def areas(self) -> dict[str, np.ndarray]:
+        """Areas under the curves, by metric, (R, S, K)."""
+        return {
+            metric: np.trapezoid(curves, self.grid, axis=2)
+            for metric, curves in self.curves.items()
+        }
 
     @property
     def finite(self) -> np.ndarray:
@@ -103,7 +118,7 @@ class Pool:
 
     def of_steps(self, kept: np.ndarray) -> Pool:
         """Return the pool of some steps only."""
-        return Pool({metric: areas[:, kept] for metric, areas in self.areas.items()})
+        return Pool(self.grid, {metric: curves[:, kept] for metric, curves in self.curves.items()})
 
 
 @dataclass(frozen=True)
@@ -128,12 +143,17 @@ class ReplayedStep:
     """Stands for a step evaluation some of whose draws have been measured."""
 
     sample_id: int
+    grid: Sequence[float]
     measured: Mapping[str, np.ndarray]
     status: str = OK
 
-    def areas(self, metric: str) -> np.ndarray:
-        """Return the area under the curve of every draw so far."""
+    def curves(self, metric: str) -> np.ndarray:
+        """Return the metric at every π by every draw so far, (P, K)."""
         return self.measured[metric]
+
+    def area(self, metric: str) -> float:
+        """Return the area under the mean curve."""
+        return float(np.trapezoid(self.measured[metric].mean(axis=1), self.grid))
 
 
 # Reading a run --------------------------------------------------------------------------------
@@ -228,10 +248,10 @@ def measure_pool(cell: Cell, sampler: str, draws: int, repetitions: int) -> Pool
             measure_draws(perturber, block, dict.fromkeys(METRICS, range(draws)))
             steps += block
         for metric in METRICS:
-            found[metric].append(
-                [s.areas(metric) if s.status == OK else np.full(draws, np.nan) for s in steps]
-            )
-    return Pool({metric: np.array(areas) for metric, areas in found.items()})
+            failed = np.full((len(evaluation.pi_grid), draws), np.nan)
+            found[metric].append([s.curves(metric) if s.status == OK else failed for s in steps])
+    curves = {metric: np.array(of_metric) for metric, of_metric in found.items()}
+    return Pool(evaluation.pi_grid, curves)
 
 
 def step_forwards(grid_size: int, draws: Mapping[str, int], rounds: int = 1) -> int:
@@ -315,7 +335,11 @@ def replay_budget(
         steps = [
             ReplayedStep(
                 sample,
-                {metric: pool.areas[metric][chosen[k], k, : taken[metric]] for metric in METRICS},
+                pool.grid,
+                {
+                    metric: pool.curves[metric][chosen[k], k, :, : taken[metric]]
+                    for metric in METRICS
+                },
             )
             for k, sample in enumerate(sample_of_step.tolist())
         ]
@@ -331,7 +355,7 @@ def budget_mode(
     Simulated cells put together the samples' repetitions at random.
     """
     weights, rng = step_weights(sample_of_step), np.random.default_rng(1)
-    repetitions = len(pool.areas["ns"])
+    repetitions = len(pool.curves["ns"])
     values: dict[str, list[np.ndarray]] = {metric: [] for metric in METRICS}
     widths: dict[str, list[float]] = {metric: [] for metric in METRICS}
     forwards = []
@@ -340,7 +364,7 @@ def budget_mode(
         steps, taken, rounds = replay_budget(pool, budget, sample_of_step, chosen)
         forwards.append(step_forwards(grid_size, taken, rounds))
         for metric in METRICS:
-            values[metric].append(np.array([s.areas(metric).mean() for s in steps]) @ weights)
+            values[metric].append(np.array([s.area(metric) for s in steps]) @ weights)
             widths[metric].append(half_width(steps, metric))
     per_sample = float(np.mean(forwards)) * weights.shape[0] / weights.shape[1]
     found = {metric: np.array(lines) for metric, lines in values.items()}

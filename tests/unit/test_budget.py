@@ -6,7 +6,12 @@ from scipy.stats import t
 
 from evaluating import evaluated
 from pisoft.config import DrawBudget, EvaluationSettings
-from pisoft.faithfulness.budget import first_draws, further_draws, half_width
+from pisoft.faithfulness.budget import (
+    area_variance,
+    first_draws,
+    further_draws,
+    half_width,
+)
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from random_models import twins
@@ -73,11 +78,11 @@ def test_a_budget_that_runs_to_its_end_equals_the_fixed_number(sampler):
                 np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-9)
 
 
-def test_an_interval_that_is_narrow_enough_ends_with_the_first_two_draws():
+def test_an_interval_that_is_narrow_enough_ends_with_the_first_draw():
     model, _ = twins("llama-gqa")
     steps, rounds = run(model, cases(), settings_with(DrawBudget(target_half_width=10, max=15)))
     assert rounds == 1
-    assert {drawn(step) for step in steps} == {(2, 2)}
+    assert {drawn(step) for step in steps} == {(1, 1)}
 
 
 def test_draws_are_added_until_the_interval_is_narrow_enough_for_each_metric():
@@ -92,7 +97,7 @@ def test_draws_are_added_until_the_interval_is_narrow_enough_for_each_metric():
     (counts,) = {drawn(step) for step in steps}
     assert {drawn(step) for step in again} == {counts}, "deterministic"
     for metric, count in zip(METRICS, counts, strict=True):
-        assert 2 <= count < 90
+        assert 1 < count < 90
         assert half_width(steps, metric) <= target
 
 
@@ -131,9 +136,31 @@ def test_the_interval_holds_the_mean_of_very_many_draws():
     held = 0
     for seed in range(60):
         steps, _ = run(model, cases(), settings_with(4), seed)
-        mean = np.mean([step.areas("ns").mean() for step in steps])
+        mean = np.mean([np.trapezoid(step.curves("ns").mean(axis=1), GRID) for step in steps])
         held += abs(mean - truth) <= half_width(steps, "ns")
     assert held >= 51
+
+
+def test_a_single_draw_shows_its_variance_by_its_roughness():
+    """Noise of known variance, different at every π, on a line and on a bent curve."""
+    generator = np.random.default_rng(0)
+    grid = np.sort(generator.uniform(0.05, 0.95, 19))
+    deviations = np.linspace(0.1, 0.3, 19)
+    weights = np.array([np.trapezoid(unit, grid) for unit in np.eye(19)])
+    expected = float((weights**2 * deviations**2).sum())
+    noise = generator.normal(size=(4000, 19)) * deviations
+    assert np.var(noise @ weights) == pytest.approx(expected, rel=0.1), "what is estimated"
+    for smooth in (3 - 2 * grid, np.sqrt(grid)):
+        found, freedom = zip(
+            *(area_variance((smooth + own)[:, None], grid) for own in noise), strict=True
+        )
+        assert np.mean(found) == pytest.approx(expected, rel=0.1)
+        assert set(freedom) == {17}
+
+
+def test_a_straight_curve_without_noise_has_no_variance():
+    grid = np.array([0.1, 0.2, 0.5, 0.9])
+    assert area_variance((1 - grid)[:, None], grid)[0] == pytest.approx(0, abs=1e-30)
 
 
 def test_failed_steps_do_not_count():
@@ -144,6 +171,5 @@ def test_failed_steps_do_not_count():
     failed = StepEvaluation({**row, "status": "empty_generation"}, target, settings, 1, 32)
     assert half_width([*steps, failed], "nc") == half_width(steps, "nc")
     assert half_width([failed], "nc") == 0
-    assert not any(
-        further_draws(DrawBudget(target_half_width=1), [failed], first_draws(2)).values()
-    )
+    budget = DrawBudget(target_half_width=1)
+    assert not any(further_draws(budget, [failed], first_draws(budget)).values())

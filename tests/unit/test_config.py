@@ -202,7 +202,12 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         (
             "run/evaluation",
             {"draws": {"target_half_width": 0.1, "max": 1}},
-            ["evaluation.draws.max: ", "greater than or equal to 2"],
+            ["evaluation.draws.max: ", "greater than 1"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1}, "pi_grid": [0.3, 0.6]},
+            ["run.yaml: evaluation: a budget of draws needs at least 3", "[0.3, 0.6]"],
         ),
         (
             "run/evaluation",

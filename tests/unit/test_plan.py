@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pisoft.catalogue import ModelEntry
-from pisoft.config import load_run
+from pisoft.config import DrawBudget, load_run
 from pisoft.planning import speed
 from pisoft.planning.plan import START_UP_WITH_MODEL, plan_run
 from pisoft.planning.report import job_seconds, plan_text
@@ -142,18 +142,16 @@ def test_every_section_of_a_run_adds_its_jobs():
 
 
 def test_a_budget_of_draws_gives_two_limits(monkeypatch):
-    class Budget:
-        max = 15
-
     settings = run_of()
-    budgeted = settings.evaluation.model_copy(update={"draws": Budget()})
+    budget = DrawBudget(target_half_width=0.1, max=15)
+    budgeted = settings.evaluation.model_copy(update={"draws": budget})
     plan = plan_run(settings.model_copy(update={"evaluation": budgeted}), NOWHERE)
     job = next(job for job in plan.jobs if job.rule == "evaluate_soft")
-    assert job.low.forwards == 40 * soft_forwards(3, 2) == 40 * 19
+    assert job.low.forwards == 40 * soft_forwards(3, 1) == 40 * 11
     assert job.high.forwards == 40 * soft_forwards(3, 15) == 40 * 123
     assert job.low.flops < job.high.flops
     text = plan_text(plan, speed.given_speed(1e12, {"small": None}))
-    both = sum((40 * 19, 7 * 3 * 19)) * 2, sum((40 * 123, 7 * 3 * 123)) * 2
+    both = sum((40 * 11, 7 * 3 * 11)) * 2, sum((40 * 123, 7 * 3 * 123)) * 2
     line = next(line for line in text.splitlines() if line.startswith("evaluate_soft"))
     assert f"{scaled(both[0])} to {scaled(both[1])}" in line
 

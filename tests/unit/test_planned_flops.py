@@ -16,7 +16,7 @@ import evaluating
 from attributing import build
 from pisoft.attribution import available_methods, load_method
 from pisoft.catalogue import ModelShape
-from pisoft.config import EvaluationSettings, RankingSettings
+from pisoft.config import DrawBudget, EvaluationSettings, RankingSettings
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.lm.attention import ATTENTION_NAME
@@ -285,11 +285,8 @@ def test_ranking_is_planned_as_it_is_counted(operator, count):
 
 
 def test_a_budget_has_limits_and_a_number_has_not():
-    class Budget:
-        max = 15
-
     assert draw_bounds(6) == (6, 6)
-    assert draw_bounds(Budget()) == (2, 15)
+    assert draw_bounds(DrawBudget(target_half_width=0.1, max=15)) == (1, 15)
 
 
 def test_training_costs_three_forwards():

@@ -132,11 +132,10 @@ class StepEvaluation:
         elif self.h0 < self._settings.minimum_h0:
             self.status = DEGENERATE_BASELINE
 
-    def areas(self, metric: str) -> np.ndarray:
-        """Return the area under the curve over π of every single draw, not clamped, (K,)."""
-        distances = self._measured[metric][1:, :, 0].astype(np.float64)  # (P, K)
-        values = (self.h0 - distances if metric == "ns" else distances) / self.h0
-        return np.asarray(np.trapezoid(values, self.grid, axis=0))
+    def curves(self, metric: str) -> np.ndarray:
+        """Return the metric at every π by every single draw, not clamped, (P, K)."""
+        distances = self._measured[metric][1:, :, 0].astype(np.float64)
+        return (self.h0 - distances if metric == "ns" else distances) / self.h0
 
     def rows(self) -> list[dict[str, Any]]:
         """Return rows of contract `soft`: one for α = 1 and one for every π."""
