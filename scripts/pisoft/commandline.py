@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,10 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except BenchmarkError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

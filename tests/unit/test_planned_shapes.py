@@ -160,5 +160,5 @@ def test_rows_take_the_bytes_of_their_lists():
     """By hand: 100 scores of 4 bytes at 2 steps; 4 rows of 2·15 distances of 4 bytes each."""
     lengths = sample(100, first=40, steps=(0, 5), output=8)
     assert sizes.attribution_bytes(lengths) == 2 * (100 * 4 + sizes.ROW)
-    assert sizes.soft_bytes(lengths, grid=3, draws=15) == 2 * 4 * (30 * 4 + sizes.ROW)
+    assert sizes.soft_bytes(lengths, grid=3, draws=15) == 2 * 4 * (90 * 4 + sizes.ROW)
     assert sizes.cache_bytes(LLAMA_8B, 1000, "bfloat16") == 1000 * 131072

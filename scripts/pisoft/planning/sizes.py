@@ -83,14 +83,16 @@ def attribution_bytes(sample: SampleLengths) -> float:
 
 
 def soft_bytes(sample: SampleLengths, grid: int, draws: int) -> float:
-    """Return the size of a sample's rows of `soft`: two distances per draw, for α = 1 and each π.
+    """Return the size of a sample's rows of `soft`, for α = 1 and each π.
+
+    Per draw and metric there are two distances and the change of the target's log-probability.
 
     Args:
         sample: its lengths.
         grid: retaining probabilities.
         draws: masks per retaining probability.
     """
-    return len(sample.steps) * (grid + 1) * (ROW + 2 * SINGLE * draws)
+    return len(sample.steps) * (grid + 1) * (ROW + 2 * 3 * SINGLE * draws)
 
 
 def ranking_bytes(steps: int) -> float:
