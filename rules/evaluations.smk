@@ -17,6 +17,7 @@ rule evaluate_soft:
             "faithfulness/distances",
             "faithfulness/masks",
             "faithfulness/perturbation",
+            "faithfulness/scope",
             "faithfulness/scores",
             "faithfulness/soft",
             "keyed",
@@ -62,9 +63,8 @@ rule evaluate_ranking:
         model=model_files,
         script="scripts/evaluate_ranking.py",
         code=code(
-            "faithfulness/distances",
-            "faithfulness/perturbation",
             "faithfulness/ranking",
+            "faithfulness/scope",
             "keyed",
             "lm/attention",
             "lm/batching",

@@ -119,6 +119,7 @@ rule summarise_cost:
         script="scripts/summarise_cost.py",
         code=code(
             "attribution/base",
+            "faithfulness/scope",
             "planning/costs",
             "planning/flops",
             "planning/lengths",

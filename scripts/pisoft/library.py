@@ -28,8 +28,8 @@ from pisoft.faithfulness.metrics import soft_metrics
 from pisoft.faithfulness.perturbation import (
     PerturbationTarget,
     Perturber,
-    perturbable_positions,
 )
+from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import normalise
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from pisoft.lm.generation import continue_greedily, empty_row

@@ -16,7 +16,8 @@ from pisoft.config import EvaluationSettings
 from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.metrics import soft_metrics
-from pisoft.faithfulness.perturbation import PerturbationTarget, perturbable_positions
+from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.faithfulness.scope import perturbable_positions
 from random_masked_models import roberta
 from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 

@@ -12,8 +12,8 @@ from pisoft.faithfulness.perturbation import (
     MEASURES,
     PerturbationTarget,
     Perturber,
-    perturbable_positions,
 )
+from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from random_models import SHAPES, VOCABULARY, twins
 

@@ -19,7 +19,7 @@ import torch
 from torch.nn.functional import pad
 from transformers.cache_utils import Cache
 
-from pisoft.config import Protocol, Scope
+from pisoft.config import Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
 from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.lm.batching import fitted_batches
@@ -253,14 +253,3 @@ class Perturber:
             torch.cat(padded), last.to(self.model.device), probe=probe, prefix=self._prefix
         )
         return root_probabilities(logits[:, 0])
-
-
-def perturbable_positions(prompt: Mapping[str, Any], scope: Scope) -> np.ndarray:
-    """Return the prompt positions that a scope lets a perturbation touch, (m,)."""
-    masks = {
-        "content": prompt["content_mask"],
-        "user_turn": prompt["user_mask"],
-        "all_but_bos": [not bos for bos in prompt["bos_mask"]],
-        "all": [True] * len(prompt["input_ids"]),
-    }
-    return np.flatnonzero(masks[scope])

@@ -29,7 +29,7 @@ from pisoft.contracts import (
     NOT_APPLICABLE,
     OK,
 )
-from pisoft.faithfulness.perturbation import perturbable_positions
+from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.keyed import keyed_generator
 from pisoft.lm.batching import fitted_batches
 from pisoft.lm.generation import preferred_label

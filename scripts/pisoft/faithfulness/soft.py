@@ -28,8 +28,8 @@ from pisoft.faithfulness.perturbation import (
     Perturbations,
     PerturbationTarget,
     Perturber,
-    perturbable_positions,
 )
+from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import normalise
 from pisoft.lm.model import LanguageModel
 

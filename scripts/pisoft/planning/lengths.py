@@ -102,26 +102,15 @@ def _measured(pairs: Iterable[tuple[Any, Any]], scope: Scope) -> Iterator[Sample
     """Yield the lengths of every prompt with a usable answer."""
     for prompt, answer in pairs:
         if answer["status"] == OK:
-            touched = _perturbable(prompt, scope)
+            touched = perturbable_positions(prompt, scope)
             yield SampleLengths(
                 count=1,
                 prompt=len(prompt["input_ids"]),
-                first=touched.index(True),
-                perturbable=sum(touched),
+                first=int(touched[0]),
+                perturbable=len(touched),
                 output=len(answer["output_ids"]),
                 steps=tuple(answer["steps"]),
             )
-
-
-def _perturbable(prompt: dict[str, Any], scope: Scope) -> list[bool]:
-    """Return which prompt tokens a perturbation may touch."""
-    masks: dict[str, list[bool]] = {
-        "content": prompt["content_mask"],
-        "user_turn": prompt["user_mask"],
-        "all_but_bos": [not begin for begin in prompt["bos_mask"]],
-        "all": [True] * len(prompt["input_ids"]),
-    }
-    return masks[scope]
 
 
 def _full_answer(settings: PlanSlice, task: str) -> dict[str, Any]:
