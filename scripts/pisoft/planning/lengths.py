@@ -12,6 +12,7 @@ from pisoft.catalogue import Message
 from pisoft.config import Scope
 from pisoft.contracts import OK, read_rows
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.settings import PlannedDataset, PlanSlice
 
 MEASURED = "measured"
