@@ -408,7 +408,14 @@ def test_latex_marks_ranks_by_colour_and_by_number(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
-@pytest.mark.parametrize("make", [hostile_table, lambda: auc_of(sample_rows(MEANS))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        hostile_table,
+        lambda: auc_of(sample_rows(MEANS)),
+        lambda: auc_of(sample_rows(MEANS), clamp=False),
+    ],
+)
 def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
     written(make(), tmp_path)
     (tmp_path / "document.tex").write_text(

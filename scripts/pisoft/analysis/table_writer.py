@@ -33,6 +33,7 @@ _LATEX_CHARACTERS = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "π": r"$\pi$",
+        "₀": r"$_0$",
         "↑": r"$\uparrow$",
         "↓": r"$\downarrow$",
         "·": r"$\cdot$",

@@ -369,8 +369,9 @@ def _clamp_note(clamp: bool) -> str:
     if clamp:
         return "Soft-NS is clamped at 0 for every step, after averaging over its draws."
     return (
-        "Soft-NS is not clamped at 0, so it may be negative: a clamped mean would depend on the "
-        "number of draws."
+        "Soft-NS is not clamped at 0, because a clamped mean would depend on the number of draws. "
+        "It may be negative, and a sample whose zero baseline hardly changes the prediction (small "
+        "H₀) can then rule a mean."
     )
 
 
