@@ -115,7 +115,7 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
     weights = (32 * of_layer + 2 * 128256 * 4096) * 2
     assert weights == pytest.approx(16.06e9, rel=1e-3), "the 16 GB of the published weights"
     assert weights < job.memory < 1.3 * weights
-    assert job.disk == 2000 * 20 * (2 * 15 * 4 + 60)
+    assert job.disk == 2000 * 20 * (2 * 3 * 15 * 4 + 60)
     fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb"]
     assert fixed.low == job.low
     assert fixed.memory > job.memory, "fixed routing records attention"

@@ -19,6 +19,12 @@ def test_scores_are_in_range_and_keep_the_order(raw, how):
     assert (np.diff(scores[order]) >= 0).all()
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1.0, 1.7e308])
+def test_minmax_reaches_both_ends_whatever_the_size_of_the_scores(size):
+    scores = normalise(np.array([-size, 0.0, size]), "minmax")
+    np.testing.assert_array_equal(scores, [0, 0.5, 1])
+
+
 def test_minmax_spans_zero_to_one():
     np.testing.assert_allclose(normalise(np.array([2.0, 4.0, 3.0]), "minmax"), [0, 1, 0.5])
 

@@ -27,9 +27,11 @@ def normalise(raw: np.ndarray, how: Normalisation) -> np.ndarray:
     if raw.min() == raw.max() or (how == "max" and raw.max() <= 0):
         return np.full(raw.shape, CONSTANT_SCORE)
     if how == "minmax":
-        # Halved first, so that the span of scores near the largest float does not overflow.
-        half = raw / 2
-        return np.clip((half - half.min()) / (half.max() - half.min()), 0.0, 1.0)
+        # Brought near 1 by a power of two, which is exact, so that the span of scores as large or
+        # as small as floats can be neither overflows nor vanishes.
+        scaled = np.ldexp(raw, 1 - int(np.frexp(np.abs(raw).max())[1]))
+        span = scaled.max() - scaled.min()
+        return np.clip((scaled - scaled.min()) / span, 0.0, 1.0)
     if how == "rank":
         from scipy.stats import rankdata  # takes half a second, which other jobs save
 
