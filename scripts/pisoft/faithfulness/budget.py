@@ -48,7 +48,7 @@ def further_draws(draws: int | DrawBudget, steps: Sequence[StepEvaluation], done
         measured = done[metric].stop
         reached = half_width(steps, metric)
         needed = measured * (reached / draws.target_half_width) ** 2
-        wanted = min(draws.max, max(measured, int(np.ceil(min(needed, draws.max)))))
+        wanted = max(measured, int(np.ceil(min(needed, draws.max))))
         further[metric] = range(measured, wanted)
         logger.info("%s: half-width %.2g with %d draws", metric, reached, measured)
     return further
