@@ -18,7 +18,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
 # Shared cores make single examples slow at times, which says nothing about the code.
-hypothesis.settings.register_profile("shared-cores", deadline=None)
+# On top of the default, which under CI=true tries the same examples every time.
+hypothesis.settings.register_profile(
+    "shared-cores", parent=hypothesis.settings.default, deadline=None
+)
 hypothesis.settings.load_profile("shared-cores")
 
 
