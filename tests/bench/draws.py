@@ -61,7 +61,7 @@ from pisoft.validation import validate
 PAPER_DRAWS, EFFICIENT_DRAWS = (PRESETS[name]["draws"] for name in ("paper", "efficient"))
 COST_AIM = (0.0, 0.1)  # forwards for the same interval, of paper's
 COVERAGE_AIM = (0.93, 0.97)
-OWN_COVERAGE_AIM = 0.93  # a budget counts Latin draws as independent: its intervals are too wide
+OWN_COVERAGE_AIM = 0.93  # counting Latin draws as independent makes wider, stopping early narrower
 INTERVALS = 10_000  # simulated ones per coverage
 BUDGETED_CELLS = 400  # simulated ones per budget
 
