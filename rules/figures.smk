@@ -8,7 +8,7 @@ rule plot_pi_curves:
     input:
         curves=rules.summarise.output.curves,
         script="scripts/plot_pi_curves.py",
-        code=code("analysis/curves", "analysis/figures", "analysis/style", "analysis/summary"),
+        code=code("curves", "analysis/figures", "analysis/style", "analysis/summary"),
     output:
         pdf="results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.pdf",
         png="results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.png",

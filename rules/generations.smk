@@ -8,6 +8,7 @@ rule generate:
         model=model_files,
         script="scripts/generate.py",
         code=code(
+            "data/token_texts",
             "lm/attention",
             "lm/batching",
             "lm/generation",

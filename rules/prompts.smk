@@ -7,7 +7,13 @@ rule build_prompts:
         samples=rules.sample_dataset.output.samples,
         model=model_files,
         script="scripts/build_prompts.py",
-        code=code("data/prompts", "data/rendering", "lm/repository", "lm/tokenizer"),
+        code=code(
+            "data/prompts",
+            "data/rendering",
+            "data/token_texts",
+            "lm/repository",
+            "lm/tokenizer",
+        ),
     output:
         prompts="results/{run}/prompts/{model}/{dataset}.parquet",
     log:

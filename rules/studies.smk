@@ -12,7 +12,7 @@ rule summarise_layer_study:
     input:
         soft=study_cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         script="scripts/summarise_layer_study.py",
-        code=code("analysis/curves", "analysis/layer_study", "analysis/summary", "keyed"),
+        code=code("curves", "analysis/layer_study", "analysis/summary", "keyed"),
     output:
         study="results/{run}/summary/layer_study.parquet",
     log:
@@ -39,7 +39,7 @@ rule tabulate_layer_study:
         study=rules.summarise_layer_study.output.study,
         script="scripts/tabulate_layer_study.py",
         code=code(
-            "analysis/curves",
+            "curves",
             "analysis/layer_study",
             "analysis/layer_study_table",
             "analysis/summary",
@@ -83,7 +83,7 @@ rule plot_layer_study:
         study=rules.summarise_layer_study.output.study,
         script="scripts/plot_layer_study.py",
         code=code(
-            "analysis/curves",
+            "curves",
             "analysis/layer_study",
             "analysis/layer_study_figure",
             "analysis/style",

@@ -6,7 +6,7 @@ rule summarise:
     input:
         soft=cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         script="scripts/summarise.py",
-        code=code("analysis/curves", "analysis/summary"),
+        code=code("curves", "analysis/summary"),
     output:
         samples="results/{run}/summary/soft_samples.parquet",
         curves="results/{run}/summary/soft_curves.parquet",
@@ -60,7 +60,7 @@ rule summarise_accuracy:
         prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
         generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
         script="scripts/summarise_accuracy.py",
-        code=code("analysis/curves", "analysis/summary"),
+        code=code("curves", "analysis/summary"),
     output:
         accuracy="results/{run}/summary/accuracy.parquet",
     log:
@@ -86,7 +86,7 @@ rule summarise_timings:
     input:
         attributions=cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
         script="scripts/summarise_timings.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+        code=code("curves", "analysis/summary", "analysis/tables", "analysis/timings"),
     output:
         timings="results/{run}/summary/timings.parquet",
     log:

@@ -3,7 +3,7 @@
 
 TABLE_TEMPLATES = sorted(str(path) for path in Path("scripts/pisoft/analysis/templates").iterdir())
 TABLE_CODE = code(
-    "analysis/curves",
+    "curves",
     "analysis/summary",
     "analysis/table_writer",
     "analysis/tables",
@@ -98,7 +98,7 @@ rule tabulate_insertion_deletion:
     input:
         samples=rules.summarise_ranking.output.samples,
         script="scripts/tabulate_insertion_deletion.py",
-        code=code("analysis/curves", "analysis/summary", "analysis/table_writer", "analysis/tables"),
+        code=code("curves", "analysis/summary", "analysis/table_writer", "analysis/tables"),
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/insertion_deletion/{model}.csv",
@@ -208,7 +208,7 @@ rule tabulate_cost:
         script="scripts/tabulate_cost.py",
         code=code(
             "analysis/cost_table",
-            "analysis/curves",
+            "curves",
             "analysis/summary",
             "analysis/table_writer",
             "analysis/tables",

@@ -7,6 +7,7 @@ from functools import partial
 
 from pisoft.commandline import model_job_parser, run
 from pisoft.contracts import OK, provenance, read_rows, write_rows
+from pisoft.data.token_texts import token_texts
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import token_budget
 from pisoft.lm.generation import classify, continue_greedily, empty_row
@@ -43,6 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
         rows |= {row["sample_id"]: row for row in answer(prompts=usable)}
     for row in rows.values():
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
+        row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])
     facts = {**model_facts(model), "token_budget_used": budget}
     origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "generations", rows.values(), origin)

@@ -56,6 +56,7 @@ def _field(name: str, kind: pa.DataType, nullable: bool = False) -> pa.Field:
 
 _TEXT, _WHOLE, _REAL, _TRUTH = pa.string(), pa.int32(), pa.float64(), pa.bool_()
 _TOKENS, _BITS, _FLOATS = pa.list_(_WHOLE), pa.list_(_TRUTH), pa.list_(pa.float32())
+_TEXTS = pa.list_(_TEXT)
 _SPAN = pa.struct([("field", _TEXT), ("start", _WHOLE), ("end", _WHOLE)])
 
 _RECORD = (
@@ -74,6 +75,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         [
             _field("sample_id", _TEXT),
             _field("input_ids", _TOKENS),  # (prompt tokens,)
+            _field("token_texts", _TEXTS),  # what each of them says, for readers
             _field("content_mask", _BITS),  # tokens that come from the record
             _field("user_mask", _BITS),  # tokens of the user's turns
             _field("bos_mask", _BITS),  # the beginning-of-sequence token
@@ -81,7 +83,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("prompt_text", _TEXT),
             _field("label", _TEXT, nullable=True),
             _field("label_token_ids", _TOKENS),  # tokens that answer; none for open generation
-            _field("label_words", pa.list_(_TEXT)),  # the label word of each of these tokens
+            _field("label_words", _TEXTS),  # the label word of each of these tokens
             _field("truncated", _TRUTH),
             _field("status", _TEXT),
         ]
@@ -91,6 +93,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("sample_id", _TEXT),
             _field("output_ids", _TOKENS),
             _field("output_text", _TEXT),
+            _field("output_token_texts", _TEXTS),  # what each token says, for readers
             _field("steps", _TOKENS),  # explained steps, 0 = first generated token
             _field("target_ids", _TOKENS),  # target token of each explained step
             _field("predicted_label", _TEXT, nullable=True),
@@ -173,6 +176,70 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("standard_error", _REAL, nullable=True),
             _field("n", _WHOLE),
             _field("n_failed", _WHOLE),
+        ]
+    ),
+    # A number with its uncertainty; `dataset` may be `average`, the mean over datasets.
+    "statistics": pa.schema(
+        [
+            _field("protocol", _TEXT, nullable=True),  # null: insertion and deletion
+            _field("model", _TEXT),
+            _field("metric", _TEXT),
+            _field("dataset", _TEXT),
+            _field("method", _TEXT),
+            _field("value", _REAL, nullable=True),
+            _field("low", _REAL, nullable=True),  # ends of the 95 % bootstrap interval
+            _field("high", _REAL, nullable=True),
+            _field("standard_error", _REAL, nullable=True),
+            _field("n", _WHOLE),
+            _field("n_failed", _WHOLE),
+            _field("rank", _REAL, nullable=True),  # 1 is best; ties share the mean rank
+            _field("rank_low", _REAL, nullable=True),  # ends of 95 % of the rank's resamples
+            _field("rank_high", _REAL, nullable=True),
+            _field("mean_rank", _REAL, nullable=True),  # over resamples
+            _field("best_share", _REAL, nullable=True),  # of resamples in which it is best
+            _field("best", _TEXT, nullable=True),  # the best method of this row of the table
+            _field("p_value", _REAL, nullable=True),  # against the best, Holm over all pairs
+        ]
+    ),
+    # Paired sign-flip permutation tests of every pair of methods.
+    "comparisons": pa.schema(
+        [
+            _field("protocol", _TEXT, nullable=True),
+            _field("model", _TEXT),
+            _field("metric", _TEXT),
+            _field("dataset", _TEXT),
+            _field("method", _TEXT),
+            _field("other", _TEXT),
+            _field("difference", _REAL),  # mean of method minus other over common samples
+            _field("n", _WHOLE),  # common samples
+            _field("p_value", _REAL),  # two-sided
+            _field("p_holm", _REAL),  # over all pairs of the same cell
+        ]
+    ),
+    "leave_one_out": pa.schema(
+        [
+            _field("protocol", _TEXT, nullable=True),
+            _field("model", _TEXT),
+            _field("metric", _TEXT),
+            _field("left_out", _TEXT, nullable=True),  # dataset; null: none
+            _field("method", _TEXT),
+            _field("value", _REAL, nullable=True),
+            _field("rank", _REAL, nullable=True),
+        ]
+    ),
+    # Variance of a sample's value, by where it comes from.
+    "variances": pa.schema(
+        [
+            _field("protocol", _TEXT),
+            _field("model", _TEXT),
+            _field("metric", _TEXT),
+            _field("dataset", _TEXT),
+            _field("method", _TEXT),
+            _field("n", _WHOLE),
+            _field("total", _REAL, nullable=True),
+            _field("between_samples", _REAL, nullable=True),
+            _field("monte_carlo", _REAL, nullable=True),
+            _field("numerical", _REAL, nullable=True),
         ]
     ),
     "ranking_samples": pa.schema(

@@ -36,6 +36,7 @@ from pisoft.config import (
     Config,
     DrawSettings,
     GenerationSettings,
+    Normalisation,
     Protocol,
     RankingSettings,
     Scope,
@@ -254,6 +255,13 @@ class SoftDisplaySlice(DisplaySlice):
     types: dict[str, str]  # number type of each model, which the noise floor depends on
 
 
+class ScoresSlice(DisplaySlice):
+    """Settings of what shows or compares the scores of single samples."""
+
+    scope: Scope  # tokens that have scores
+    normalisation: Normalisation
+
+
 class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
@@ -469,6 +477,16 @@ def soft_display_slice(config: Config) -> SoftDisplaySlice:
     }
     return SoftDisplaySlice(
         **dict(display_slice(config)), clamp=config.run_file.evaluation.clamp, types=types
+    )
+
+
+def scores_slice(config: Config) -> ScoresSlice:
+    """Return what the display of scores depends on, besides their files."""
+    evaluation = config.run_file.evaluation
+    return ScoresSlice(
+        **dict(display_slice(config)),
+        scope=evaluation.scope,
+        normalisation=evaluation.normalisation,
     )
 
 

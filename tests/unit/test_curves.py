@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pisoft.analysis.curves import auc, auc_full
+from pisoft.curves import auc, auc_full
 
 GRID = np.array([round(0.05 * k, 2) for k in range(1, 20)])
 

@@ -21,6 +21,7 @@ def prompt_row(sample_id, tokens, first, perturbable, status="ok"):
     return {
         "sample_id": sample_id,
         "input_ids": list(range(tokens)),
+        "token_texts": ["x"] * tokens,
         "content_mask": touched,
         "user_mask": [position >= 2 for position in range(tokens)],
         "bos_mask": [position == 0 for position in range(tokens)],
@@ -39,6 +40,7 @@ def answer_row(sample_id, output, steps, status="ok"):
         "sample_id": sample_id,
         "output_ids": list(range(output)),
         "output_text": "x",
+        "output_token_texts": ["x"] * output,
         "steps": steps,
         "target_ids": steps,
         "predicted_label": None,

@@ -36,6 +36,7 @@ def prompt_row(sample_id, ids, content, status="ok"):
     return {
         "sample_id": sample_id,
         "input_ids": list(ids),
+        "token_texts": ["x"] * len(ids),
         "content_mask": inside,
         "user_mask": inside,
         "bos_mask": [position == 0 for position in range(len(ids))],

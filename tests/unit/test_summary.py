@@ -367,9 +367,21 @@ def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
-    asked = {"content_mask": [], "user_mask": [], "bos_mask": [], "evidence_mask": None}
+    asked = {
+        "token_texts": [],
+        "content_mask": [],
+        "user_mask": [],
+        "bos_mask": [],
+        "evidence_mask": None,
+    }
     asked |= {"prompt_text": "", "label": None, "label_words": [], "label_token_ids": []}
-    answered = {"output_text": "", "steps": [0], "target_ids": [4], "predicted_label": None}
+    answered = {
+        "output_text": "",
+        "output_token_texts": [],
+        "steps": [0],
+        "target_ids": [4],
+        "predicted_label": None,
+    }
     answered |= {"label": None, "greedy_token_id": None}
     write_rows(
         prompts,

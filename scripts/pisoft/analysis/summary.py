@@ -24,8 +24,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.analysis.curves import auc, auc_full
 from pisoft.contracts import DEGENERATE_BASELINE, OK, SCHEMAS, read_table
+from pisoft.curves import auc, auc_full
 from pisoft.errors import BenchmarkError
 
 CURVE_METRICS = ("pi_soft_ns", "pi_soft_nc")

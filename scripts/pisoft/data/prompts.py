@@ -26,6 +26,7 @@ from pisoft.data.rendering import (
     conversation_of,
     render_with_spans,
 )
+from pisoft.data.token_texts import token_texts
 from pisoft.errors import BenchmarkError
 from pisoft.settings import PromptSlice
 
@@ -121,6 +122,7 @@ class _Builder:
         return {
             **self._without_prompt(sample, OK),
             "input_ids": prompt.tokens.ids,
+            "token_texts": token_texts(self._tokenizer, prompt.tokens.ids),
             **masks,
             "prompt_text": prompt.text,
             "truncated": truncated,
@@ -130,6 +132,7 @@ class _Builder:
         return {
             "sample_id": sample["sample_id"],
             "input_ids": [],
+            "token_texts": [],
             "content_mask": [],
             "user_mask": [],
             "bos_mask": [],

@@ -59,7 +59,7 @@ def continue_greedily(
     """Yield one `generations` row per prompt: the greedy continuation and its explained steps.
 
     Steps are 0, interval, 2·interval, …; the end-of-sequence token is not part of the output.
-    `output_text` is left empty, for the tokenizer to fill.
+    `output_text` and `output_token_texts` are left empty, for the tokenizer to fill.
     """
     stops = _stop_ids(model)
     config = GenerationConfig(
@@ -88,6 +88,7 @@ def empty_row(prompt: Row, status: str) -> Row:
         "sample_id": prompt["sample_id"],
         "output_ids": [],
         "output_text": "",
+        "output_token_texts": [],
         "steps": [],
         "target_ids": [],
         "predicted_label": None,

@@ -1,0 +1,44 @@
+"""What each token of a sequence says, for readers; models never see these texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
+ANCHOR = "a"  # decoders drop a space in front of a text's first token, so each stands behind one
+_BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
+
+
+def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """Return the text of each token, its leading space included.
+
+    A token that ends or begins inside a character has no text of its own; its stray bytes are
+    written as the vocabulary does, `<0xF0>`, or as `\\xf0` in a byte-level vocabulary.
+
+    Args:
+        tokenizer: a fast tokenizer of transformers.
+        ids: token ids, (tokens,).
+    """
+    anchor = tokenizer.encode(ANCHOR, add_special_tokens=False)[-1:]
+    before = len(tokenizer.decode(anchor))
+    texts = {token: tokenizer.decode([*anchor, token])[before:] for token in set(ids)}
+    return [
+        _stray_bytes(tokenizer.convert_ids_to_tokens(token), texts[token])
+        if NOT_UTF8 in texts[token]
+        else texts[token]
+        for token in ids
+    ]
+
+
+def _stray_bytes(piece: str, text: str) -> str:
+    """Return what a vocabulary entry says whose bytes are not whole characters."""
+    if _BYTE_PIECE.fullmatch(piece):
+        return piece
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    by_character = {character: byte for byte, character in bytes_to_unicode().items()}
+    if not set(piece) <= set(by_character):
+        return text
+    return bytes(by_character[character] for character in piece).decode(errors="backslashreplace")
