@@ -12,6 +12,7 @@ rule evaluate_soft:
         model=model_files,
         script="scripts/evaluate_soft.py",
         code=code(
+            "curves",
             "faithfulness/budget",
             "faithfulness/calibration",
             "faithfulness/distances",

@@ -13,12 +13,13 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pisoft.errors import BenchmarkError
@@ -47,6 +48,7 @@ STATUSES = (
 )
 logger = logging.getLogger(__name__)
 
+ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip the others
 PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
 
 
@@ -370,7 +372,7 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.close(handle)
         try:
-            pq.write_table(table, temporary, compression="zstd")
+            pq.write_table(table, temporary, compression="zstd", row_group_size=ROWS_IN_A_GROUP)
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         finally:
@@ -387,28 +389,42 @@ def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
         logger.warning("%s: of %d rows, %s", path.name, len(status), ", ".join(failed))
 
 
-def read_table(path: Path, kind: str) -> pa.Table:
+def read_table(
+    path: Path,
+    kind: str,
+    columns: Sequence[str] | None = None,
+    where: pc.Expression | None = None,
+) -> pa.Table:
     """Read a Parquet file and check it against its schema.
+
+    Args:
+        path: the file.
+        kind: a key of :data:`SCHEMAS`.
+        columns: those to read and check; None: all.
+        where: which rows to read; parts of the file that hold none of them are skipped.
 
     Raises:
         BenchmarkError: missing or corrupt file, or a column that is missing or of another type.
     """
     fix = "delete the file and run the workflow again"
+    names = SCHEMAS[kind].names if columns is None else list(columns)
     try:
-        table = pq.read_table(path, partitioning=None)
+        present = set(pq.read_schema(path).names)
+        chosen = [name for name in names if name in present]
+        table = pq.read_table(path, partitioning=None, columns=chosen, filters=where)
     except FileNotFoundError as error:
         raise BenchmarkError(f"{path}: no such file; {fix}") from error
     except (pa.ArrowInvalid, OSError) as error:
         raise BenchmarkError(f"{path}: is not a readable Parquet file ({error}); {fix}") from error
-    for field in SCHEMAS[kind]:
-        if field.name not in table.column_names:
+    for field in map(SCHEMAS[kind].field, names):
+        if field.name not in present:
             raise BenchmarkError(f"{path}: column '{field.name}' is missing for '{kind}'; {fix}")
         found = table.schema.field(field.name).type
         if found != field.type:
             raise BenchmarkError(
                 f"{path}: column '{field.name}' is {found}, expected {field.type}; {fix}"
             )
-    return table.select(SCHEMAS[kind].names)
+    return table.select(names)
 
 
 def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:

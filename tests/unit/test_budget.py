@@ -6,12 +6,8 @@ from scipy.stats import t
 
 from evaluating import evaluated
 from pisoft.config import DrawBudget, EvaluationSettings
-from pisoft.faithfulness.budget import (
-    area_variance,
-    first_draws,
-    further_draws,
-    half_width,
-)
+from pisoft.curves import area_variance
+from pisoft.faithfulness.budget import first_draws, further_draws, half_width
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from random_models import twins

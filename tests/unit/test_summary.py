@@ -173,16 +173,84 @@ def test_without_the_clamp_soft_ns_may_be_negative(tmp_path):
     assert means == pytest.approx([-0.6] * len(GRID))
 
 
-def test_row_order_and_unequal_numbers_of_draws_do_not_matter(tmp_path):
+def test_row_order_does_not_matter_and_the_metrics_may_differ_in_draws(tmp_path):
     rows = soft_rows({"a": 2, "b": 2})
-    for number, row in enumerate(rows):
-        row["nc_distances"] = row["nc_distances"][: 1 + number % 4]
+    for row in rows:
+        row["nc_distances"] = row["nc_distances"][:3]
     expected, _, _ = summarised(tmp_path, rows)
     first, *rest = rows
     random.Random(3).shuffle(rest)
     found, _, _ = summarised(tmp_path, [first, *rest])
     assert found == pytest.approx(expected)
     assert found["a", "soft_nc"] == pytest.approx(recomputed_curve(rows, "a", "nc")[None])
+
+
+def test_the_low_part_of_the_curve_has_an_area_of_its_own(tmp_path):
+    rows = soft_rows({"a": 2})
+    for row in rows:
+        row["pi"] = row["pi"] and {0.1: 0.1, 0.4: 0.3, 0.9: 0.31}[row["pi"]]
+    values, _, _ = summarised(tmp_path, rows)
+    for kind in ("ns", "nc"):
+        at = [[row for row in rows if row["pi"] == pi] for pi in (0.1, 0.3)]
+        points = [statistics.mean(ratio(row, kind, clamp=True) for row in rows) for rows in at]
+        assert values["a", f"auc_low_pi_soft_{kind}"] == pytest.approx(0.2 * sum(points) / 2)
+
+
+def ratio(row, kind, clamp=False):
+    mean = statistics.mean(float(np.float32(x)) for x in row[f"{kind}_distances"])
+    value = (row["h0"] - mean if kind == "ns" else mean) / row["h0"]
+    return max(0.0, value) if clamp and kind == "ns" else value
+
+
+def test_a_grid_without_a_low_part_has_no_area_there(tmp_path):
+    values, statuses, _ = summarised(tmp_path, soft_rows({"a": 1}))
+    assert statuses == {"a": "ok"}
+    assert values["a", "auc_low_pi_soft_nc"] is None
+    assert values["a", "auc_pi_soft_nc"] is not None
+
+
+def test_numerators_share_and_noise_equal_the_definitions(tmp_path):
+    rows = soft_rows({"a": 3})
+    for number, row in enumerate(rows):
+        row["h0"] = 0.3 + 0.1 * (number // 4)  # of each step its own
+        row["identity"] = 0.001 * (1 + number // 4)
+    values, _, _ = summarised(tmp_path, rows)
+    for kind in ("ns", "nc"):
+        curve = [
+            (pi, statistics.mean(ratio(r, kind) * r["h0"] for r in rows if r["pi"] == pi))
+            for pi in GRID
+        ]
+        assert values["a", f"auc_numerator_{kind}"] == pytest.approx(area(curve))
+    original = [row for row in rows if row["pi"] is None]
+    shares = [row["achieved"] for row in original]
+    assert values["a", "mean_score"] == pytest.approx(statistics.mean(shares))
+    noise = [row["identity"] / row["h0"] for row in original]
+    assert values["a", "numerical"] == pytest.approx(statistics.mean(noise) * (0.9 - 0.1))
+
+
+def test_monte_carlo_variance_is_that_of_the_area_of_each_draw(tmp_path):
+    rows = soft_rows({"a": 3})
+    values, _, _ = summarised(tmp_path, rows)
+    for kind in ("ns", "nc"):
+        of_steps = []
+        for step in (0, 5, 10):
+            chosen = [row for row in rows if row["step"] == step and row["pi"]]
+            areas = [
+                area(
+                    [(row["pi"], float(np.float32(row[f"{kind}_distances"][k]))) for row in chosen]
+                )
+                for k in range(4)
+            ]
+            of_steps.append(statistics.variance(areas) / 0.5**2 / 4)  # h0 0.5, 4 draws
+        expected = sum(of_steps) / 3**2
+        assert values["a", f"monte_carlo_{kind}"] == pytest.approx(expected)
+
+
+def test_a_row_with_another_number_of_draws_is_an_error(tmp_path):
+    rows = soft_rows({"a": 1})
+    rows[2]["nc_distances"] = rows[2]["nc_distances"][:1]
+    with pytest.raises(BenchmarkError, match=r"sst2\.parquet: an ok row has 1 values.*another 4"):
+        summarised(tmp_path, rows)
 
 
 def test_a_sample_with_some_failed_steps_uses_the_others(tmp_path):

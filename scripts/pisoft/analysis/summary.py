@@ -9,13 +9,18 @@ Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero 
 
 A step counts if all of its rows are ok. A sample's value is the mean over its steps that count; a
 sample without one has no value, and the status of its first failing row.
+
+The numerators of the ratios, H₀ − mean of ns_distances and mean of nc_distances, are kept for
+ratios of means over samples: where H₀ is small, a sample's own ratio says little and can rule a
+mean.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.contracts import DEGENERATE_BASELINE, OK, SCHEMAS, read_table
-from pisoft.curves import auc, auc_full
+from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
 
 CURVE_METRICS = ("pi_soft_ns", "pi_soft_nc")
@@ -34,19 +39,28 @@ SAMPLE_METRICS = (
     "auc_pi_soft_nc",
     "auc_full_pi_soft_ns",
     "auc_full_pi_soft_nc",
+    "auc_low_pi_soft_ns",  # over π ≤ LOW_PI only, where few tokens are kept or removed
+    "auc_low_pi_soft_nc",
     "soft_ns",  # original metrics, α = 1
     "soft_nc",
     "soft_ns_unclamped",
     "auc_pi_soft_ns_unclamped",
     "expected_retained",  # E[R] = Σ s_i, tokens, of the original metrics
+    "mean_score",  # E[R] / m, the share that the original metrics retain
     "h0",
     "identity",  # distance of the unperturbed input evaluated again: numerical noise
+    "auc_numerator_ns",  # areas of H₀ − mean of ns_distances and of mean of nc_distances
+    "auc_numerator_nc",
+    "monte_carlo_ns",  # variance of both AUCs, not clamped, that comes from the draws
+    "monte_carlo_nc",
+    "numerical",  # bound of what rounding may add to both AUCs: identity / H₀ at every π
 )
+LOW_PI = 0.3
 CELL = ["protocol", "model", "method", "dataset"]
 REPAIR = "delete the file and run the workflow again"
+_MEASURED = ("ns_distances", "nc_distances")
 _UNEVEN = "an ok step lacks or repeats a retaining probability"
-_DRAWS = re.compile("^n[sc]_")  # columns with one number per draw
-_LINE_COLUMNS = ("sample", "step", "pi", "ns", "nc", "expected", "h0", "identity")
+_ROW_COLUMNS = ("sample_id", "step", "pi", "perturbable", "achieved", "h0", "identity", "status")
 
 
 @dataclass(frozen=True)
@@ -69,9 +83,10 @@ class _Steps:
     """The steps that count, G of them, with the original metrics in front of the P grid points."""
 
     sample: np.ndarray  # (G,) position of the sample in the file
-    ns: np.ndarray  # (G, 1 + P) unclamped
-    nc: np.ndarray  # (G, 1 + P)
+    ns: np.ndarray  # (G, 1 + P, K) distances of every draw
+    nc: np.ndarray  # (G, 1 + P, K)
     expected: np.ndarray  # (G,)
+    mean_score: np.ndarray  # (G,)
     h0: np.ndarray  # (G,)
     identity: np.ndarray  # (G,)
 
@@ -107,10 +122,10 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: bool) -> tuple[pa
     samples, curves = [SCHEMAS["soft_samples"].empty_table()], []
     for path in paths:
         cell = Cell.of(path)
-        rows = _row_values(path, minimum_h0)
+        rows, draws = _read(path, minimum_h0)
         grid = np.unique(rows["pi"].dropna().to_numpy())
-        steps = _steps_that_count(rows, grid, path)
-        by_sample = _means_over_steps(steps, clamp)
+        steps = _steps_that_count(rows, draws, grid, path)
+        by_sample = _means_over_steps(steps, grid, clamp)
         samples.append(_sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
         curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
     return pa.concat_tables(samples), _curve_rows(curves)
@@ -144,9 +159,8 @@ def load_rows(path: Path, kind: str, **selection: str) -> pd.DataFrame:
     Raises:
         BenchmarkError: an unreadable file, or no such row.
     """
-    table = read_table(path, kind)
-    for column, value in selection.items():
-        table = table.filter(pc.equal(table.column(column), value))
+    conditions = [pc.field(column) == value for column, value in selection.items()]
+    table = read_table(path, kind, where=reduce(and_, conditions) if conditions else None)
     if selection and not table.num_rows:
         wanted = ", ".join(f"{column} '{value}'" for column, value in selection.items())
         raise BenchmarkError(f"{path}: holds no row for {wanted}")
@@ -180,69 +194,102 @@ def accuracy_rows(cells: Iterable[tuple[Path, Path]]) -> list[dict[str, Any]]:
 # Soft files -----------------------------------------------------------------------------------
 
 
-def _row_values(path: Path, minimum_h0: float) -> pd.DataFrame:
-    """Read one file with a column each for the metrics of a row, NaN where it is not ok."""
-    table = read_table(path, "soft")
-    by_draw = [name for name in table.column_names if _DRAWS.match(name)]
-    rows = table.drop_columns(by_draw).to_pandas()
+def _read(path: Path, minimum_h0: float) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Read one file: its rows, and by metric the distances of its ok rows by every draw, (R, K).
+
+    `place` of an ok row is its position among the distances.
+    """
+    table = read_table(path, "soft", columns=[*_ROW_COLUMNS, *_MEASURED])
+    rows = table.drop_columns(list(_MEASURED)).to_pandas()
     rows["sample"] = pd.factorize(rows["sample_id"])[0]
     degenerate = (rows["status"] == OK) & (rows["h0"] < minimum_h0)
     rows.loc[degenerate, "status"] = DEGENERATE_BASELINE
     ok = (rows["status"] == OK).to_numpy()
-    usable, h0 = table.filter(pa.array(ok)), rows.loc[ok, "h0"].to_numpy()
-    values = {
-        "ns": (h0 - _mean_over_draws(usable, "ns_distances", path)) / h0,
-        "nc": _mean_over_draws(usable, "nc_distances", path) / h0,
-        "expected": (rows["achieved"] * rows["perturbable"]).to_numpy()[ok],
-    }
-    for name, found in values.items():
-        if not np.isfinite(found).all():
+    rows["place"] = np.cumsum(ok) - 1
+    usable = table.filter(pa.array(ok))
+    draws = {name[:2]: _by_draw(usable, name, path) for name in _MEASURED}
+    for name in ("h0", "achieved"):
+        if not np.isfinite(rows.loc[ok, name]).all():
             raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
-        rows[name] = np.nan
-        rows.loc[ok, name] = found
-    return rows
+    return rows, draws
 
 
-def _mean_over_draws(table: pa.Table, column: str, path: Path) -> np.ndarray:
-    """Return the mean of every row's list, in float64."""
+def _by_draw(table: pa.Table, column: str, path: Path) -> np.ndarray:
+    """Return every row's list as a line, in float64, (R, K)."""
     lists = table.column(column)
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-    if (lengths == 0).any():
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).unique().to_pylist()
+    if not lengths:
+        return np.empty((0, 1))
+    if 0 in lengths:
         raise BenchmarkError(f"{path}: an ok row has no '{column}'; {REPAIR}")
-    draws = pc.list_flatten(lists).to_numpy().astype(np.float64)
-    starts = np.cumsum(lengths) - lengths
-    return np.add.reduceat(draws, starts) / lengths if lengths.size else np.empty(0)
+    if len(lengths) > 1:
+        raise BenchmarkError(
+            f"{path}: an ok row has {min(lengths)} values in '{column}', another {max(lengths)}; "
+            f"{REPAIR}"
+        )
+    draws = pc.list_flatten(lists).to_numpy().astype(np.float64).reshape(-1, lengths[0])
+    if not np.isfinite(draws).all():
+        raise BenchmarkError(f"{path}: an ok row has no finite value for '{column}'; {REPAIR}")
+    return draws
 
 
-def _steps_that_count(rows: pd.DataFrame, grid: np.ndarray, path: Path) -> _Steps:
+def _steps_that_count(
+    rows: pd.DataFrame, draws: Mapping[str, np.ndarray], grid: np.ndarray, path: Path
+) -> _Steps:
     """Arrange the steps of which every row is ok as one line each, original metrics first."""
     failed = (rows["status"] != OK).groupby([rows["sample"], rows["step"]]).transform("any")
     kept = rows[~failed].sort_values(["sample", "step", "pi"], na_position="first")
     line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π
     if len(kept) % line.size:
         raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
-    lines = {name: kept[name].to_numpy().reshape(-1, line.size) for name in _LINE_COLUMNS}
+    names = ("sample", "step", "pi", "place", "perturbable", "achieved", "h0", "identity")
+    lines = {name: kept[name].to_numpy().reshape(-1, line.size) for name in names}
     whole = (np.nan_to_num(lines["pi"]) == line).all()
     one_step = all((lines[name] == lines[name][:, :1]).all() for name in ("sample", "step"))
     if not whole or not one_step or (len(kept) and grid.size < 2):
         raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
-    original = {name: lines[name][:, 0] for name in ("sample", "expected", "h0", "identity")}
-    return _Steps(ns=lines["ns"], nc=lines["nc"], **original)
+    original = {name: values[:, 0] for name, values in lines.items()}
+    return _Steps(
+        sample=original["sample"],
+        ns=draws["ns"][lines["place"]],
+        nc=draws["nc"][lines["place"]],
+        expected=original["achieved"] * original["perturbable"],
+        mean_score=original["achieved"],
+        h0=original["h0"],
+        identity=original["identity"],
+    )
 
 
-def _means_over_steps(steps: _Steps, clamp: bool) -> dict[str, pd.DataFrame]:
+def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: bool) -> dict[str, pd.DataFrame]:
     """Return means over each sample's steps, indexed by the samples that have a step."""
+    h0 = steps.h0[:, None]
+    numerators = {"ns": h0 - steps.ns.mean(axis=-1), "nc": steps.nc.mean(axis=-1)}  # (G, 1 + P)
+    ns = numerators["ns"] / h0
     columns = {
-        "ns": np.maximum(steps.ns, 0.0) if clamp else steps.ns,  # (G, 1 + P)
-        "nc": steps.nc,
-        "ns_unclamped": steps.ns,
+        "ns": np.maximum(ns, 0.0) if clamp else ns,
+        "nc": numerators["nc"] / h0,
+        "ns_unclamped": ns,
+        "numerator_ns": numerators["ns"],
+        "numerator_nc": numerators["nc"],
         "expected": steps.expected[:, None],  # (G, 1)
-        "h0": steps.h0[:, None],
+        "mean_score": steps.mean_score[:, None],
+        "h0": h0,
         "identity": steps.identity[:, None],
+        "relative_identity": steps.identity[:, None] / h0,
     }
-    return {
+    by_sample = {
         name: pd.DataFrame(values).groupby(steps.sample).mean() for name, values in columns.items()
     }
+    for metric, distances in (("ns", steps.ns), ("nc", steps.nc)):
+        variances = _variances(distances[:, 1:] / h0[..., None], grid)
+        groups = pd.DataFrame(variances).groupby(steps.sample)
+        by_sample[f"monte_carlo_{metric}"] = groups.mean().div(groups.size(), axis="index")
+    return by_sample
+
+
+def _variances(curves: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Return the Monte Carlo variance of every step's AUC, (G,), from curves (G, P, K)."""
+    return area_variance(curves, grid)[0] if len(curves) else np.empty(0)
 
 
 def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.DataFrame:
@@ -250,17 +297,24 @@ def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.
     metrics = pd.DataFrame(index=by_sample["h0"].index, columns=SAMPLE_METRICS, dtype=np.float64)
     if metrics.empty:
         return metrics
+    low = grid <= LOW_PI
     for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True):
         values = by_sample[name].to_numpy()
         metrics[f"soft_{name}"] = values[:, 0]
         metrics[f"auc_{metric}"] = auc(grid, values[:, 1:])
         metrics[f"auc_full_{metric}"] = auc_full(grid, values[:, 1:], metric)
+        if low.sum() > 1:  # else the grid has no such part, and the column stays empty
+            metrics[f"auc_low_{metric}"] = auc(grid[low], values[:, 1:][:, low])
+        numerator = by_sample[f"numerator_{name}"].to_numpy()
+        metrics[f"auc_numerator_{name}"] = auc(grid, numerator[:, 1:])
+        metrics[f"monte_carlo_{name}"] = by_sample[f"monte_carlo_{name}"][0]
     unclamped = by_sample["ns_unclamped"].to_numpy()
     metrics["soft_ns_unclamped"] = unclamped[:, 0]
     metrics["auc_pi_soft_ns_unclamped"] = auc(grid, unclamped[:, 1:])
     metrics["expected_retained"] = by_sample["expected"][0]
-    metrics["h0"] = by_sample["h0"][0]
-    metrics["identity"] = by_sample["identity"][0]
+    metrics["numerical"] = by_sample["relative_identity"][0] * (grid[-1] - grid[0])
+    for name in ("mean_score", "h0", "identity"):
+        metrics[name] = by_sample[name][0]
     return metrics
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from pisoft.config import FIRST_DRAWS, DrawBudget
 from pisoft.contracts import OK
+from pisoft.curves import area_variance
 from pisoft.faithfulness.soft import METRICS, Draws, StepEvaluation
 
 CONFIDENCE = 0.95
@@ -76,35 +77,10 @@ def half_width(steps: Sequence[StepEvaluation], metric: str) -> float:
     for step in steps:
         if step.status == OK and np.isfinite(curves := step.curves(metric)).all():
             variance, own_freedom = area_variance(curves, np.asarray(step.grid))
-            variances.setdefault(step.sample_id, []).append(variance)
+            variances.setdefault(step.sample_id, []).append(float(variance))
             freedom += own_freedom
     if not variances:
         return 0.0
     by_sample = [sum(of_steps) / len(of_steps) ** 2 for of_steps in variances.values()]
     error = np.sqrt(np.sum(by_sample)) / len(by_sample)
     return float(t.ppf((1 + CONFIDENCE) / 2, freedom) * error)
-
-
-def area_variance(curves: np.ndarray, grid: np.ndarray) -> tuple[float, int]:
-    """Return the Monte Carlo variance of the mean area under curves, and its degrees of freedom.
-
-    Several draws show it by how much their areas differ. A single draw shows it by how far each
-    point lies off the line through its neighbours, as the curve of infinitely many draws is smooth
-    in π (Gasser, Sroka and Jennen-Steinmetz, 1986). Both take draws and points for independent;
-    those of Latin hypercube masks are spread more evenly, so the variance is rather too high.
-
-    Args:
-        curves: a metric at every π by every draw, (P, K); P at least 3 if K is 1.
-        grid: retaining probabilities, (P,).
-    """
-    draws = curves.shape[1]
-    if draws > 1:
-        areas = np.trapezoid(curves, grid, axis=0)
-        return float(np.var(areas, ddof=1) / draws), draws - 1
-    left, right = np.diff(grid)[:-1], np.diff(grid)[1:]
-    before, after = right / (left + right), left / (left + right)  # weights of the neighbours
-    off = before * curves[:-2, 0] + after * curves[2:, 0] - curves[1:-1, 0]
-    inner = off**2 / (before**2 + after**2 + 1)  # variance of each point but the ends
-    at_points = np.concatenate([inner[:1], inner, inner[-1:]])
-    weights = np.trapezoid(np.eye(grid.size), grid, axis=0)
-    return float((weights**2 * at_points).sum()), grid.size - 2

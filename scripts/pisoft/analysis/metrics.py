@@ -1,0 +1,55 @@
+"""The numbers that tables report: what each is a statistic of, and which direction is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Best = Literal["highest", "lowest"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A statistic over the samples of a cell.
+
+    Attributes:
+        label: as in tables, with the arrow of its direction.
+        of: metric of `soft_samples` or `ranking_samples` that it is taken of.
+        best: which values are better; None: neither, so that methods are not ranked by it.
+        over: a ratio's denominator: the statistic is mean of `of` / mean of `over`.
+        median: the statistic is the median, not the mean.
+    """
+
+    label: str
+    of: str
+    best: Best | None
+    over: str | None = None
+    median: bool = False
+
+    @property
+    def compared(self) -> bool:
+        """Whether methods are tested against each other; a median is no sum of differences."""
+        return self.best is not None and not self.median
+
+
+def _soft(label: str, of: str, over: str | None = None, median: bool = False) -> Metric:
+    return Metric(label, of, "highest", over, median)
+
+
+METRICS = {
+    "auc_pi_soft_ns": _soft("AUC π-Soft-NS ↑", "auc_pi_soft_ns"),
+    "auc_pi_soft_nc": _soft("AUC π-Soft-NC ↑", "auc_pi_soft_nc"),
+    "ratio_auc_pi_soft_ns": _soft("AUC π-Soft-NS, ratio of means ↑", "auc_numerator_ns", "h0"),
+    "ratio_auc_pi_soft_nc": _soft("AUC π-Soft-NC, ratio of means ↑", "auc_numerator_nc", "h0"),
+    "median_auc_pi_soft_ns": _soft("AUC π-Soft-NS, median ↑", "auc_pi_soft_ns", median=True),
+    "median_auc_pi_soft_nc": _soft("AUC π-Soft-NC, median ↑", "auc_pi_soft_nc", median=True),
+    "auc_low_pi_soft_ns": _soft("AUC π-Soft-NS, π ≤ 0.3 ↑", "auc_low_pi_soft_ns"),
+    "auc_low_pi_soft_nc": _soft("AUC π-Soft-NC, π ≤ 0.3 ↑", "auc_low_pi_soft_nc"),
+    "soft_ns": _soft("Soft-NS ↑", "soft_ns"),
+    "soft_nc": _soft("Soft-NC ↑", "soft_nc"),
+    "expected_retained": Metric("E[R]", "expected_retained", None),
+    "h0": Metric("H₀", "h0", None),
+    "identity": Metric("Noise floor", "identity", None),
+    "deletion_auc": Metric("Deletion ↑", "deletion_auc", "highest"),
+    "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest"),
+}
