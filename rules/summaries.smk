@@ -55,6 +55,52 @@ rule summarise_ranking:
         "--output {output.samples:q} > {log:q} 2>&1"
 
 
+# Insertion and deletion may be switched off, or no dataset may have label words.
+SAMPLE_SUMMARIES = [
+    *rules.summarise.output[:1],
+    *(rules.summarise_ranking.output if ranking_cells("{dataset}") else []),
+]
+
+
+rule estimate_uncertainty:
+    input:
+        samples=SAMPLE_SUMMARIES,
+        script="scripts/estimate_uncertainty.py",
+        code=code(
+            "analysis/bootstrap",
+            "analysis/comparisons",
+            "analysis/metrics",
+            "analysis/robustness",
+            "analysis/uncertainty",
+            "analysis/values",
+            "keyed",
+        ),
+    output:
+        statistics="results/{run}/summary/statistics.parquet",
+        comparisons="results/{run}/summary/comparisons.parquet",
+        leave_one_out="results/{run}/summary/leave_one_out.parquet",
+        variances="results/{run}/summary/variances.parquet",
+    log:
+        "results/{run}/logs/estimate_uncertainty.log",
+    benchmark:
+        "results/{run}/benchmarks/estimate_uncertainty.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 2
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        settings=settings("uncertainty"),
+    message:
+        "Estimating the uncertainty of {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --samples {input.samples:q} "
+        "--statistics-output {output.statistics:q} --comparisons-output {output.comparisons:q} "
+        "--leave-one-out-output {output.leave_one_out:q} "
+        "--variances-output {output.variances:q} > {log:q} 2>&1"
+
+
 rule summarise_accuracy:
     input:
         prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),

@@ -200,6 +200,16 @@ class RankingSettings(Strict):
     )
 
 
+class StatisticsSettings(Strict):
+    """How the uncertainty of the tables' numbers is estimated."""
+
+    resamples: int = Field(
+        10_000,
+        ge=100,
+        description="Bootstrap resamples of an interval, and sign flips of a permutation test.",
+    )
+
+
 class Restriction(Strict):
     """What a model is limited to; what is not given is not limited."""
 
@@ -261,6 +271,9 @@ class RunFile(Strict):
     )
     ranking: RankingSettings | None = Field(
         default_factory=RankingSettings, description="Insertion and deletion; null: neither."
+    )
+    statistics: StatisticsSettings = Field(
+        default_factory=StatisticsSettings, description="Intervals and tests."
     )
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."

@@ -185,6 +185,14 @@ class SummariseRankingSlice(Slice):
     not_applicable: dict[str, str]  # datasets that cannot be ranked, and why
 
 
+class UncertaintySlice(Slice):
+    """Settings of `estimate_uncertainty`."""
+
+    datasets: tuple[str, ...]
+    seed: int
+    resamples: int
+
+
 class LayerStudySlice(Slice):
     """Settings of `summarise_layer_study`."""
 
@@ -398,6 +406,15 @@ def summarise_ranking_slice(config: Config) -> SummariseRankingSlice:
     obstacles = {name: _ranking_obstacle(entry) for name, entry in config.datasets.items()}
     return SummariseRankingSlice(
         not_applicable={name: why for name, why in obstacles.items() if why is not None}
+    )
+
+
+def uncertainty_slice(config: Config) -> UncertaintySlice:
+    """Return what `estimate_uncertainty` depends on."""
+    return UncertaintySlice(
+        datasets=tuple(config.datasets),
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
     )
 
 

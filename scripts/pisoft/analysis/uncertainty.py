@@ -40,7 +40,9 @@ class Uncertainty:
     variances: pd.DataFrame
 
 
-def estimate(paths: Sequence[Path], datasets: Iterable[str], seed: int, resamples: int) -> Uncertainty:
+def estimate(
+    paths: Sequence[Path], datasets: Iterable[str], seed: int, resamples: int
+) -> Uncertainty:
     """Estimate the uncertainty of every reported statistic.
 
     Args:

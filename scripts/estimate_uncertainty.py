@@ -1,0 +1,49 @@
+"""Estimate the uncertainty of every number of the tables: intervals, ranks, tests, variances."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+
+import pyarrow as pa
+
+from pisoft.analysis.uncertainty import Uncertainty, estimate
+from pisoft.commandline import run
+from pisoft.contracts import SCHEMAS, provenance, write_table
+from pisoft.settings import UncertaintySlice
+
+KINDS = tuple(field.name for field in fields(Uncertainty))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="UncertaintySlice as JSON")
+    line.add_argument(
+        "--samples",
+        required=True,
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="soft_samples.parquet and, if there is one, ranking_samples.parquet",
+    )
+    for kind in KINDS:
+        line.add_argument(f"--{kind.replace('_', '-')}-output", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the samples, write one file of each kind."""
+    settings = UncertaintySlice.model_validate_json(arguments.settings)
+    found = estimate(arguments.samples, settings.datasets, settings.seed, settings.resamples)
+    origin = provenance(settings.model_dump(mode="json"))
+    for kind in KINDS:
+        schema = SCHEMAS[kind]
+        rows = getattr(found, kind)[schema.names]
+        table = pa.Table.from_pandas(rows, schema=schema, preserve_index=False)
+        write_table(getattr(arguments, f"{kind}_output"), kind, table, origin)
+
+
+if __name__ == "__main__":
+    run(main, parser())
