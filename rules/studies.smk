@@ -44,6 +44,7 @@ rule tabulate_layer_study:
             "analysis/layer_study_table",
             "analysis/summary",
             "analysis/table_writer",
+            "analysis/metrics",
             "analysis/tables",
             "keyed",
         ),

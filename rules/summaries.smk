@@ -132,7 +132,9 @@ rule summarise_timings:
     input:
         attributions=cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
         script="scripts/summarise_timings.py",
-        code=code("curves", "analysis/summary", "analysis/tables", "analysis/timings"),
+        code=code(
+            "curves", "analysis/summary", "analysis/metrics", "analysis/tables", "analysis/timings"
+        ),
     output:
         timings="results/{run}/summary/timings.parquet",
     log:

@@ -1,9 +1,14 @@
 # In:  results/{run}/summary/*.parquet.
 # Out: results/{run}/tables/, each table as CSV, LaTeX and HTML.
 
-TABLE_TEMPLATES = sorted(str(path) for path in Path("scripts/pisoft/analysis/templates").iterdir())
+TABLE_TEMPLATES = [
+    f"scripts/pisoft/analysis/templates/table.{kind}.jinja" for kind in ("html", "tex")
+]
 TABLE_CODE = code(
     "curves",
+    "analysis/accuracy_table",
+    "analysis/metrics",
+    "analysis/soft_tables",
     "analysis/summary",
     "analysis/table_writer",
     "analysis/tables",
@@ -11,7 +16,9 @@ TABLE_CODE = code(
 )
 TABLES = [
     *cells("results/{run}/tables/pi_soft_auc/{protocol}/{model}.html"),
+    *cells("results/{run}/tables/robust_statistics/{protocol}/{model}.html"),
     *cells("results/{run}/tables/original_soft/{protocol}/{model}.html"),
+    *cells("results/{run}/tables/variances/{protocol}/{model}.html"),
     *ranking_cells("results/{run}/tables/insertion_deletion/{model}.html"),
     f"results/{RUN}/tables/accuracy.html",
     f"results/{RUN}/tables/timings.html",
@@ -21,6 +28,7 @@ TABLES = [
 
 rule tabulate_pi_soft_auc:
     input:
+        statistics=rules.estimate_uncertainty.output.statistics,
         samples=rules.summarise.output.samples,
         curves=rules.summarise.output.curves,
         script="scripts/build_table.py",
@@ -52,13 +60,14 @@ rule tabulate_pi_soft_auc:
         "Tabulating π-Soft AUC of {wildcards.model} ({wildcards.protocol} routing)"
     shell:
         "python {input.script} --kind auc --settings {params.settings:q} "
-        "--samples {input.samples:q} --curves {input.curves:q} "
+        "--statistics {input.statistics:q} --samples {input.samples:q} --curves {input.curves:q} "
         "--protocol {wildcards.protocol} --model {wildcards.model} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
 
 rule tabulate_original_soft:
     input:
+        statistics=rules.estimate_uncertainty.output.statistics,
         samples=rules.summarise.output.samples,
         script="scripts/build_table.py",
         code=TABLE_CODE,
@@ -89,16 +98,99 @@ rule tabulate_original_soft:
         "Tabulating original Soft-NS/NC of {wildcards.model} ({wildcards.protocol} routing)"
     shell:
         "python {input.script} --kind original --settings {params.settings:q} "
-        "--samples {input.samples:q} "
+        "--statistics {input.statistics:q} --samples {input.samples:q} "
+        "--protocol {wildcards.protocol} --model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_robust_statistics:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        samples=rules.summarise.output.samples,
+        script="scripts/build_table.py",
+        code=TABLE_CODE,
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/robust_statistics/{protocol}/{model}.csv",
+        tex="results/{run}/tables/robust_statistics/{protocol}/{model}.tex",
+        html=report(
+            "results/{run}/tables/robust_statistics/{protocol}/{model}.html",
+            caption="captions/robust_statistics.rst",
+            category="Tables",
+            subcategory="AUC, other statistics",
+            labels={"model": "{model}", "protocol": "{protocol}"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_robust_statistics/{protocol}/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_robust_statistics/{protocol}/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("soft_display"),
+    message:
+        "Tabulating robust statistics of {wildcards.model} ({wildcards.protocol} routing)"
+    shell:
+        "python {input.script} --kind robust --settings {params.settings:q} "
+        "--statistics {input.statistics:q} --samples {input.samples:q} "
+        "--protocol {wildcards.protocol} --model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_variances:
+    input:
+        variances=rules.estimate_uncertainty.output.variances,
+        script="scripts/build_table.py",
+        code=TABLE_CODE,
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/variances/{protocol}/{model}.csv",
+        tex="results/{run}/tables/variances/{protocol}/{model}.tex",
+        html=report(
+            "results/{run}/tables/variances/{protocol}/{model}.html",
+            caption="captions/variances.rst",
+            category="Tables",
+            subcategory="Where the variance comes from",
+            labels={"model": "{model}", "protocol": "{protocol}"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_variances/{protocol}/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_variances/{protocol}/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("soft_display"),
+    message:
+        "Tabulating the variances of {wildcards.model} ({wildcards.protocol} routing)"
+    shell:
+        "python {input.script} --kind variance --settings {params.settings:q} "
+        "--variances {input.variances:q} "
         "--protocol {wildcards.protocol} --model {wildcards.model} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
 
 rule tabulate_insertion_deletion:
     input:
+        statistics=rules.estimate_uncertainty.output.statistics,
         samples=rules.summarise_ranking.output.samples,
         script="scripts/tabulate_insertion_deletion.py",
-        code=code("curves", "analysis/summary", "analysis/table_writer", "analysis/tables"),
+        code=code(
+            "curves",
+            "analysis/ranking_table",
+            "analysis/summary",
+            "analysis/table_writer",
+            "analysis/metrics",
+            "analysis/tables",
+        ),
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/insertion_deletion/{model}.csv",
@@ -125,7 +217,8 @@ rule tabulate_insertion_deletion:
     message:
         "Tabulating insertion and deletion of {wildcards.model}"
     shell:
-        "python {input.script} --settings {params.settings:q} --samples {input.samples:q} "
+        "python {input.script} --settings {params.settings:q} "
+        "--statistics {input.statistics:q} --samples {input.samples:q} "
         "--model {wildcards.model} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
@@ -211,6 +304,7 @@ rule tabulate_cost:
             "curves",
             "analysis/summary",
             "analysis/table_writer",
+            "analysis/metrics",
             "analysis/tables",
             "units",
         ),

@@ -5,23 +5,30 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pisoft.analysis.accuracy_table import accuracy_table
+from pisoft.analysis.soft_tables import auc_table, original_table, robust_table, variance_table
 from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
-from pisoft.analysis.tables import Table, accuracy_table, auc_table, original_table
+from pisoft.analysis.tables import Table
 from pisoft.analysis.timings import timings_table
 from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
 from pisoft.settings import DisplaySlice, SoftDisplaySlice, TimingsSlice
 
+CELL = ("protocol", "model")
 NEEDS = {
-    "auc": ("samples", "curves", "protocol", "model"),
-    "original": ("samples", "protocol", "model"),
+    "auc": ("statistics", "samples", "curves", *CELL),
+    "robust": ("statistics", "samples", *CELL),
+    "original": ("statistics", "samples", *CELL),
+    "variance": ("variances", *CELL),
     "accuracy": ("accuracy",),
     "timings": ("timings",),
 }
 SLICES: dict[str, type[DisplaySlice]] = {
     "auc": SoftDisplaySlice,
+    "robust": SoftDisplaySlice,
     "original": SoftDisplaySlice,
+    "variance": SoftDisplaySlice,
     "accuracy": DisplaySlice,
     "timings": TimingsSlice,
 }
@@ -32,12 +39,10 @@ def parser() -> argparse.ArgumentParser:
     line = argparse.ArgumentParser(description=__doc__)
     line.add_argument("--settings", required=True, help="the kind's display slice as JSON")
     line.add_argument("--kind", required=True, choices=list(NEEDS))
-    line.add_argument("--samples", type=Path, help="soft_samples file (auc, original)")
-    line.add_argument("--curves", type=Path, help="soft_curves file, for its π grid (auc)")
-    line.add_argument("--accuracy", type=Path, help="accuracy file (accuracy)")
-    line.add_argument("--timings", type=Path, help="timings file (timings)")
-    line.add_argument("--protocol", help="auc, original")
-    line.add_argument("--model", help="auc, original")
+    for name in dict.fromkeys(name for names in NEEDS.values() for name in names):
+        kinds = [kind for kind, names in NEEDS.items() if name in names]
+        kind_of_value = str if name in CELL else Path
+        line.add_argument(f"--{name}", type=kind_of_value, help=f"for {', '.join(kinds)}")
     for kind in ("csv", "tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
     return line
@@ -50,17 +55,24 @@ def build(arguments: argparse.Namespace, settings: DisplaySlice) -> Table:
         return accuracy_table(rows, models=settings.models, datasets=settings.datasets)
     if isinstance(settings, TimingsSlice):
         return timings_table(load_rows(arguments.timings, "timings"), **dict(settings))
-    selection = {"protocol": arguments.protocol, "model": arguments.model}
-    samples = load_rows(arguments.samples, "soft_samples", **selection)
-    where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
     assert isinstance(settings, SoftDisplaySlice)
-    shown = settings.model_dump(include={"methods", "datasets", "clamp"})
-    shown["methods"] = present(settings.methods, samples)
+    cell = {"protocol": arguments.protocol, "model": arguments.model}
+    where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
+    if arguments.kind == "variance":
+        variances = load_rows(arguments.variances, "variances", **cell)
+        methods = present(settings.methods, variances)
+        return variance_table(variances, where=where, methods=methods, datasets=settings.datasets)
+    statistics = load_rows(arguments.statistics, "statistics", **cell)
+    outcomes = load_rows(arguments.samples, "soft_samples", metric="identity", **cell)
+    shown = {**settings.model_dump(include={"datasets", "clamp"}), "where": where}
+    shown["methods"] = present(settings.methods, outcomes)
+    if arguments.kind == "robust":
+        return robust_table(statistics, outcomes, **shown)
     if arguments.kind == "original":
-        return original_table(samples, where=where, **shown)
-    grid = sorted(load_rows(arguments.curves, "soft_curves", **selection)["pi"].unique())
+        return original_table(statistics, outcomes, **shown)
+    grid = sorted(load_rows(arguments.curves, "soft_curves", **cell)["pi"].unique())
     number_type = settings.types[arguments.model]
-    return auc_table(samples, grid, where=where, number_type=number_type, **shown)
+    return auc_table(statistics, outcomes, grid, number_type=number_type, **shown)
 
 
 def main(arguments: argparse.Namespace) -> None:

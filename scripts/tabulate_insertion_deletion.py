@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pisoft.analysis.ranking_table import insertion_deletion_table
 from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
-from pisoft.analysis.tables import insertion_deletion_table
 from pisoft.commandline import run
 from pisoft.settings import DisplaySlice
 
@@ -16,6 +16,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = argparse.ArgumentParser(description=__doc__)
     line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--statistics", required=True, type=Path, help="statistics file")
     line.add_argument("--samples", required=True, type=Path, help="ranking_samples file")
     line.add_argument("--model", required=True)
     for kind in ("csv", "tex", "html"):
@@ -27,7 +28,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the samples and write the table."""
     settings = DisplaySlice.model_validate_json(arguments.settings)
     samples = load_rows(arguments.samples, "ranking_samples", model=arguments.model)
+    statistics = load_rows(arguments.statistics, "statistics", model=arguments.model)
     table = insertion_deletion_table(
+        statistics[statistics["protocol"].isna()],
         samples,
         where=settings.models[arguments.model],
         methods=present(settings.methods, samples),

@@ -9,7 +9,6 @@ import pytest
 
 import pisoft
 from pisoft.analysis.ranking import ranking_samples
-from pisoft.analysis.summary import averages
 from pisoft.contracts import read_provenance, read_rows, write_rows
 from pisoft.settings import SummariseRankingSlice
 
@@ -82,15 +81,6 @@ def test_every_sample_has_its_auc_by_metric_and_keeps_its_status(written):
         for method in METHODS
         for metric in ("deletion_auc", "insertion_auc")
     ]
-
-
-def test_means_leave_failed_samples_out_and_count_them(written):
-    samples = ranking_samples([path for _, path in written], NOT_APPLICABLE).to_pandas()
-    means = averages(samples).set_index(["method", "dataset", "metric"])
-    rows = [row for row in written[-1][0] if row["curve"] == "insertion" and row["flips"]]
-    cell = means.loc["mine", "imdb", "insertion_auc"]
-    assert cell["value"] == pytest.approx(sum(row["auc"] for row in rows) / 2)
-    assert (cell["n"], cell["n_failed"]) == (2, 1)
 
 
 def test_a_run_whose_datasets_can_all_be_ranked_has_no_row_without_a_sample(written):

@@ -20,7 +20,6 @@ from pisoft.analysis.summary import (
     SAMPLE_METRICS,
     Cell,
     accuracy_rows,
-    averages,
     load_rows,
     present,
     summarise,
@@ -354,25 +353,6 @@ def test_cells_on_different_grids_are_an_error(tmp_path):
         summarise(paths, **STATISTICS)
 
 
-def test_averages_count_ok_and_failed_samples(tmp_path):
-    rows = soft_rows({"a": 1, "b": 1, "c": 1}, status={("b", 0): "nonfinite_logits"})
-    samples, _ = summarise([write_soft(tmp_path, rows)], **STATISTICS)
-    means = averages(samples.to_pandas()).set_index("metric")
-    expected = statistics.fmean(recomputed_curve(rows, s, "nc")[None] for s in "ac")
-    assert means.loc["soft_nc", "value"] == pytest.approx(expected)
-    assert (means["n"] == 2).all()
-    assert (means["n_failed"] == 1).all()
-
-
-def test_averages_of_an_all_failed_cell_are_nan(tmp_path):
-    rows = soft_rows({"a": 1}, status={("a", 0): "nonfinite_logits"})
-    samples, _ = summarise([write_soft(tmp_path, rows)], **STATISTICS)
-    means = averages(samples.to_pandas())
-    assert len(means) == len(SAMPLE_METRICS)
-    assert means["value"].isna().all()
-    assert (means["n"] == 0).all()
-
-
 def test_a_path_names_its_cell():
     path = Path("results/demo/soft/dynamic/llama-3.1/m/x.parquet")
     assert Cell.of(path) == Cell("dynamic", "llama-3.1", "m", "x")
@@ -577,20 +557,3 @@ def test_the_analysis_never_imports_torch():
     subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": folder}, check=True
     )
-
-
-def test_averages_keep_the_order_of_the_cells():
-    frame = pd.DataFrame(
-        {
-            "protocol": "dynamic",
-            "model": "m",
-            "method": ["z", "a", "z"],
-            "dataset": "d",
-            "sample_id": ["1", "1", "2"],
-            "metric": "h0",
-            "value": [1.0, 2.0, 5.0],
-            "status": "ok",
-        }
-    )
-    assert averages(frame)["method"].tolist() == ["z", "a"]
-    assert averages(frame)["value"].tolist() == [3.0, 2.0]

@@ -12,24 +12,19 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import pisoft
 import tabulate_insertion_deletion
+from estimating import estimated
+from pisoft.analysis.accuracy_table import accuracy_table
+from pisoft.analysis.ranking_table import insertion_deletion_table
+from pisoft.analysis.soft_tables import auc_table, original_table, robust_table, variance_table
 from pisoft.analysis.summary import SAMPLE_METRICS
 from pisoft.analysis.table_writer import write
-from pisoft.analysis.tables import (
-    NOTHING,
-    Block,
-    Entry,
-    Row,
-    Table,
-    accuracy_table,
-    auc_table,
-    insertion_deletion_table,
-    original_table,
-)
-from pisoft.contracts import write_rows
+from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table
+from pisoft.contracts import SCHEMAS, write_rows, write_table
 from pisoft.settings import DisplaySlice
 
 GRID = [0.05, 0.5, 0.95]
@@ -72,9 +67,15 @@ MEANS = {
 }
 
 
+def outcomes_of(rows):
+    frame = pd.DataFrame(rows)
+    return frame[frame["metric"] == "identity"].astype({"value": float})
+
+
 def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp=True):
     return auc_table(
-        pd.DataFrame(rows),
+        estimated(rows).statistics,
+        outcomes_of(rows),
         GRID,
         where="Llama · dynamic routing",
         number_type="bfloat16",
@@ -82,6 +83,16 @@ def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp=True):
         datasets=datasets,
         clamp=clamp,
     )
+
+
+def soft_table(build, rows, clamp=True):
+    names = {"methods": METHODS, "datasets": DATASETS, "clamp": clamp}
+    return build(estimated(rows).statistics, outcomes_of(rows), where="Llama", **names)
+
+
+def variances_of(rows):
+    variances = estimated(rows).variances
+    return variance_table(variances, where="Llama", methods=METHODS, datasets=DATASETS)
 
 
 def value_of(table, metric, dataset, method):
@@ -192,14 +203,8 @@ def test_a_single_sample_makes_a_table():
 def test_notes_say_whether_soft_ns_is_clamped(clamp, words):
     notes = " ".join(auc_of(sample_rows(MEANS), clamp=clamp).notes)
     assert words in notes
-    table = original_table(
-        pd.DataFrame(sample_rows(MEANS)),
-        where="Llama",
-        methods=METHODS,
-        datasets=DATASETS,
-        clamp=clamp,
-    )
-    assert words in " ".join(table.notes)
+    for build in (original_table, robust_table):
+        assert words in " ".join(soft_table(build, sample_rows(MEANS), clamp).notes)
 
 
 def test_notes_give_the_noise_floor_and_its_number_type():
@@ -213,13 +218,45 @@ def test_notes_give_the_noise_floor_and_its_number_type():
 
 
 def test_original_table_has_a_block_of_three_rows_per_dataset():
-    names = {"methods": METHODS, "datasets": DATASETS, "clamp": True}
-    table = original_table(pd.DataFrame(sample_rows(MEANS)), where="Llama", **names)
+    table = soft_table(original_table, sample_rows(MEANS))
     assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
     assert [row.label for row in table.blocks[1].rows] == ["Soft-NS ↑", "Soft-NC ↑", "E[R]"]
     assert [entry.text for entry in table.blocks[0].rows[0].entries] == ["0.200", "0.400", "0.900"]
     assert [entry.text for entry in table.blocks[0].rows[2].entries] == ["0.2", "0.4", "0.9"]
-    assert len(table.values) == 3 * 2 * 3
+    assert len(table.values) == 3 * (2 + 1) * 3
+
+
+def test_robust_table_has_ratios_of_means_medians_and_the_low_part():
+    rows = sample_rows(MEANS, samples=4)
+    for row in rows:
+        if row["metric"] == "h0":
+            row["value"] = 0.1 if row["sample_id"] == "s0" else 0.8
+    table = soft_table(robust_table, rows)
+    assert len(table.blocks) == 6
+    found = value_of(table, "ratio_auc_pi_soft_nc", "sst2", "mine")["value"]
+    numerators = [0.9 + (number - 1) / 100 for number in range(4)]
+    assert found == pytest.approx(sum(numerators) / (0.1 + 3 * 0.8))
+    found = value_of(table, "median_auc_pi_soft_ns", "sst2", "mine")["value"]
+    assert found == pytest.approx(np.median(numerators))
+    assert "ruled by samples" in table.notes[0]
+
+
+def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance():
+    rows = sample_rows(MEANS, samples=5)
+    for row in rows:
+        row["value"] = {"monte_carlo_ns": 5e-5, "numerical": 1e-3}.get(row["metric"], row["value"])
+    table = variances_of(rows)
+    deviation, between, draws, rounding = table.blocks[0].rows
+    total = np.var(np.arange(5) / 100, ddof=1)
+    assert deviation.entries[0].text == f"{np.sqrt(total):.3g}"
+    assert draws.entries[0].text == f"{5e-5 / total:.2g}"
+    assert rounding.entries[0].text == f"{1e-6 / total:.2g}"
+    assert between.entries[0].text == f"{1 - (5e-5 + 1e-6) / total:.2g}"
+
+
+def test_a_single_sample_has_no_variance():
+    entries = variances_of(sample_rows(MEANS, samples=1)).blocks[0].rows[0].entries
+    assert {entry.text for entry in entries} == {NOTHING}
 
 
 def ranking_rows(means, failed=()):
@@ -266,8 +303,10 @@ RANKING = {
 
 def insertion_deletion_of(rows):
     datasets = {"wikibio": "WikiBio", **DATASETS}
+    statistics = estimated([*rows, *left_out_rows()], "ranking_samples").statistics
     frame = pd.DataFrame([*rows, *left_out_rows()])
-    return insertion_deletion_table(frame, where="Llama", methods=METHODS, datasets=datasets)
+    names = {"methods": METHODS, "datasets": datasets}
+    return insertion_deletion_table(statistics, frame, where="Llama", **names)
 
 
 def test_deletion_is_best_where_highest_and_insertion_where_lowest():
@@ -353,7 +392,10 @@ def test_csv_holds_every_number_in_full_precision(tmp_path):
     rows = sample_rows({cell: mean / 3 for cell, mean in MEANS.items()})
     path, _, _ = written(auc_of(rows), tmp_path)
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
-    assert list(lines[0]) == ["metric", "dataset", "method", "value", "n", "n_failed"]
+    assert list(lines[0]) == [
+        *("metric", "dataset", "method", "value", "low", "high", "standard_error"),
+        *("n", "n_failed", "rank", "best", "p_value"),
+    ]
     assert len(lines) == 2 * (2 + 1) * 3
     first = lines[0]
     assert (first["metric"], first["dataset"], first["method"]) == (
@@ -398,13 +440,31 @@ def test_latex_specials_are_escaped(tmp_path):
     assert "second note" in text
 
 
-def test_latex_marks_ranks_by_colour_and_by_number(tmp_path):
-    _, path, _ = written(auc_of(sample_rows(MEANS)), tmp_path)
+def test_latex_marks_ranks_by_colour_and_number_ties_by_a_sign_and_shows_intervals(tmp_path):
+    _, path, _ = written(auc_of(sample_rows(MEANS, samples=9)), tmp_path)
     text = path.read_text(encoding="utf-8")
+    tie = r"$^{\approx}$"  # what is better on one dataset is worse on the other
     assert (
-        r"\textbf{Avg} & \textcolor{green!60!black}{\textbf{0.250}}$^{3}$ "
-        r"& \textcolor{blue}{\textbf{0.450}}$^{2}$ & \textcolor{red}{\textbf{0.500}}$^{1}$ \\"
+        rf"\textbf{{Avg}} & \textcolor{{green!60!black}}{{\textbf{{0.280}}}}$^{{3}}${tie} "
+        rf"& \textcolor{{blue}}{{\textbf{{0.480}}}}$^{{2}}${tie} "
+        r"& \textcolor{red}{\textbf{0.530}}$^{1}$ \\"
     ) in text
+    assert text.count(r"{\tiny {[}.") == 2 * 3 * 3  # an interval below every number
+
+
+def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
+    near = sample_rows({("random", "sst2"): 0.1, ("mine", "sst2"): 0.5}, samples=9)
+    third = sample_rows({("attention", "sst2"): 0.5}, samples=9)
+    for row in third:  # as good as `mine` on average, better on some samples and worse on others
+        if row["value"] is not None:
+            row["value"] += -0.05 if int(row["sample_id"][1:]) % 2 else 0.039
+    table = auc_of([*near, *third], datasets={"sst2": "SST2"})
+    row = table.blocks[0].rows[0]
+    assert [entry.tied for entry in row.entries] == [False, True, False]
+    assert [entry.strong for entry in row.entries] == [False, False, True]
+    _, latex, html = written(table, tmp_path)
+    assert latex.read_text(encoding="utf-8").count(r"$^{\approx}$") == 4
+    assert html.read_text(encoding="utf-8").count("<sup>≈</sup>") == 4
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
@@ -414,6 +474,9 @@ def test_latex_marks_ranks_by_colour_and_by_number(tmp_path):
         hostile_table,
         lambda: auc_of(sample_rows(MEANS)),
         lambda: auc_of(sample_rows(MEANS), clamp=False),
+        lambda: soft_table(robust_table, sample_rows(MEANS)),
+        lambda: soft_table(original_table, sample_rows(MEANS)),
+        lambda: variances_of(sample_rows(MEANS)),
     ],
 )
 def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
@@ -465,7 +528,8 @@ def test_html_is_self_contained_and_marks_ranks_without_colour_too(tmp_path):
     assert not [tag for tag, found in page.tags if {"src", "href"} & set(found)]
     ranks = [found["class"] for tag, found in page.tags if tag == "td" and "class" in found]
     assert ranks == ["rank3", "rank2", "rank1"] * 2
-    assert [tag for tag, _ in page.tags].count("sup") == 6
+    assert [tag for tag, _ in page.tags].count("sup") == 6 + 12  # ranks; of 3 samples, all tied
+    assert page.text.count("≈") == 12
 
 
 def test_tables_are_equal_bytes_every_time(tmp_path):
@@ -504,14 +568,22 @@ def curve_rows():
     return [cell | numbers | {"pi": pi} for pi in GRID]
 
 
-@pytest.mark.parametrize("kind", ["auc", "original", "accuracy"])
+@pytest.mark.parametrize("kind", ["auc", "robust", "original", "variance", "accuracy"])
 def test_the_script_writes_every_kind(tmp_path, kind):
+    uncertainty = estimated(sample_rows(MEANS))
+    for name in ("statistics", "variances"):
+        schema = SCHEMAS[name]
+        rows = getattr(uncertainty, name)[schema.names]
+        table = pa.Table.from_pandas(rows, schema=schema, preserve_index=False)
+        write_table(tmp_path / f"{name}.parquet", name, table, {})
     write_rows(tmp_path / "samples.parquet", "soft_samples", sample_rows(MEANS), {})
     write_rows(tmp_path / "curves.parquet", "soft_curves", curve_rows(), {})
     write_rows(tmp_path / "accuracy.parquet", "accuracy", ACCURACY, {})
     inputs = {
-        "auc": ("samples", "curves"),
-        "original": ("samples",),
+        "auc": ("statistics", "samples", "curves"),
+        "robust": ("statistics", "samples"),
+        "original": ("statistics", "samples"),
+        "variance": ("variances",),
         "accuracy": ("accuracy",),
     }[kind]
     files = [part for name in inputs for part in (f"--{name}", tmp_path / f"{name}.parquet")]
@@ -524,7 +596,7 @@ def test_the_script_writes_every_kind(tmp_path, kind):
 def test_the_script_names_a_missing_argument(tmp_path):
     result = tabulate(tmp_path, "auc", "--protocol", "dynamic", "--model", "llama")
     assert result.returncode == 1
-    assert result.stderr == "error: --kind auc needs --samples, --curves\n"
+    assert result.stderr == "error: --kind auc needs --statistics, --samples, --curves\n"
 
 
 def test_the_script_writes_insertion_and_deletion(tmp_path):
@@ -534,9 +606,13 @@ def test_the_script_writes_insertion_and_deletion(tmp_path):
     datasets = {**DATASETS, "wikibio": "WikiBio"}
     settings = DisplaySlice(models={"llama": "Llama"}, datasets=datasets, methods=METHODS)
     outputs = {suffix: tmp_path / f"t.{suffix}" for suffix in ("csv", "tex", "html")}
+    found = estimated(rows, "ranking_samples").statistics[SCHEMAS["statistics"].names]
+    table = pa.Table.from_pandas(found, schema=SCHEMAS["statistics"], preserve_index=False)
+    write_table(tmp_path / "statistics.parquet", "statistics", table, {})
     tabulate_insertion_deletion.main(
         argparse.Namespace(
             settings=settings.to_json(), samples=tmp_path / "samples.parquet", model="llama",
+            statistics=tmp_path / "statistics.parquet",
             **outputs,
         )
     )  # fmt: skip

@@ -54,10 +54,10 @@ def resample(given: SampleValues, seed: int, dataset: str, resamples: int) -> Re
     bottom = np.where(by_ratio, filled[:, over], size)  # a mean is a sum over a number of samples
     draws = np.empty((resamples, len(wanted)))
     for first, counts in _counts(keyed_generator(seed, "bootstrap", dataset), len(top), resamples):
-        with np.errstate(invalid="ignore"):  # no sample with a value was drawn
+        with np.errstate(invalid="ignore", divide="ignore"):  # no sample with a value was drawn
             draws[first : first + len(counts)] = (counts @ top) / (counts @ bottom)
     n = size.sum(axis=0)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         values = top.sum(axis=0) / bottom.sum(axis=0)
     for place in np.flatnonzero(wanted["median"].to_numpy()):
         ordered = np.sort(given.values[size[:, place], of[place]])

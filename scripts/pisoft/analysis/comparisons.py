@@ -33,6 +33,7 @@ PAIR = [*CELL, "method", "other"]
 class _Pairs:
     """Pairs of methods, and what each sample adds to the difference of their statistics."""
 
+    cells: set[tuple[str | None, str, str]]  # CELL of every metric that the dataset has
     keys: list[Key]  # PAIR
     n: list[int]  # common samples
     parts: np.ndarray  # (samples, pairs): columns add up to the differences
@@ -59,30 +60,33 @@ def compare(given: Mapping[str, SampleValues], average: str, seed: int, flips: i
 
 def _pairs(given: SampleValues) -> _Pairs:
     """Return all pairs of methods that have a common sample, by protocol, model and metric."""
-    keys, n, parts = [], [], []
+    cells, keys, n, parts = set(), [], [], []
     columns = given.columns.reset_index(names="place")
     for (protocol, model), own in columns.groupby(["protocol", "model"], sort=False, dropna=False):
+        protocol = None if pd.isna(protocol) else protocol
         places = {metric: of.set_index("method")["place"] for metric, of in own.groupby("metric")}
         for name, metric in METRICS.items():
             if not metric.compared or metric.of not in places:
                 continue
+            cells.add((protocol, model, name))
             for (method, first), (other, second) in combinations(places[metric.of].items(), 2):
                 part = given.values[:, first] - given.values[:, second]
                 common = np.isfinite(part)
-                if not common.any():
-                    continue
                 weights = common.astype(float)  # a mean is a sum over a number of samples
                 if metric.over is not None:
                     weights = given.values[:, places[metric.over][method]]
-                keys.append((None if pd.isna(protocol) else protocol, model, name, method, other))
-                n.append(int(common.sum()))
-                parts.append(np.where(common, part, 0.0) / weights[common].sum())
-    return _Pairs(keys, n, np.stack(parts, axis=1) if parts else np.empty((len(given.values), 0)))
+                total = weights[common].sum()
+                if total > 0:  # else there is no common sample, or nothing to divide by
+                    keys.append((protocol, model, name, method, other))
+                    n.append(int(common.sum()))
+                    parts.append(np.where(common, part, 0.0) / total)
+    matrix = np.stack(parts, axis=1) if parts else np.empty((len(given.values), 0))
+    return _Pairs(cells, keys, n, matrix)
 
 
 def _average(datasets: Sequence[_Pairs]) -> _Pairs:
     """Return the pairs that every dataset with their metric can compare, as mean over these."""
-    having = Counter(cell for pairs in datasets for cell in {key[:3] for key in pairs.keys})
+    having = Counter(cell for pairs in datasets for cell in pairs.cells)
     comparing = Counter(key for pairs in datasets for key in pairs.keys)
     keys = [key for key, count in comparing.items() if count == having[key[:3]]]
     n = np.zeros(len(keys), dtype=int)
@@ -95,7 +99,7 @@ def _average(datasets: Sequence[_Pairs]) -> _Pairs:
         block[:, to] = pairs.parts[:, of] / [comparing[keys[at]] for at in to]
         n[to] += np.asarray(pairs.n, dtype=int)[of]
         blocks.append(block)
-    return _Pairs(keys, n.tolist(), np.concatenate(blocks))
+    return _Pairs(set(having), keys, n.tolist(), np.concatenate(blocks))
 
 
 def _tested(pairs: _Pairs, flips: int, key: tuple[object, ...]) -> pd.DataFrame:

@@ -131,23 +131,6 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: bool) -> tuple[pa
     return pa.concat_tables(samples), _curve_rows(curves)
 
 
-def averages(samples: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over samples of every cell and metric.
-
-    Args:
-        samples: rows of `soft_samples` or `ranking_samples`.
-
-    Returns:
-        One row per cell and metric with `value` (mean over the ok samples; NaN if there are none),
-        `n` (ok samples) and `n_failed`, in the order in which the cells first appear.
-    """
-    ok = samples["status"] == OK
-    marked = samples.assign(value=samples["value"].where(ok), ok=ok, failed=~ok)
-    groups = marked.groupby([*(name for name in CELL if name in marked), "metric"], sort=False)
-    means = groups.agg(value=("value", "mean"), n=("ok", "sum"), n_failed=("failed", "sum"))
-    return means.reset_index()
-
-
 def load_rows(path: Path, kind: str, **selection: str) -> pd.DataFrame:
     """Read the rows of a summary file whose columns equal the given values.
 

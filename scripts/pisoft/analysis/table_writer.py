@@ -37,6 +37,9 @@ _LATEX_CHARACTERS = str.maketrans(
         "↑": r"$\uparrow$",
         "↓": r"$\downarrow$",
         "·": r"$\cdot$",
+        "≈": r"$\approx$",
+        "≤": r"$\leq$",
+        "≥": r"$\geq$",
         "…": r"\ldots{}",
         "\N{MULTIPLICATION SIGN}": r"$\times$",
         "\N{PLUS-MINUS SIGN}": r"$\pm$",
@@ -61,6 +64,10 @@ def _latex_ranked(code: str, rank: int | None) -> str:
     return code if rank is None else rf"\textcolor{{{_RANK_COLOURS[rank]}}}{{{code}}}$^{{{rank}}}$"
 
 
+def _latex_tied(code: str, tied: bool) -> str:
+    return rf"{code}$^{{\approx}}$" if tied else code
+
+
 def _environment(**syntax: Any) -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -82,4 +89,4 @@ _LATEX = _environment(
     comment_start_string="((#",
     comment_end_string="#))",
 )
-_LATEX.filters.update(latex=_latex, bold=_latex_bold, ranked=_latex_ranked)
+_LATEX.filters.update(latex=_latex, bold=_latex_bold, ranked=_latex_ranked, tied=_latex_tied)

@@ -54,7 +54,8 @@ def estimate(
     Raises:
         BenchmarkError: an unreadable file.
     """
-    given = {name: sample_values(paths, name, SAMPLE_METRICS) for name in datasets}
+    read = {name: sample_values(paths, name, SAMPLE_METRICS) for name in datasets}
+    given = {name: values for name, values in read.items() if values.values.size}
     resampled = {name: resample(values, seed, name, resamples) for name, values in given.items()}
     resampled[AVERAGE] = average(list(resampled.values()))
     tables = [_statistics(part).assign(dataset=name) for name, part in resampled.items()]
@@ -88,7 +89,7 @@ def _statistics(resampled: Resampled) -> pd.DataFrame:
             drawn = ranks(resampled.draws[:, known], metric.best)
             ends = (np.array([1 - CONFIDENCE, 1 + CONFIDENCE]) / 2).tolist()
             low, high = np.nanquantile(drawn, ends, axis=0, method="inverted_cdf")
-            first = drawn == np.nanmin(drawn, axis=1, keepdims=True)
+            first = drawn == np.fmin.reduce(drawn, axis=1, keepdims=True)
             table.loc[known, ["rank_low", "rank_high"]] = np.stack([low, high], axis=1)
             table.loc[known, "mean_rank"] = np.nanmean(drawn, axis=0)
             table.loc[known, "best_share"] = first.mean(axis=0)

@@ -1,0 +1,15 @@
+"""Uncertainty of hand-made samples, through files as in the workflow."""
+
+import tempfile
+from pathlib import Path
+
+from pisoft.analysis.uncertainty import Uncertainty, estimate
+from pisoft.contracts import write_rows
+
+
+def estimated(rows, kind="soft_samples", resamples=200) -> Uncertainty:
+    """Return the uncertainty of rows of `soft_samples` or `ranking_samples`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{kind}.parquet"
+        write_rows(path, kind, rows, {})
+        return estimate([path], dict.fromkeys(row["dataset"] for row in rows), 1, resamples)
