@@ -282,8 +282,10 @@ def test_a_run_of_other_models_says_so_and_shows_the_robustness_alone(
     settings = slice_of(tmp_path, monkeypatch, "config")
     page = page_of(published, compared(published, []), settings)
     words = words_of(page)
-    assert "Other model: Tiny Llama (trained by the workflow) is none of Llama-3.1-8B" in words
-    assert "Other dataset: Demo why (records made by the workflow) is none of IMDb" in words
+    tiny = "Tiny Llama (demo-llama: trained by the workflow), Tiny Mistral (demo-mistral: trained"
+    assert f"Other models: {tiny}" in words
+    assert "The paper's are Llama-3.1-8B-Instruct, Mistral-7B-Instruct-v0.3, Llama" in words
+    assert "Demo why (demo-why: records made by the workflow). The paper's are IMDb" in words
     assert "No number of this run is set beside a published one" in words
     tables = [table.title for section in page.sections for table in section.tables]
     assert len(tables) == 7
@@ -299,8 +301,8 @@ def test_a_model_of_a_published_name_from_elsewhere_is_named(published, tmp_path
     )
     cells = compared(published, *statistics_rows(published), other_models=settings.other_models)
     words = words_of(page_of(published, cells, settings))
-    expected = "Llama-3.1-8B-Instruct (weights in a local folder) is not the paper's Llama-3.1-8B"
-    assert f"Other model: {expected}" in words
+    assert f"Other models: Llama-3.1-8B-Instruct ({LLAMA}: weights in a local folder). The" in words
+    assert "Other datasets" not in words
 
 
 def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_path, monkeypatch):

@@ -89,7 +89,7 @@ def test_trailing_zeros_are_kept_and_tell_the_decimals(published):
         ([LINE.removesuffix(",0.603")], "line 2: 6 values, but 7 columns"),
         ([LINE, LINE.replace("llama-3.1-8b", "llama-3-8b")], "line 3: model: unknown"),
         ([LINE.replace("imdb", "imbd")], "line 2: dataset: unknown 'imbd'; did you mean 'imdb'?"),
-        ([LINE.replace("attention", "atention")], "did you mean 'attention'?"),
+        ([LINE.replace("attention", "attentions")], "did you mean 'attention'?"),
         ([LINE.replace("auc_pi_soft_ns", "pi_soft_ns")], "did you mean 'auc_pi_soft_ns'?"),
         ([LINE.replace("dynamic", "dynamics")], "protocol: unknown 'dynamics'; did you mean"),
         ([LINE.replace("dynamic", "")], "protocol: unknown ''"),

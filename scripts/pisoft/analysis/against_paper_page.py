@@ -85,13 +85,14 @@ def _scope(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
             "model on a published dataset. What the published order owes to single datasets, "
             "below, is of the paper alone."
         )
-    yield from _others("model", settings.models, settings.other_models, MODELS)
-    yield from _others("dataset", settings.datasets, settings.other_datasets, DATASETS)
+    yield from _others("models", settings.models, settings.other_models, MODELS)
+    yield from _others("datasets", settings.datasets, settings.other_datasets, DATASETS)
     if models:
         yield (
             "Records are other draws of the datasets than the paper's. The paper samples 2000 "
             "records of IMDb and of SST-2 and gives no number for the others; how many there are "
-            "here stands beside every number."
+            "here stands beside every number. It names ERASER as the source of BoolQ; the "
+            "catalogue has the original release."
         )
         yield _unlike(settings)
         yield _left_open(settings, models)
@@ -100,14 +101,17 @@ def _scope(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
 def _others(
     kind: str, labels: Mapping[str, str], reasons: Mapping[str, str], published: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a sentence for each model or dataset of the run that is not a published one."""
-    for name, label in labels.items():
-        if name in published and name in reasons:
-            yield f"Other {kind}: {label} ({reasons[name]}) is not the paper's {published[name]}."
-        elif name not in published:
-            why = reasons.get(name, "not in the paper")
-            names = ", ".join(published.values())
-            yield f"Other {kind}: {label} ({why}) is none of {names}."
+    """Yield a paragraph on the models or datasets of the run that are no published ones, if any."""
+    others = [
+        f"{label} ({name}: {reasons.get(name, 'not in the paper')})"
+        for name, label in labels.items()
+        if name in reasons or name not in published
+    ]
+    if others:
+        yield (
+            f"Other {kind}: {', '.join(others)}. The paper's are {', '.join(published.values())}, "
+            "from the hub."
+        )
 
 
 def _unlike(settings: PublishedSlice) -> str:
@@ -204,7 +208,8 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
         "The methods ranked by the mean of their published numbers over the datasets, and by the "
         "means with each dataset left out. The means are computed from the printed numbers; 1 is "
         "best, and methods with equal means share the mean of their ranks. Kendall's τ compares "
-        "an order with that on all datasets: 1 is the same order, \N{MINUS SIGN}1 the reverse.",
+        "an order with that on all datasets: 1 is the same order, \N{MINUS SIGN}1 the reverse. "
+        "Best names the method of rank 1, in bold where it is another one than on all datasets.",
         f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
         "there is a dataset without which another method would be best or share the first rank. "
         f"The order changes most in {METRICS[least['metric']].label} of {of}, without "

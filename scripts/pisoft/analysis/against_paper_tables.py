@@ -112,9 +112,7 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
                 Block(METRICS[metric].label, tuple(_robustness_rows(column, methods)))
                 for metric, column in part.groupby("metric", sort=False)
             ),
-            notes=(
-                "Best: the method of rank 1; in bold where it is another one than on all datasets.",
-            ),
+            notes=(),
             values=part,
         )
 

@@ -27,7 +27,7 @@ class Page:
 
 
 def write_page(page: Page, tex: Path, html: Path) -> None:
-    """Write a page as HTML, which needs no other file, and its tables as LaTeX.
+    """Write a page as HTML, which needs no other file, and as LaTeX.
 
     The LaTeX file is to be read by `\\input` in a document with booktabs and xcolor; it gives each
     table a page.
