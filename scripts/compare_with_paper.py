@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     agreements, robustness = agreement(cells), published_robustness(published)
     page = against_paper_page(published, cells, agreements, robustness, settings)
     write_page(page, arguments.tex, arguments.html)
-    _write_csv(cells, arguments.cells)
+    _write_csv(cells.astype({"n": "Int64", "n_failed": "Int64"}), arguments.cells)
     _write_csv(agreements, arguments.agreement)
     _write_csv(robustness.assign(best=robustness["best"].str.join(" ")), arguments.robustness)
 

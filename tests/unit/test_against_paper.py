@@ -403,7 +403,7 @@ def test_the_script_writes_the_same_bytes_every_time(published, tmp_path, monkey
     assert first == run_script(tmp_path / "second", *rows, settings)
     cells = list(csv.DictReader(first["cells.csv"].decode().splitlines()))
     assert len(cells) == len(published)
-    assert cells[0]["outcome"] == "inside"
+    assert (cells[0]["outcome"], cells[0]["n"], cells[0]["n_failed"]) == ("inside", "50", "1")
     robustness = list(csv.DictReader(first["robustness.csv"].decode().splitlines()))
     assert {"grad_ellm", "input_x_gradient saliency"} <= {row["best"] for row in robustness}
     page = first["page.html"].decode()
