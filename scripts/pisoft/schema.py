@@ -66,6 +66,17 @@ Editors that know the YAML language server check and complete a file that begins
 `# yaml-language-server: $schema=…` and the path of the matching file in `schema/`.
 """
 
+_PUBLISHED = """\
+## Published numbers
+
+File `published.csv`: every number that the paper's tables print, which runs of its models on its
+datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
+Decoder-only LLM Attributions with Controlled Retained Information*. `table` is the paper's label of
+the table, `protocol` is empty for metrics that have none, `model`, `dataset` (or `average`) and
+`method` are names of the catalogues, `metric` is that of `summary/statistics.parquet`, and `value`
+is as printed, with its trailing zeros.
+"""
+
 
 def documents() -> dict[str, str]:
     """Return the text of every generated file by its path below `config/`."""
@@ -172,6 +183,7 @@ def reference() -> str:
         *_sections(MethodEntry, ""),
         "## Options of the attribution methods\n",
         *_methods(),
+        _PUBLISHED,
     ]
     return "\n".join(parts)
 

@@ -7,6 +7,7 @@ slice changes, so labels, resources and entries of other methods must not be par
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import Field
@@ -35,6 +36,7 @@ from pisoft.config import (
     Cell,
     Config,
     DrawSettings,
+    EvaluationSettings,
     GenerationSettings,
     Normalisation,
     Protocol,
@@ -44,6 +46,13 @@ from pisoft.config import (
 from pisoft.errors import BenchmarkError
 from pisoft.studies import StudyMethod
 
+# What an entry is whose source is of this kind; one of kind `hub` may be the published one.
+OTHER_SOURCES = {
+    "local": "weights in a local folder",
+    "trained": "trained by the workflow",
+    "file": "records in a local file",
+    "embedded": "records made by the workflow",
+}
 OPEN_GENERATION = "open generation has no label word that could flip"
 
 
@@ -270,6 +279,20 @@ class ScoresSlice(DisplaySlice):
     normalisation: Normalisation
 
 
+class PublishedSlice(Slice):
+    """Settings of the comparison with the paper: what is not as published."""
+
+    models: dict[str, str]  # labels
+    datasets: dict[str, str]
+    other_models: dict[str, str]  # those that are no hub model of the catalogue: what they are
+    other_datasets: dict[str, str]
+    types: dict[str, str]  # number type of each model
+    masked_model: str
+    generation: GenerationSettings
+    evaluation: EvaluationSettings
+    ranking: RankingSettings | None
+
+
 class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
@@ -488,12 +511,10 @@ def accuracy_slice(config: Config) -> DisplaySlice:
 
 def soft_display_slice(config: Config) -> SoftDisplaySlice:
     """Return what tables of the soft metrics depend on, besides the summary files."""
-    types = {
-        name: entry.dtype + ("" if entry.quantization == "none" else f", {entry.quantization}")
-        for name, entry in config.models.items()
-    }
     return SoftDisplaySlice(
-        **dict(display_slice(config)), clamp=config.run_file.evaluation.clamp, types=types
+        **dict(display_slice(config)),
+        clamp=config.run_file.evaluation.clamp,
+        types=_number_types(config),
     )
 
 
@@ -504,6 +525,25 @@ def scores_slice(config: Config) -> ScoresSlice:
         **dict(display_slice(config)),
         scope=evaluation.scope,
         normalisation=evaluation.normalisation,
+    )
+
+
+def published_slice(config: Config) -> PublishedSlice:
+    """Return what the comparison with the paper depends on, besides the summary files.
+
+    A model or a dataset is the published one if it is the catalogue's entry and comes from the hub.
+    """
+    run_file = config.run_file
+    return PublishedSlice(
+        models={name: entry.label for name, entry in config.models.items()},
+        datasets={name: entry.label for name, entry in config.datasets.items()},
+        other_models=_not_published(config.models, run_file.catalogue.models),
+        other_datasets=_not_published(config.datasets, run_file.catalogue.datasets),
+        types=_number_types(config),
+        masked_model=run_file.masked_model,
+        generation=run_file.generation,
+        evaluation=run_file.evaluation,
+        ranking=run_file.ranking,
     )
 
 
@@ -589,6 +629,24 @@ def _ranking_settings(config: Config) -> RankingSettings:
 def _ranking_obstacle(entry: DatasetEntry) -> str | None:
     """Return why a dataset cannot be ranked by flips of the label word; None if it can."""
     return None if entry.task == "classification" else OPEN_GENERATION
+
+
+def _number_types(config: Config) -> dict[str, str]:
+    """Return the number type of each model's weights and activations in words."""
+    return {
+        name: entry.dtype + ("" if entry.quantization == "none" else f", {entry.quantization}")
+        for name, entry in config.models.items()
+    }
+
+
+def _not_published(
+    entries: Mapping[str, ModelEntry | DatasetEntry], additions: Collection[str]
+) -> dict[str, str]:
+    """Return what those entries are that the catalogue does not have from the hub."""
+    origins = {name: OTHER_SOURCES.get(entry.source.kind) for name, entry in entries.items()}
+    own = dict.fromkeys(additions, "an entry of the run file")
+    found = {name: origin or own.get(name) for name, origin in origins.items()}
+    return {name: origin for name, origin in found.items() if origin is not None}
 
 
 def _training_task(name: str, entry: DatasetEntry) -> TrainingTask:

@@ -17,8 +17,18 @@ def write(table: Table, csv: Path, tex: Path, html: Path) -> None:
     file needs no other file.
     """
     table.values.to_csv(csv, index=False, lineterminator="\n")
-    tex.write_text(_LATEX.get_template("table.tex.jinja").render(table=table), encoding="utf-8")
-    html.write_text(_HTML.get_template("table.html.jinja").render(table=table), encoding="utf-8")
+    tex.write_text(render_latex("table.tex.jinja", table=table), encoding="utf-8")
+    html.write_text(render_html("table.html.jinja", table=table), encoding="utf-8")
+
+
+def render_html(template: str, **values: Any) -> str:
+    """Return one of the HTML templates filled with values, whose markup is escaped."""
+    return _HTML.get_template(template).render(**values)
+
+
+def render_latex(template: str, **values: Any) -> str:
+    """Return one of the LaTeX templates filled with values."""
+    return _LATEX.get_template(template).render(**values)
 
 
 _RANK_COLOURS = {1: "red", 2: "blue", 3: "green!60!black"}  # pure green is illegible on white
@@ -33,6 +43,7 @@ _LATEX_CHARACTERS = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "π": r"$\pi$",
+        "τ": r"$\tau$",
         "₀": r"$_0$",
         "↑": r"$\uparrow$",
         "↓": r"$\downarrow$",

@@ -1,0 +1,57 @@
+"""Set the published numbers beside the run's, and show what the published order hangs on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from pisoft.analysis.against_paper import agreement, compare, published_robustness
+from pisoft.analysis.against_paper_page import against_paper_page
+from pisoft.analysis.pages import write_page
+from pisoft.analysis.published import load_published
+from pisoft.analysis.summary import load_rows
+from pisoft.commandline import run
+from pisoft.settings import PublishedSlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="PublishedSlice as JSON")
+    line.add_argument("--published", required=True, type=Path, help="published numbers, CSV")
+    for name in ("statistics", "timings"):
+        line.add_argument(f"--{name}", required=True, type=Path, help=f"{name} file")
+    for name in ("cells", "agreement", "robustness"):
+        line.add_argument(f"--{name}", required=True, type=Path, help="CSV to write")
+    for kind in ("tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the published numbers and the summary files, and write page and CSV files."""
+    settings = PublishedSlice.model_validate_json(arguments.settings)
+    published = load_published(arguments.published)
+    cells = compare(
+        published,
+        load_rows(arguments.statistics, "statistics"),
+        load_rows(arguments.timings, "timings"),
+        other_models=settings.other_models,
+        other_datasets=settings.other_datasets,
+    )
+    agreements, robustness = agreement(cells), published_robustness(published)
+    page = against_paper_page(published, cells, agreements, robustness, settings)
+    write_page(page, arguments.tex, arguments.html)
+    _write_csv(cells.astype({"n": "Int64", "n_failed": "Int64"}), arguments.cells)
+    _write_csv(agreements, arguments.agreement)
+    _write_csv(robustness.assign(best=robustness["best"].str.join(" ")), arguments.robustness)
+
+
+def _write_csv(rows: pd.DataFrame, path: Path) -> None:
+    rows.to_csv(path, index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    run(main, parser())
