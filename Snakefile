@@ -41,5 +41,6 @@ rule all:
     default_target: True
     input:
         tables=TABLES,
+        published=PUBLISHED_PAGES,
         figures=FIGURES,
         studies=STUDIES,

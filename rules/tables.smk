@@ -4,6 +4,10 @@
 TABLE_TEMPLATES = [
     f"scripts/pisoft/analysis/templates/table.{kind}.jinja" for kind in ("html", "tex")
 ]
+PAGE_TEMPLATES = [
+    *TABLE_TEMPLATES,
+    *(path.replace("/table.", "/page.") for path in TABLE_TEMPLATES),
+]
 TABLE_CODE = code(
     "curves",
     "analysis/accuracy_table",
@@ -344,13 +348,14 @@ PUBLISHED_PAGES = [f"results/{RUN}/tables/published/against_paper.html"]
 rule compare_with_paper:
     input:
         published="config/published.csv",
-        statistics="results/{run}/summary/statistics.parquet",
+        statistics=rules.estimate_uncertainty.output.statistics,
         timings=rules.summarise_timings.output.timings,
         script="scripts/compare_with_paper.py",
         code=code(
             "analysis/against_paper",
             "analysis/against_paper_page",
             "analysis/against_paper_tables",
+            "analysis/metrics",
             "analysis/pages",
             "analysis/published",
             "analysis/robustness",
@@ -359,7 +364,7 @@ rule compare_with_paper:
             "analysis/tables",
             "curves",
         ),
-        templates=TABLE_TEMPLATES,
+        templates=PAGE_TEMPLATES,
     output:
         cells="results/{run}/tables/published/cells.csv",
         agreement="results/{run}/tables/published/agreement.csv",

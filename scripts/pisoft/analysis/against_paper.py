@@ -11,9 +11,9 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
+from pisoft.analysis.metrics import AVERAGE
 from pisoft.analysis.published import COLUMN, METRICS, columns_of, matrix
 from pisoft.analysis.robustness import kendall_tau, leave_one_out, order_changes
-from pisoft.analysis.tables import AVERAGE
 
 INSIDE = "inside"
 OUTSIDE = "outside"

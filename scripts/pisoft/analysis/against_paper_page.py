@@ -14,6 +14,7 @@ from pisoft.analysis.against_paper_tables import (
     tau_text,
     where,
 )
+from pisoft.analysis.metrics import AVERAGE
 from pisoft.analysis.pages import Page, Section
 from pisoft.analysis.published import (
     CITATION,
@@ -24,7 +25,7 @@ from pisoft.analysis.published import (
     MODELS,
     average_deviations,
 )
-from pisoft.analysis.tables import AVERAGE, NOTHING
+from pisoft.analysis.tables import NOTHING
 from pisoft.config import EvaluationSettings, GenerationSettings, RankingSettings
 from pisoft.settings import PublishedSlice
 

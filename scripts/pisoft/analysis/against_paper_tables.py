@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from pisoft.analysis.against_paper import OUTSIDE
+from pisoft.analysis.metrics import AVERAGE
 from pisoft.analysis.published import COLUMN, DATASETS, METHODS, METRICS, MODELS
-from pisoft.analysis.tables import AVERAGE, NOTHING, Block, Entry, Row, Table
+from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table
 
 ROWS = {**DATASETS, AVERAGE: "Average"}
 _COUNTS = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Best = Literal["highest", "lowest"]
+AVERAGE = "average"  # dataset of the mean over datasets
 
 
 @dataclass(frozen=True)

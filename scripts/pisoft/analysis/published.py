@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pisoft.analysis.metrics import AVERAGE
 from pisoft.analysis.robustness import Best
-from pisoft.analysis.tables import AVERAGE
 from pisoft.errors import BenchmarkError, did_you_mean
 
 CITATION = (

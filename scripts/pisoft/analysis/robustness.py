@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-Best = Literal["highest", "lowest"]
+from pisoft.analysis.metrics import Best
+
 # Means of the same numbers in another order of summation may differ in the last bits, and are ties.
 _DECIMALS = 12
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pisoft.analysis.metrics import METRICS
+from pisoft.analysis.metrics import AVERAGE, METRICS
 from pisoft.analysis.tables import (
-    AVERAGE,
     AVERAGE_MEANING,
     MARKS,
     NOTHING,

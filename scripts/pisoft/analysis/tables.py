@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from pisoft.analysis.metrics import METRICS
+from pisoft.analysis.metrics import AVERAGE, METRICS
 from pisoft.contracts import OK
 
 NOTHING = "\N{EN DASH}"  # shown where there is no value
-AVERAGE = "average"  # dataset of the mean over datasets
 LEVEL = 0.05  # below it, a method counts as told apart from the best
 RANKED = 3  # best methods of an average that are marked
 VALUE_COLUMNS = ["metric", "dataset", "method", "value", "low", "high", "standard_error"]

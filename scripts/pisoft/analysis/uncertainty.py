@@ -11,11 +11,10 @@ import pandas as pd
 
 from pisoft.analysis.bootstrap import CONFIDENCE, Resampled, average, intervals, ranks, resample
 from pisoft.analysis.comparisons import compare
-from pisoft.analysis.metrics import METRICS
+from pisoft.analysis.metrics import AVERAGE, METRICS
 from pisoft.analysis.robustness import leave_one_out
 from pisoft.analysis.values import SampleValues, sample_values
 
-AVERAGE = "average"  # dataset of the mean over datasets
 CELL = ["protocol", "model", "metric"]
 # Of a sample's AUC: its value, not clamped, and the part of its variance that comes from the draws.
 VARIANCES = {
