@@ -55,6 +55,11 @@ def code(*modules):
     return [f"scripts/pisoft/{module}.py" for module in modules]
 
 
+def templates(*names):
+    """Return templates of tables and pages, as input files."""
+    return [f"scripts/pisoft/analysis/templates/{name}.jinja" for name in names]
+
+
 def record_file(wildcards):
     """Return the local file of a dataset, so that a change of it is noticed."""
     source = CONFIG.datasets[wildcards.dataset].source

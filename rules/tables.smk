@@ -1,13 +1,8 @@
 # In:  results/{run}/summary/*.parquet.
 # Out: results/{run}/tables/, each table as CSV, LaTeX and HTML.
 
-TABLE_TEMPLATES = [
-    f"scripts/pisoft/analysis/templates/table.{kind}.jinja" for kind in ("html", "tex")
-]
-PAGE_TEMPLATES = [
-    *TABLE_TEMPLATES,
-    *(path.replace("/table.", "/page.") for path in TABLE_TEMPLATES),
-]
+TABLE_TEMPLATES = templates("parts.html", "table.html", "table.tex")
+PAGE_TEMPLATES = templates("parts.html", "page.html", "page.tex", "table.tex")
 TABLE_CODE = code(
     "curves",
     "analysis/accuracy_table",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from pisoft.analysis.against_paper import agreement, compare, published_robustness
 from pisoft.analysis.against_paper_page import against_paper_page
-from pisoft.analysis.pages import write_page
+from pisoft.analysis.pages import write_html, write_latex
 from pisoft.analysis.published import load_published
 from pisoft.analysis.summary import load_rows
 from pisoft.commandline import run
@@ -43,7 +43,8 @@ def main(arguments: argparse.Namespace) -> None:
     )
     agreements, robustness = agreement(cells), published_robustness(published)
     page = against_paper_page(published, cells, agreements, robustness, settings)
-    write_page(page, arguments.tex, arguments.html)
+    write_html(page, arguments.html)
+    write_latex(page, arguments.tex)
     _write_csv(cells.astype({"n": "Int64", "n_failed": "Int64"}), arguments.cells)
     _write_csv(agreements, arguments.agreement)
     _write_csv(robustness.assign(best=robustness["best"].str.join(" ")), arguments.robustness)

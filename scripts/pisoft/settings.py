@@ -272,6 +272,12 @@ class SoftDisplaySlice(DisplaySlice):
     types: dict[str, str]  # number type of each model, which the noise floor depends on
 
 
+class OverviewSlice(SoftDisplaySlice):
+    """Settings of the front page."""
+
+    run: str
+
+
 class ScoresSlice(DisplaySlice):
     """Settings of what shows or compares the scores of single samples."""
 
@@ -516,6 +522,11 @@ def soft_display_slice(config: Config) -> SoftDisplaySlice:
         clamp=config.run_file.evaluation.clamp,
         types=_number_types(config),
     )
+
+
+def overview_slice(config: Config) -> OverviewSlice:
+    """Return what the front page depends on, besides the summary files."""
+    return OverviewSlice(**dict(soft_display_slice(config)), run=config.run_file.run)
 
 
 def scores_slice(config: Config) -> ScoresSlice:

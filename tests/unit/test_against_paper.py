@@ -16,7 +16,7 @@ import pytest
 import compare_with_paper
 from pisoft.analysis.against_paper import agreement, compare, published_robustness
 from pisoft.analysis.against_paper_page import against_paper_page
-from pisoft.analysis.pages import Page, Section, write_page
+from pisoft.analysis.pages import Page, Section, write_html, write_latex
 from pisoft.analysis.published import load_published
 from pisoft.analysis.tables import Block, Entry, Row, Table
 from pisoft.config import load_config
@@ -439,7 +439,8 @@ def test_markup_in_a_label_stays_text(tmp_path):
         spanner=hostile,
     )
     page = Page(hostile, (Section(hostile, (hostile,), (table,)),))
-    write_page(page, tmp_path / "page.tex", tmp_path / "page.html")
+    write_html(page, tmp_path / "page.html")
+    write_latex(page, tmp_path / "page.tex")
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script" not in html
     assert html.count("&lt;script&gt;") == 12  # everything that a page can show
