@@ -35,6 +35,7 @@ include: "rules/summaries.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/studies.smk"
+include: "rules/pages.smk"
 
 
 rule all:
@@ -43,3 +44,4 @@ rule all:
         tables=TABLES,
         figures=FIGURES,
         studies=STUDIES,
+        pages=PAGES,

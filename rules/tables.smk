@@ -1,7 +1,9 @@
 # In:  results/{run}/summary/*.parquet.
 # Out: results/{run}/tables/, each table as CSV, LaTeX and HTML.
 
-TABLE_TEMPLATES = sorted(str(path) for path in Path("scripts/pisoft/analysis/templates").iterdir())
+TABLE_TEMPLATES = [
+    f"scripts/pisoft/analysis/templates/table.{end}.jinja" for end in ("html", "tex")
+]
 TABLE_CODE = code(
     "curves",
     "analysis/summary",

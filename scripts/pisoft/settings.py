@@ -262,6 +262,15 @@ class ScoresSlice(DisplaySlice):
     normalisation: Normalisation
 
 
+class ExplorerSlice(ScoresSlice):
+    """Settings of `build_explorer`."""
+
+    run: str
+    samples: int  # of each model and dataset
+    score_floor: float
+    pi_grid: tuple[float, ...]
+
+
 class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
@@ -487,6 +496,19 @@ def scores_slice(config: Config) -> ScoresSlice:
         **dict(display_slice(config)),
         scope=evaluation.scope,
         normalisation=evaluation.normalisation,
+    )
+
+
+def explorer_slice(config: Config) -> ExplorerSlice:
+    """Return what `build_explorer` depends on; the run must have an explorer."""
+    explorer = config.run_file.explorer
+    assert explorer is not None
+    return ExplorerSlice(
+        **dict(scores_slice(config)),
+        run=config.run_file.run,
+        samples=explorer.samples,
+        score_floor=config.run_file.evaluation.score_floor,
+        pi_grid=config.run_file.evaluation.pi_grid,
     )
 
 

@@ -1,0 +1,50 @@
+# In:  prompts, generations, attributions and soft files of the run.
+# Out: results/{run}/explorer.html, the scores of single samples, token by token.
+
+PAGES = [f"results/{RUN}/explorer.html"] if CONFIG.run_file.explorer else []
+
+
+rule build_explorer:
+    input:
+        prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
+        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
+        attributions=cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        soft=first_protocol_cells(
+            "results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"
+        ),
+        script="scripts/build_explorer.py",
+        code=code(
+            "analysis/explorer",
+            "analysis/scores",
+            "faithfulness/scope",
+            "faithfulness/scores",
+        ),
+        templates=[
+            f"scripts/pisoft/analysis/templates/explorer.{end}"
+            for end in ("html.jinja", "css", "js")
+        ],
+    output:
+        html=report(
+            "results/{run}/explorer.html",
+            caption="captions/explorer.rst",
+            category="Explore",
+            labels={"page": "Attribution explorer"},
+        ),
+    log:
+        "results/{run}/logs/build_explorer.log",
+    benchmark:
+        "results/{run}/benchmarks/build_explorer.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        settings=settings("explorer"),
+    message:
+        "Building the attribution explorer of {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "--generations {input.generations:q} --attributions {input.attributions:q} "
+        "--soft {input.soft:q} --output {output.html:q} > {log:q} 2>&1"
