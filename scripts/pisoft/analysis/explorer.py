@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.analysis.scores import StepScores, read_scores
-from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_table
+from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_rows, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.settings import ExplorerSlice
 
@@ -25,6 +26,16 @@ ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by l
 
 Cell = tuple[str, str]  # model, dataset
 Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample and step
+
+
+@dataclass(frozen=True)
+class _CellFiles:
+    """The files of one model and dataset, those of the methods by name."""
+
+    prompts: Path
+    generations: Path
+    attributions: Mapping[str, Path]
+    soft: Mapping[str, Path]
 
 
 def explorer_data(
@@ -54,34 +65,17 @@ def explorer_data(
     asked = {_cell(path): path for path in prompts}
     answered = {_cell(path): path for path in generations}
     attributed, evaluated = _by_method(attributions), _by_method(soft)
-    models = []
-    for model, label in settings.models.items():
-        here = [cell for cell in attributed if cell[0] == model]
-        known = [name for name in settings.methods if any(name in attributed[c] for c in here)]
-        datasets = [
-            {
-                "name": dataset,
-                "label": title,
-                **_dataset(
-                    asked[model, dataset],
-                    answered[model, dataset],
-                    attributed.get((model, dataset), {}),
-                    evaluated.get((model, dataset), {}),
-                    settings,
-                ),
-            }
-            for dataset, title in settings.datasets.items()
-            if (model, dataset) in asked
-        ]
-        methods = [{"name": name, "label": settings.methods[name]} for name in known]
-        models.append({"name": model, "label": label, "methods": methods, "datasets": datasets})
+    cells = {
+        cell: _CellFiles(path, answered[cell], attributed.get(cell, {}), evaluated.get(cell, {}))
+        for cell, path in asked.items()
+    }
     return {
         "run": settings.run,
         "scope": settings.scope,
         "normalisation": settings.normalisation,
         "floor": settings.score_floor,
         "grid": settings.pi_grid,
-        "models": models,
+        "models": [_model(name, cells, settings) for name in settings.models],
     }
 
 
@@ -112,29 +106,46 @@ def explorer_page(data: Mapping[str, Any]) -> str:
     )
 
 
-def _dataset(
-    prompts: Path,
-    generations: Path,
-    attributions: Mapping[str, Path],
-    soft: Mapping[str, Path],
-    settings: ExplorerSlice,
-) -> dict[str, Any]:
+def _model(model: str, cells: Mapping[Cell, _CellFiles], settings: ExplorerSlice) -> dict[str, Any]:
+    """Return a model's datasets, and the methods that explain it on any of them."""
+    here = {name: cells[model, name] for name in settings.datasets if (model, name) in cells}
+    known = {method for files in here.values() for method in files.attributions}
+    return {
+        "name": model,
+        "label": settings.models[model],
+        "methods": [
+            {"name": name, "label": label}
+            for name, label in settings.methods.items()
+            if name in known
+        ],
+        "datasets": [
+            {"name": name, "label": settings.datasets[name], **_samples(files, settings)}
+            for name, files in here.items()
+        ],
+    }
+
+
+def _samples(files: _CellFiles, settings: ExplorerSlice) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
-    chosen = read_table(prompts, "prompts")
-    rows = chosen[: settings.samples].to_pylist()
-    answers = {row["sample_id"]: row for row in read_table(generations, "generations").to_pylist()}
+    prompts = read_table(files.prompts, "prompts")
+    rows = prompts[: settings.samples].to_pylist()
+    answers = {row["sample_id"]: row for row in read_rows(files.generations, "generations")}
     for row in rows:
         if row["sample_id"] not in answers:
             raise BenchmarkError(
-                f"{generations}: lacks sample '{row['sample_id']}' of {prompts}; delete it and run "
-                "the workflow again"
+                f"{files.generations}: lacks sample '{row['sample_id']}' of {files.prompts}; "
+                "delete it and run the workflow again"
             )
     alphas = {
         method: _alphas(path, [row["sample_id"] for row in rows], settings.pi_grid)
-        for method, path in soft.items()
+        for method, path in files.soft.items()
     }
     found = read_scores(
-        prompts, attributions.values(), settings.scope, settings.normalisation, settings.samples
+        files.prompts,
+        files.attributions.values(),
+        settings.scope,
+        settings.normalisation,
+        settings.samples,
     )
     steps = {
         sample_id: [_step(step, alphas) for step in group]
@@ -143,7 +154,7 @@ def _dataset(
     samples = [
         _sample(row, answers[row["sample_id"]], steps.get(row["sample_id"], [])) for row in rows
     ]
-    return {"total": len(chosen), "samples": samples}
+    return {"total": len(prompts), "samples": samples}
 
 
 def _sample(prompt: Mapping[str, Any], answer: Mapping[str, Any], steps: list[Any]) -> Any:

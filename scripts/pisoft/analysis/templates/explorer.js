@@ -396,6 +396,7 @@ for (const radio of document.querySelectorAll('input[name="view"]')) {
     repaint();
   });
 }
+get("normalisation").textContent = `(${data.normalisation})`;
 get("pi").max = data.grid.length - 1;
 get("pi").addEventListener("input", (event) => {
   state.pi = Number(event.target.value);
