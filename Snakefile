@@ -35,6 +35,7 @@ include: "rules/summaries.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/studies.smk"
+include: "rules/pages.smk"
 
 
 rule all:
@@ -44,3 +45,4 @@ rule all:
         published=PUBLISHED_PAGES,
         figures=FIGURES,
         studies=STUDIES,
+        pages=PAGES,

@@ -141,6 +141,12 @@ def cells(pattern):
     return files_of(CONFIG.cells, pattern)
 
 
+def first_protocol_cells(pattern):
+    """Return a pattern's files for every combination, once for all of a model's protocols."""
+    first = {cell[1:]: cell for cell in reversed(CONFIG.cells)}
+    return files_of(reversed(first.values()), pattern)
+
+
 def ranking_cells(pattern):
     """Return a pattern's files for every combination that insertion and deletion are run on."""
     datasets = slices.ranked_datasets(CONFIG)

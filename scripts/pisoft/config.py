@@ -210,6 +210,14 @@ class StatisticsSettings(Strict):
     )
 
 
+class ExplorerSettings(Strict):
+    """The page that shows the scores of single samples, token by token."""
+
+    samples: int = Field(
+        20, gt=0, description="Samples of each model and dataset that it shows, the first ones."
+    )
+
+
 class Restriction(Strict):
     """What a model is limited to; what is not given is not limited."""
 
@@ -277,6 +285,9 @@ class RunFile(Strict):
     )
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."
+    )
+    explorer: ExplorerSettings | None = Field(
+        default_factory=ExplorerSettings, description="Attribution explorer; null: no such page."
     )
     catalogue: CatalogueAdditions = Field(
         default_factory=CatalogueAdditions, description="Additional catalogue entries."

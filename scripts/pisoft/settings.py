@@ -251,6 +251,7 @@ class PlanSlice(Slice):
     generation: GenerationSettings
     evaluation: DrawSettings
     ranking: RankingSettings | None
+    explorer: bool  # whether there is one
 
 
 class DisplaySlice(Slice):
@@ -297,6 +298,15 @@ class PublishedSlice(Slice):
     generation: GenerationSettings
     evaluation: EvaluationSettings
     ranking: RankingSettings | None
+
+
+class ExplorerSlice(ScoresSlice):
+    """Settings of `build_explorer`."""
+
+    run: str
+    samples: int  # of each model and dataset
+    score_floor: float
+    pi_grid: tuple[float, ...]
 
 
 class TimingsSlice(DisplaySlice):
@@ -464,6 +474,7 @@ def plan_slice(config: Config) -> PlanSlice:
         generation=run_file.generation,
         evaluation=draw_settings(config),
         ranking=run_file.ranking,
+        explorer=run_file.explorer is not None,
     )
 
 
@@ -555,6 +566,19 @@ def published_slice(config: Config) -> PublishedSlice:
         generation=run_file.generation,
         evaluation=run_file.evaluation,
         ranking=run_file.ranking,
+    )
+
+
+def explorer_slice(config: Config) -> ExplorerSlice:
+    """Return what `build_explorer` depends on; the run must have an explorer."""
+    explorer = config.run_file.explorer
+    assert explorer is not None
+    return ExplorerSlice(
+        **dict(scores_slice(config)),
+        run=config.run_file.run,
+        samples=explorer.samples,
+        score_floor=config.run_file.evaluation.score_floor,
+        pi_grid=config.run_file.evaluation.pi_grid,
     )
 
 

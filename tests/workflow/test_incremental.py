@@ -27,7 +27,8 @@ SOFT_TAIL = {
 }
 RANKING_TAIL = {"summary/ranking_samples.parquet", "tables/insertion_deletion/toy.html"}
 COST = {"summary/cost.parquet", "tables/cost.html"}
-TAIL = SOFT_TAIL | RANKING_TAIL | COST
+EXPLORER = {"explorer.html"}
+TAIL = SOFT_TAIL | RANKING_TAIL | COST | EXPLORER
 TIMINGS = {"summary/timings.parquet", "tables/timings.html"}
 ACCURACY = {"summary/accuracy.parquet", "tables/accuracy.html"}
 
@@ -73,7 +74,7 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
     evaluated = {name for name in cells if name.startswith("soft/")}
-    assert project.pending() == evaluated | SOFT_TAIL | COST, (
+    assert project.pending() == evaluated | SOFT_TAIL | COST | EXPLORER, (
         "edited numerics re-run what depends on them"
     )
     numerics.write_text(original)

@@ -256,7 +256,7 @@ def _without_protocol(chosen: Iterable[Cell]) -> list[tuple[str, ...]]:
 
 
 def _display_jobs(settings: PlanSlice) -> Iterator[Job]:
-    """Yield the summaries, tables and figures, which are all short."""
+    """Yield the summaries, tables, figures and pages, which are all short."""
     tables = len({(protocol, model) for protocol, model, _, _ in settings.cells})
     counts = {
         "summarise": 1,
@@ -280,5 +280,7 @@ def _display_jobs(settings: PlanSlice) -> Iterator[Job]:
     if settings.ranking is not None and ranked:
         counts["summarise_ranking"] = 1
         counts["tabulate_insertion_deletion"] = len(settings.models)
+    if settings.explorer:
+        counts["build_explorer"] = 1
     for rule, count in counts.items():
         yield from [Job(rule)] * count

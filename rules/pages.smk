@@ -1,0 +1,107 @@
+# In:  summaries and figures; prompts, generations, attributions and soft files of the run.
+# Out: results/{run}/overview.html, the front page; results/{run}/explorer.html, the scores of single
+#      samples, token by token.
+
+PAGES = [
+    f"results/{RUN}/overview.html",
+    *([f"results/{RUN}/explorer.html"] if CONFIG.run_file.explorer else []),
+]
+
+
+rule build_overview:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        comparisons=rules.estimate_uncertainty.output.comparisons,
+        leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
+        cost=rules.summarise_cost.output.cost,
+        samples=rules.summarise.output.samples,
+        curves=rules.summarise.output.curves,
+        figure=FIGURES[0],
+        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
+        script="scripts/build_overview.py",
+        code=code(
+            "analysis/metrics",
+            "analysis/overview",
+            "analysis/pages",
+            "analysis/robustness",
+            "analysis/soft_tables",
+            "analysis/summary",
+            "analysis/table_writer",
+            "analysis/tables",
+            "curves",
+            "units",
+        ),
+        templates=PAGE_TEMPLATES,
+    output:
+        html=report(
+            "results/{run}/overview.html",
+            caption="captions/overview.rst",
+            category="Overview",
+            labels={"page": "Front page"},
+        ),
+    log:
+        "results/{run}/logs/build_overview.log",
+    benchmark:
+        "results/{run}/benchmarks/build_overview.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=10,
+    params:
+        settings=settings("overview"),
+    message:
+        "Writing the front page of {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} "
+        "--statistics {input.statistics:q} --comparisons {input.comparisons:q} "
+        "--leave-one-out {input.leave_one_out:q} --cost {input.cost:q} "
+        "--samples {input.samples:q} --curves {input.curves:q} --figure {input.figure:q} "
+        "--generations {input.generations:q} --output {output.html:q} > {log:q} 2>&1"
+
+
+rule build_explorer:
+    input:
+        prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
+        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
+        attributions=cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        soft=first_protocol_cells(
+            "results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"
+        ),
+        script="scripts/build_explorer.py",
+        code=code(
+            "analysis/explorer",
+            "analysis/scores",
+            "faithfulness/scope",
+            "faithfulness/scores",
+        ),
+        templates=[
+            f"scripts/pisoft/analysis/templates/explorer.{end}"
+            for end in ("html.jinja", "css", "js")
+        ],
+    output:
+        html=report(
+            "results/{run}/explorer.html",
+            caption="captions/explorer.rst",
+            category="Explore",
+            labels={"page": "Attribution explorer"},
+        ),
+    log:
+        "results/{run}/logs/build_explorer.log",
+    benchmark:
+        "results/{run}/benchmarks/build_explorer.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        settings=settings("explorer"),
+    message:
+        "Building the attribution explorer of {RUN}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "--generations {input.generations:q} --attributions {input.attributions:q} "
+        "--soft {input.soft:q} --output {output.html:q} > {log:q} 2>&1"

@@ -1,0 +1,40 @@
+"""Write the attribution explorer, one HTML page for the whole run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.explorer import explorer_data, explorer_page
+from pisoft.commandline import run
+from pisoft.settings import ExplorerSlice
+
+FILES = {
+    "prompts": "…/{model}/{dataset}.parquet",
+    "generations": "…/{model}/{dataset}.parquet",
+    "attributions": "…/{model}/{method}/{dataset}.parquet",
+    "soft": "…/{model}/{method}/{dataset}.parquet, of one protocol",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="ExplorerSlice as JSON")
+    for name, form in FILES.items():
+        line.add_argument(
+            f"--{name}", required=True, nargs="+", type=Path, metavar="FILE", help=form
+        )
+    line.add_argument("--output", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the scores of the first samples of every cell and write the page."""
+    settings = ExplorerSlice.model_validate_json(arguments.settings)
+    data = explorer_data(**{name: getattr(arguments, name) for name in FILES}, settings=settings)
+    arguments.output.write_text(explorer_page(data), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run(main, parser())

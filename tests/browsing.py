@@ -1,0 +1,76 @@
+"""Opening pages in a headless browser, as a reader without network does."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+PATIENCE = 10_000  # milliseconds until something that is not there fails a test
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+@dataclass(frozen=True)
+class Visit:
+    """An opened page, and what it has said and asked for since.
+
+    Attributes:
+        page: playwright's page.
+        messages: everything written to the console.
+        errors: exceptions that no script caught.
+        requests: addresses that were asked for, the page's own first.
+    """
+
+    page: Page
+    messages: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def assert_silent_and_offline(self) -> None:
+        """Fail if the page complained, or asked for anything but files and embedded data."""
+        assert self.errors == []
+        assert self.messages == []
+        assert [url for url in self.requests if not url.startswith(("file://", "data:"))] == []
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run a headless Chromium; the test is skipped where none is installed."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no program 'chromium'; on Debian: apt install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def visit(
+    browser: Browser, path: Path, fragment: str = "", width: int = 1280, height: int = 900
+) -> Visit:
+    """Open a file of this disk in a window of its own.
+
+    Args:
+        browser: the browser.
+        path: the file.
+        fragment: what stands behind `#` in the address.
+        width: width of the window, pixels.
+        height: height of the window, pixels.
+    """
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.set_default_timeout(PATIENCE)
+    opened = Visit(page)
+    page.on("console", lambda message: opened.messages.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: opened.errors.append(str(error)))
+    page.on("request", lambda request: opened.requests.append(request.url))
+    page.goto(path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
+    return opened

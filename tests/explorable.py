@@ -1,0 +1,237 @@
+"""A finished run with everything that is hard to show, for tests of the attribution explorer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pisoft.contracts import DEGENERATE_BASELINE, NONFINITE_ATTRIBUTION, OK, write_rows
+from pisoft.faithfulness.calibration import calibrate
+from pisoft.faithfulness.scores import normalise
+from pisoft.settings import ExplorerSlice
+
+FLOOR = 1e-6
+GRID = (0.05, 0.3, 0.5, 0.95)
+MODELS = {"llama": "Llama", "mistral": "Mistral & <i>co</i>"}
+METHODS = {"random": "Random", "2": "Two", "mine": "<b>Mine</b> </script>"}
+HOSTILE = (
+    "</script><script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "<!--",
+    "\"'`${window.hacked=1}",
+    "&lt;b&gt;",
+    "\u2028\u0000\u202e\\u003c",
+    "https://example.com/a.png",
+)
+HEBREW = ("שלום", " עולם", " טוב")
+LONG = tuple(f" word{number}" for number in range(3000))
+
+
+@dataclass(frozen=True)
+class Record:
+    """A sample between a beginning-of-sequence token and a template's end."""
+
+    name: str
+    content: Sequence[str]
+    evidence: Sequence[int] | None = None  # positions in the content
+    status: str = OK
+    output: Sequence[str] = ("Positive",)
+    predicted: str | None = "Positive"
+    label: str | None = "Negative"
+
+    @property
+    def tokens(self) -> list[str]:
+        """The prompt's token texts; none of a sample that failed."""
+        return ["<s>", *self.content, "[/INST]", "\n\n"] if self.status == OK else []
+
+
+DATASETS = {
+    "words": (
+        Record("plain", ["The", " film", " was", " good", "."], evidence=[3], label="Positive"),
+        Record("hostile </script><b>", HOSTILE, output=["<b>", "</script>"], predicted="<i>x</i>"),
+        Record("hebrew", ["Text:", "\n", *HEBREW, "\n", " עם", " Latin"]),
+        Record("bytes", ["🙂", "<0xF0>", r"\xf0\x9f", "", " ", "a\nb\n", "\t", "e\u0301"]),
+        Record("failed", [], status="prompt_too_long", output=[], predicted=None),
+        Record("degenerate", ["a", " b", " c"]),
+        Record("long", LONG),
+        Record("equal", ["same", " same"]),
+    ),
+    "open": (
+        Record(
+            "two steps",
+            ["Why", " so", "?"],
+            output=["Be", "cause", "\n", " of", " it", "."],
+            predicted=None,
+            label=None,
+        ),
+    ),
+}
+STEPS = (0, 5)
+
+
+@dataclass
+class Run:
+    """The files of the run by kind, and the numbers in them.
+
+    Attributes:
+        raw: raw scores by model, method, dataset, sample and step; float32.
+    """
+
+    files: dict[str, list[Path]]
+    raw: dict[tuple[str, str, str, str, int], np.ndarray] = field(default_factory=dict)
+
+
+def settings(**changes: Any) -> ExplorerSlice:
+    """Return the run's settings."""
+    given = {
+        "models": MODELS,
+        "datasets": {"words": "Label words", "open": "Open"},
+        "methods": METHODS,
+        "scope": "content",
+        "normalisation": "minmax",
+        "run": "tést",
+        "samples": 20,
+        "score_floor": FLOOR,
+        "pi_grid": GRID,
+    }
+    return ExplorerSlice.model_validate(given | changes)
+
+
+def write_run(folder: Path, normalisation: Any = "minmax") -> Run:
+    """Write the run; `mine` has no file of dataset `open`, and failed for sample `bytes`."""
+    run = Run({kind: [] for kind in ("prompts", "generations", "attributions", "soft")})
+    for model in MODELS:
+        for dataset, records in DATASETS.items():
+            place = f"{model}/{dataset}.parquet"
+            _write(run, folder, "prompts", place, map(_prompt, records))
+            _write(run, folder, "generations", place, map(_generation, records))
+            for method in METHODS:
+                if (method, dataset) == ("mine", "open"):
+                    continue
+                place = f"{model}/{method}/{dataset}.parquet"
+                scored = [
+                    (record, step, _raw(model, method, record, step))
+                    for record in records
+                    for step in _steps(record)
+                ]
+                for record, step, raw in scored:
+                    if raw is not None:
+                        run.raw[model, method, dataset, record.name, step] = raw
+                rows = [_attribution(*line) for line in scored]
+                _write(run, folder, "attributions", place, rows)
+                lines = [row for line in scored for row in _soft(*line, normalisation)]
+                _write(run, folder, "soft", place, lines)
+    return run
+
+
+def _write(run: Run, folder: Path, kind: str, place: str, rows: Any) -> None:
+    path = folder / kind / place
+    write_rows(path, kind, rows, {})
+    run.files[kind].append(path)
+
+
+def _steps(record: Record) -> list[int]:
+    steps = [step for step in STEPS if step < len(record.output)]
+    return steps or [0]  # a sample that failed has one row, too
+
+
+def _raw(model: str, method: str, record: Record, step: int) -> np.ndarray | None:
+    """Return raw scores, (prompt tokens,): ordinary, extreme, or all equal; None if they failed."""
+    if record.status != OK or (method, record.name) == ("mine", "bytes"):
+        return None
+    seed = [step, *(ord(letter) for letter in model + method + record.name)]
+    raw = np.random.default_rng(seed).normal(size=len(record.tokens)).astype(np.float32)
+    if record.name == "equal":
+        raw[:] = 3.25
+    if (method, record.name) == ("2", "plain"):  # one outlier, so that α is large
+        raw[1:6] = np.float32([-1e30, 1e30, 9.9e29, 9.99e29, 9.999e29])
+    if (method, record.name) == ("2", "hebrew"):
+        raw *= np.float32(1e-40)  # below the smallest normal float
+    return raw
+
+
+def _prompt(record: Record) -> dict[str, Any]:
+    size, inside = len(record.tokens), range(1, 1 + len(record.content))
+    content = [position in inside for position in range(size)]
+    marked = None if record.evidence is None else {1 + place for place in record.evidence}
+    return {
+        "sample_id": record.name,
+        "input_ids": list(range(size)),
+        "token_texts": record.tokens,
+        "content_mask": content,
+        "user_mask": content,
+        "bos_mask": [position == 0 for position in range(size)],
+        "evidence_mask": None if marked is None else [place in marked for place in range(size)],
+        "prompt_text": "".join(record.tokens),
+        "label": record.label,
+        "label_token_ids": [],
+        "label_words": [],
+        "truncated": record.name == "long",
+        "status": record.status,
+    }
+
+
+def _generation(record: Record) -> dict[str, Any]:
+    answered = record.predicted is not None and record.label is not None
+    steps = _steps(record) if record.output else []
+    return {
+        "sample_id": record.name,
+        "output_ids": list(range(len(record.output))),
+        "output_text": "".join(record.output),
+        "output_token_texts": list(record.output),
+        "steps": steps,
+        "target_ids": steps,
+        "predicted_label": record.predicted,
+        "label": record.label,
+        "correct": record.predicted == record.label if answered else None,
+        "greedy_token_id": None,
+        "greedy_is_label": None,
+        "status": record.status,
+    }
+
+
+def _status(record: Record, raw: np.ndarray | None) -> str:
+    return NONFINITE_ATTRIBUTION if record.status == OK and raw is None else record.status
+
+
+def _attribution(record: Record, step: int, raw: np.ndarray | None) -> dict[str, Any]:
+    return {
+        "sample_id": record.name,
+        "step": step,
+        "raw_scores": None if raw is None else raw.tolist(),
+        "converged": None,
+        "seconds": None,
+        "status": _status(record, raw),
+    }
+
+
+def _soft(
+    record: Record, step: int, raw: np.ndarray | None, normalisation: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one step, the original metrics first; distances are none of our matter."""
+    status = _status(record, raw)
+    if status == OK and record.name == "degenerate":
+        status = DEGENERATE_BASELINE
+    alphas: list[float | None] = [None] * (1 + len(GRID))
+    if status == OK:
+        assert raw is not None
+        scores = normalise(raw[1 : 1 + len(record.content)], normalisation)[None]
+        solved = calibrate(scores, np.ones_like(scores, bool), np.array(GRID), FLOOR)
+        alphas = [1.0, *solved.alpha[0]]
+    absent = ("achieved", "feasible", "floored", "ceiled", "h0", "identity")
+    measures = ("distances", "total_variations", "log_probability_changes")
+    for pi, alpha in zip((None, *GRID), alphas, strict=True):
+        yield {
+            "sample_id": record.name,
+            "step": step,
+            "pi": pi,
+            "perturbable": len(record.content),
+            "alpha": alpha,
+            **dict.fromkeys(absent),
+            **{f"{metric}_{measure}": None for metric in ("ns", "nc") for measure in measures},
+            "status": status,
+        }
