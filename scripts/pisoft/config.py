@@ -200,6 +200,14 @@ class RankingSettings(Strict):
     )
 
 
+class QualitativeSettings(Strict):
+    """Figures of single texts with each method's most important tokens."""
+
+    top_share: float = Field(
+        0.1, gt=0, le=1, description="Share of a text's tokens that are shown as most important."
+    )
+
+
 class Restriction(Strict):
     """What a model is limited to; what is not given is not limited."""
 
@@ -261,6 +269,10 @@ class RunFile(Strict):
     )
     ranking: RankingSettings | None = Field(
         default_factory=RankingSettings, description="Insertion and deletion; null: neither."
+    )
+    qualitative: QualitativeSettings | None = Field(
+        default_factory=QualitativeSettings,
+        description="Figures of single texts; null: none.",
     )
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."

@@ -262,6 +262,18 @@ class ScoresSlice(DisplaySlice):
     normalisation: Normalisation
 
 
+class TokensSlice(ScoresSlice):
+    """Settings of the figures of single texts."""
+
+    top_share: float  # of the tokens that have scores
+
+
+class ProtocolFigureSlice(ScoresSlice):
+    """Settings of the figure that explains the π-Soft metrics."""
+
+    score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
+
+
 class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
@@ -488,6 +500,19 @@ def scores_slice(config: Config) -> ScoresSlice:
         scope=evaluation.scope,
         normalisation=evaluation.normalisation,
     )
+
+
+def tokens_slice(config: Config) -> TokensSlice:
+    """Return what the figures of single texts depend on; they must be switched on."""
+    qualitative = config.run_file.qualitative
+    assert qualitative is not None
+    return TokensSlice(**dict(scores_slice(config)), top_share=qualitative.top_share)
+
+
+def protocol_figure_slice(config: Config) -> ProtocolFigureSlice:
+    """Return what the figure that explains the π-Soft metrics depends on, besides its files."""
+    floor = config.run_file.evaluation.score_floor
+    return ProtocolFigureSlice(**dict(scores_slice(config)), score_floor=floor)
 
 
 def timings_slice(config: Config) -> TimingsSlice:
