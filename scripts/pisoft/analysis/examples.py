@@ -111,8 +111,10 @@ def sentences(texts: Sequence[str], positions: np.ndarray) -> list[slice]:
         for place, text in enumerate(texts)
         if place == last
         or positions[place + 1] != positions[place] + 1
-        or ("\n" in text and "\n" not in texts[place + 1])
-        or (_ENDS.search(text) and texts[place + 1][:1].isspace())
+        or (
+            "\n" not in texts[place + 1]
+            and ("\n" in text or (_ENDS.search(text) and texts[place + 1][:1].isspace()))
+        )
     ]
     return [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 

@@ -16,7 +16,7 @@ PANELS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 LEGEND_CHARACTERS = 120  # that fit side by side below the panels
 HANDLE_CHARACTERS = 9  # width of a line sample and its gaps
 MARKED_EVERY = 3  # grid points; a marker on each would hide the lines
-BAND_OPACITY = 0.15  # of a single band; many lie on top of one another
+BAND_OPACITY = 0.22  # of a single band; many lie on top of one another
 ROOM_FOR_BANDS = 0.25  # above and below the lines, in spans of the lines
 
 
@@ -90,7 +90,8 @@ def _finish_panel(panel: Axes, label: str, means: pd.Series) -> None:
     panel.set_ylabel(label)
     panel.set_xlim(0, 1)
     if room > 0:
-        panel.set_ylim(lowest - room, highest + room)
+        bottom, top = panel.get_ylim()
+        panel.set_ylim(max(bottom, lowest - room), min(top, highest + room))
     if not lowest < 0:  # π-Soft-NS is negative only where it is not clamped
         panel.set_ylim(bottom=0)
     seaborn.despine(ax=panel)

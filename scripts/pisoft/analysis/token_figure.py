@@ -84,7 +84,9 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, height))
         axes.set_axis_off()
         title = where if examples else f"{where} · no sample could be answered"
-        axes.text(WIDTH / 2, height - MARGIN, title, ha="center", va="top", fontsize="medium")
+        axes.text(
+            WIDTH / 2, height - MARGIN, printable(title), ha="center", va="top", fontsize="medium"
+        )
         top = height - 2 * HEADING
         for example, text in zip(examples, texts, strict=True):
             heading = _clipped(_heading(example, text), HEADING_SIZE, WIDTH - 2 * MARGIN)
@@ -210,7 +212,7 @@ def _legend_handles(examples: Sequence[Example], methods: Mapping[str, str]) -> 
         note = ", ".join(dict.fromkeys(reasons))
         places = "" if len(reasons) == len(examples) else f" in {len(reasons)} of {len(examples)}"
         label = f"{label} (none{places}: {note})" if reasons else label
-        handles.append(Patch(color=styles[method].colour, label=label))
+        handles.append(Patch(color=styles[method].colour, label=printable(label)))
     if any(example.evidence is not None for example in examples):
         handles.append(Line2D([], [], color=EVIDENCE_COLOUR, linewidth=1.2, label="evidence"))
     return handles
