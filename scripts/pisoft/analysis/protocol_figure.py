@@ -237,7 +237,7 @@ def _draw_point(panel: Axes, x: float, y: float, style: LineStyle) -> None:
 
 def _handle(style: LineStyle, label: str) -> Line2D:
     line = Line2D([], [], color=style.colour, marker=style.marker, label=label)
-    line.set_linestyle(style.dash)
+    line.set(linestyle=style.dash)
     return line
 
 
