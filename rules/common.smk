@@ -158,6 +158,25 @@ def study_cells(pattern):
     return files_of(CONFIG.study_cells, pattern)
 
 
+def fitting_cells(pattern, **fixed):
+    """Return an input function: a pattern's files for every combination that fits the wildcards."""
+
+    def fits(cell, known):
+        keys = ("protocol", "model", "method", "dataset")
+        return all(known.get(key, name) == name for key, name in zip(keys, cell))
+
+    def files(wildcards):
+        known = {**dict(wildcards.items()), **fixed}
+        return files_of((cell for cell in CONFIG.cells if fits(cell, known)), pattern)
+
+    return files
+
+
+def qualitative_cells(pattern):
+    """Return a pattern's files for every model and dataset; none if such figures are not wanted."""
+    return [] if CONFIG.run_file.qualitative is None else cells(pattern)
+
+
 def files_of(chosen, pattern):
     """Return a pattern's files for cells, each file once."""
     keys = ("protocol", "model", "method", "dataset")

@@ -85,6 +85,7 @@ rule plot_layer_study:
         script="scripts/plot_layer_study.py",
         code=code(
             "curves",
+            "analysis/intervals",
             "analysis/layer_study",
             "analysis/layer_study_figure",
             "analysis/style",

@@ -218,6 +218,14 @@ class ExplorerSettings(Strict):
     )
 
 
+class QualitativeSettings(Strict):
+    """Figures of single texts with each method's most important tokens."""
+
+    top_share: float = Field(
+        0.1, gt=0, le=1, description="Share of a text's tokens that are shown as most important."
+    )
+
+
 class Restriction(Strict):
     """What a model is limited to; what is not given is not limited."""
 
@@ -282,6 +290,10 @@ class RunFile(Strict):
     )
     statistics: StatisticsSettings = Field(
         default_factory=StatisticsSettings, description="Intervals and tests."
+    )
+    qualitative: QualitativeSettings | None = Field(
+        default_factory=QualitativeSettings,
+        description="Figures of single texts; null: none.",
     )
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."

@@ -309,6 +309,18 @@ class ExplorerSlice(ScoresSlice):
     pi_grid: tuple[float, ...]
 
 
+class TokensSlice(ScoresSlice):
+    """Settings of the figures of single texts."""
+
+    top_share: float  # of the tokens that have scores
+
+
+class ProtocolFigureSlice(ScoresSlice):
+    """Settings of the figure that explains the π-Soft metrics."""
+
+    score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
+
+
 class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
@@ -580,6 +592,19 @@ def explorer_slice(config: Config) -> ExplorerSlice:
         score_floor=config.run_file.evaluation.score_floor,
         pi_grid=config.run_file.evaluation.pi_grid,
     )
+
+
+def tokens_slice(config: Config) -> TokensSlice:
+    """Return what the figures of single texts depend on; they must be switched on."""
+    qualitative = config.run_file.qualitative
+    assert qualitative is not None
+    return TokensSlice(**dict(scores_slice(config)), top_share=qualitative.top_share)
+
+
+def protocol_figure_slice(config: Config) -> ProtocolFigureSlice:
+    """Return what the figure that explains the π-Soft metrics depends on, besides its files."""
+    floor = config.run_file.evaluation.score_floor
+    return ProtocolFigureSlice(**dict(scores_slice(config)), score_floor=floor)
 
 
 def timings_slice(config: Config) -> TimingsSlice:

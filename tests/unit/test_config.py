@@ -139,6 +139,13 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             ["run.yaml: evaluation.drwas: unknown key", "did you mean 'draws'?", "allowed: "],
         ),
         (
+            "run/qualitative",
+            {"top_shre": 0.2},
+            ["run.yaml: qualitative.top_shre: unknown key", "did you mean 'top_share'?"],
+        ),
+        ("run/qualitative", {"top_share": 0}, ["run.yaml: qualitative.top_share", "0"]),
+        ("run/qualitative", {"top_share": 1.5}, ["run.yaml: qualitative.top_share", "1.5"]),
+        (
             "models/small/source/revison",
             "x",
             ["models.yaml: small: source.revison: unknown key", "did you mean 'revision'?"],

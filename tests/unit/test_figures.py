@@ -10,10 +10,12 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 from matplotlib.colors import to_hex
 
 import pisoft
 from pisoft.analysis.figures import PANELS, plot_pi_curves
+from pisoft.analysis.intervals import half_widths
 from pisoft.analysis.style import line_styles, save_figure
 from pisoft.contracts import write_rows
 
@@ -60,16 +62,35 @@ def looks(figure):
     }
 
 
-def test_lines_show_the_means_and_bands_196_standard_errors():
-    figure = draw(curve_rows())
+def test_lines_show_the_means_and_bands_the_intervals_of_student_s_t():
+    figure = draw(curve_rows(n=20))
     for panel, label in zip(figure.axes, PANELS.values(), strict=True):
         assert panel.get_ylabel() == label
         assert panel.get_xlabel() == "Retaining probability π"
         line = panel.get_lines()[1]
         assert line.get_xydata() == pytest.approx(np.array([(pi, pi * 1.1) for pi in GRID]))
         band = panel.collections[1].get_paths()[0].vertices
+        half_width = 2.093024 * 0.05  # t of 19 degrees of freedom, from a printed table
         at_half = sorted({round(y, 9) for x, y in band if x == 0.5})
-        assert at_half == pytest.approx([0.55 - 1.96 * 0.05, 0.55 + 1.96 * 0.05])
+        assert at_half == pytest.approx([0.55 - half_width, 0.55 + half_width])
+
+
+def test_wide_bands_leave_the_lines_most_of_the_panel():
+    rows = [{**row, "standard_error": 50.0} for row in curve_rows()]
+    for panel in draw(rows).axes:
+        low, high = panel.get_ylim()
+        values = np.concatenate([line.get_ydata() for line in panel.get_lines()])
+        assert low <= values.min()
+        assert high >= values.max()
+        assert np.ptp(values) > 0.6 * (high - low)
+
+
+@pytest.mark.parametrize("n", [2, 3, 16, 400])
+def test_half_widths_are_those_of_the_distribution(n):
+    errors, counts = pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0])
+    found = half_widths(errors, counts)
+    assert found[0] == pytest.approx(0.5 * scipy.stats.t.ppf(0.975, n - 1))
+    assert found[1:].isna().all()
 
 
 def test_legend_has_every_method_in_order():

@@ -321,7 +321,7 @@ def test_the_figure_shows_means_over_the_rest_at_every_depth():
             expected = [(d * factor, np.mean(DISAGREEING[d]["rest"])) for d in (1, 2, 4)]
             assert line.get_xydata() == pytest.approx(np.array(expected))
             low, high = bars.get_segments()[0][:, 1]
-            assert high - low == pytest.approx(2 * 1.96 * 0.1 / math.sqrt(3))
+            assert high - low == pytest.approx(2 * 4.302653 * 0.1 / math.sqrt(3))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["loosened", "original"]
 
 

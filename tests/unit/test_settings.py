@@ -29,6 +29,9 @@ SLICES = {
     "display": (),
     "soft_display": (),
     "accuracy": (),
+    "scores": (),
+    "tokens": (),
+    "protocol_figure": (),
     "timings": (),
     "plan": (),
     "cost": (),
@@ -70,7 +73,9 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan"}
     everywhere = {**raw["evaluation"], "scope": "all"}
-    assert changed(raw, evaluation=everywhere) == {"evaluate", "ranking", "plan"}
+    of_scores = {"scores", "tokens", "protocol_figure"}
+    assert changed(raw, evaluation=everywhere) == {"evaluate", "ranking", "plan"} | of_scores
+    assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": True}
     assert changed(raw, evaluation=clamped) == {"summarise", "layer_study", "soft_display"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan"}
@@ -78,7 +83,9 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
         "generate", "attribute", "evaluate", "ranking",
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
-    assert changed(raw, methods=["saliency"]) == {"display", "soft_display", "timings", "plan"}
+    assert changed(raw, methods=["saliency"]) == {
+        "display", "soft_display", "timings", "plan",
+    } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
         "generate",
         "plan",

@@ -24,11 +24,14 @@ SOFT_TAIL = {
     "tables/pi_soft_auc/dynamic/toy.html",
     "tables/original_soft/dynamic/toy.html",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
+    "figures/protocol/dynamic/toy.svg",
 }
+SCORES_TAIL = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
 RANKING_TAIL = {"summary/ranking_samples.parquet", "tables/insertion_deletion/toy.html"}
 COST = {"summary/cost.parquet", "tables/cost.html"}
 EXPLORER = {"explorer.html"}
 TAIL = SOFT_TAIL | RANKING_TAIL | COST | EXPLORER
+TAIL = SOFT_TAIL | SCORES_TAIL | RANKING_TAIL | COST
 TIMINGS = {"summary/timings.parquet", "tables/timings.html"}
 ACCURACY = {"summary/accuracy.parquet", "tables/accuracy.html"}
 

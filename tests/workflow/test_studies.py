@@ -25,6 +25,14 @@ def test_the_layer_study_adds_exactly_its_own_jobs_and_only_if_asked(project):
     assert project.pending() == without | JOBS
 
 
+def test_figures_of_single_texts_are_left_out_if_not_wanted(project):
+    run_file = project.folder / "config/tiny.yaml"
+    texts = {"figures/tokens/toy/toy-sentiment/sentence.svg"}
+    wanted = project.pending()
+    run_file.write_text(run_file.read_text() + "qualitative: null\n")
+    assert wanted - project.pending() == texts
+
+
 def test_an_unknown_model_of_the_study_is_said_before_any_job(project):
     result = project.snakemake("--dry-run", "--config", "layer_study={models: [toys]}", check=False)
     assert result.returncode != 0

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from pisoft.analysis.intervals import half_widths
 from pisoft.analysis.layer_study import METRICS, REST, depth_statistics
 from pisoft.analysis.style import LineStyle, line_styles, theme
 
 DODGE = 1.02  # factor between a line's points and their depth, so that error bars do not overlap
-CONFIDENCE_95 = 1.96  # standard errors of a normal distribution's central 95 %
 # The paper's own weighting looks like Grad-ELLM in the other figures.
 STYLES = dict(
     zip(
@@ -27,7 +27,7 @@ def plot_layer_study(samples: pd.DataFrame, where: str) -> Figure:
     """Draw the AUC over depth, π-Soft-NS left and π-Soft-NC right, one line per token weighting.
 
     Points are means over the samples that had no part in selecting a depth, the same as in the
-    table; error bars span ±1.96 standard errors.
+    table; error bars are 95 % confidence intervals (Student's t).
 
     Args:
         samples: `layer_study` rows of one protocol, model and dataset.
@@ -62,7 +62,7 @@ def _draw_line(panel: Axes, line: pd.DataFrame, weights: str) -> None:
     panel.errorbar(
         line["depth"].astype(int) * shift,
         line["value"],
-        yerr=CONFIDENCE_95 * line["standard_error"],
+        yerr=half_widths(line["standard_error"], line["n"]),
         label=f"{weights} (too few samples)" if line["value"].isna().all() else weights,
         color=style.colour,
         marker=style.marker,

@@ -88,6 +88,17 @@ def read_scores(
         )
 
 
+def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:
+    """Return each sample's number of perturbable tokens, m, by `sample_id`.
+
+    Args:
+        prompts: `prompts` file.
+        scope: tokens that a perturbation may touch.
+    """
+    rows = read_table(prompts, "prompts").to_pylist()
+    return {row["sample_id"]: perturbable_positions(row, scope).size for row in rows}
+
+
 def _rows(table: pa.Table) -> Iterator[tuple[str, int, str, np.ndarray | None]]:
     """Return sample, step, status and raw scores of each row; no scores where it is not ok."""
     columns = (table.column(name).to_pylist() for name in ("sample_id", "step", "status"))

@@ -1,0 +1,104 @@
+"""Rows of prompts, answers, scores and evaluations, as a run would leave them, made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+
+from pisoft.contracts import write_rows
+
+MODEL, DATASET = "llama", "sst2"
+BEFORE = ["<s>", "Text:"]  # template tokens, which have scores but are not perturbed
+AFTER = ["</s>"]
+FLOOR = 1e-6
+
+
+def prompt(sample_id, texts, evidence=None, status="ok"):
+    """Return a row of `prompts` whose content tokens have these texts."""
+    every = [*BEFORE, *texts, *AFTER]
+    content = [False] * len(BEFORE) + [True] * len(texts) + [False] * len(AFTER)
+    inside = None if evidence is None else [place in evidence for place in range(len(texts))]
+    return {
+        "sample_id": sample_id,
+        "input_ids": list(range(len(every))),
+        "token_texts": every,
+        "content_mask": content,
+        "user_mask": content,
+        "bos_mask": [place == 0 for place in range(len(every))],
+        "evidence_mask": inside and [False] * len(BEFORE) + inside + [False] * len(AFTER),
+        "prompt_text": "".join(every),
+        "label": None,
+        "label_token_ids": [],
+        "label_words": [],
+        "truncated": False,
+        "status": status,
+    }
+
+
+def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
+    """Return a row of `generations`."""
+    return {
+        "sample_id": sample_id,
+        "output_ids": [1] * (max(steps) + 1),
+        "output_text": "so it is",
+        "output_token_texts": [f" t{place}" for place in range(max(steps) + 1)],
+        "steps": list(steps),
+        "target_ids": [1] * len(steps),
+        "predicted_label": predicted,
+        "label": label,
+        "correct": None if predicted is None else predicted == label,
+        "greedy_token_id": 1,
+        "greedy_is_label": None,
+        "status": status,
+    }
+
+
+def attribution(sample_id, raw, step=0, status="ok"):
+    """Return a row of `attributions`; `raw` are the scores of the content tokens."""
+    whole = None if raw is None else [9.0] * len(BEFORE) + list(raw) + [-9.0] * len(AFTER)
+    return {
+        "sample_id": sample_id,
+        "step": step,
+        "raw_scores": whole,
+        "converged": None,
+        "seconds": 0.1,
+        "status": status,
+    }
+
+
+def soft(sample_id, scores, grid, step=0, status="ok"):
+    """Return the rows of `soft` of one step, with α by a bracketing solver of SciPy."""
+    scores = np.clip(scores, FLOOR, 1 - FLOOR)
+    rows = []
+    for pi in (None, *grid):
+        alpha = 1.0
+        if pi is not None:
+            alpha = brentq(lambda a, pi=pi: (scores**a).mean() - pi, 1e-9, 1e9, xtol=1e-14)
+        ok = status == "ok"
+        rows.append(
+            {
+                "sample_id": sample_id,
+                "step": step,
+                "pi": pi,
+                "perturbable": len(scores),
+                "alpha": alpha if ok else None,
+                "achieved": pi or float(scores.mean()) if ok else None,
+                "feasible": True if ok else None,
+                **dict.fromkeys(("floored", "ceiled"), 0 if ok else None),
+                **dict.fromkeys(("h0", "identity"), 0.5 if ok else None),
+                **{
+                    f"{metric}_{measure}": [0.25] if ok else None
+                    for metric in ("ns", "nc")
+                    for measure in ("distances", "total_variations", "log_probability_changes")
+                },
+                "status": status,
+            }
+        )
+    return rows
+
+
+def write(folder, kind, rows, *parts, dataset=DATASET):
+    """Write rows to `{folder}/{kind}/…/{dataset}.parquet` and return the path."""
+    path = folder.joinpath(kind, *parts, f"{dataset}.parquet")
+    write_rows(path, kind, rows, {})
+    return path
