@@ -4,15 +4,9 @@
 TABLE_TEMPLATES = templates("parts.html", "table.html", "table.tex")
 PAGE_TEMPLATES = templates("parts.html", "page.html", "page.tex", "table.tex")
 TABLE_CODE = code(
-    "curves",
-    "analysis/accuracy_table",
-    "analysis/metrics",
-    "analysis/soft_tables",
-    "analysis/summary",
-    "analysis/table_writer",
-    "analysis/tables",
-    "analysis/timings",
+    "analysis/metrics", "analysis/summary", "analysis/table_writer", "analysis/tables"
 )
+SOFT_TABLE_CODE = [*TABLE_CODE, *code("analysis/soft_tables", "curves")]
 TABLES = [
     *cells("results/{run}/tables/pi_soft_auc/{protocol}/{model}.html"),
     *cells("results/{run}/tables/robust_statistics/{protocol}/{model}.html"),
@@ -30,8 +24,8 @@ rule tabulate_pi_soft_auc:
         statistics=rules.estimate_uncertainty.output.statistics,
         samples=rules.summarise.output.samples,
         curves=rules.summarise.output.curves,
-        script="scripts/build_table.py",
-        code=TABLE_CODE,
+        script="scripts/tabulate_soft.py",
+        code=SOFT_TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/pi_soft_auc/{protocol}/{model}.csv",
@@ -68,8 +62,8 @@ rule tabulate_original_soft:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
         samples=rules.summarise.output.samples,
-        script="scripts/build_table.py",
-        code=TABLE_CODE,
+        script="scripts/tabulate_soft.py",
+        code=SOFT_TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/original_soft/{protocol}/{model}.csv",
@@ -106,8 +100,8 @@ rule tabulate_robust_statistics:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
         samples=rules.summarise.output.samples,
-        script="scripts/build_table.py",
-        code=TABLE_CODE,
+        script="scripts/tabulate_soft.py",
+        code=SOFT_TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/robust_statistics/{protocol}/{model}.csv",
@@ -143,8 +137,8 @@ rule tabulate_robust_statistics:
 rule tabulate_variances:
     input:
         variances=rules.estimate_uncertainty.output.variances,
-        script="scripts/build_table.py",
-        code=TABLE_CODE,
+        script="scripts/tabulate_soft.py",
+        code=SOFT_TABLE_CODE,
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/variances/{protocol}/{model}.csv",
@@ -225,8 +219,8 @@ rule tabulate_insertion_deletion:
 rule tabulate_accuracy:
     input:
         accuracy=rules.summarise_accuracy.output.accuracy,
-        script="scripts/build_table.py",
-        code=TABLE_CODE,
+        script="scripts/tabulate_accuracy.py",
+        code=[*TABLE_CODE, *code("analysis/accuracy_table", "curves")],
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/accuracy.csv",
@@ -253,7 +247,7 @@ rule tabulate_accuracy:
     message:
         "Tabulating the accuracy of the models"
     shell:
-        "python {input.script} --kind accuracy --settings {params.settings:q} "
+        "python {input.script} --settings {params.settings:q} "
         "--accuracy {input.accuracy:q} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
@@ -261,8 +255,8 @@ rule tabulate_accuracy:
 rule tabulate_timings:
     input:
         timings=rules.summarise_timings.output.timings,
-        script="scripts/build_table.py",
-        code=TABLE_CODE,
+        script="scripts/tabulate_timings.py",
+        code=[*TABLE_CODE, *code("analysis/timings", "curves")],
         templates=TABLE_TEMPLATES,
     output:
         csv="results/{run}/tables/timings.csv",
@@ -289,7 +283,7 @@ rule tabulate_timings:
     message:
         "Tabulating the time and memory of attribution"
     shell:
-        "python {input.script} --kind timings --settings {params.settings:q} "
+        "python {input.script} --settings {params.settings:q} "
         "--timings {input.timings:q} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 

@@ -542,19 +542,16 @@ def test_tables_are_equal_bytes_every_time(tmp_path):
 
 def tabulate(folder, kind, *arguments):
     settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
+    script = "tabulate_accuracy.py"
     if kind != "accuracy":
         settings |= {"clamp": True, "types": {"llama": "float32"}}
-    outputs = [part for s in ("csv", "tex", "html") for part in (f"--{s}", str(folder / f"t.{s}"))]
+        script = "tabulate_soft.py"
+        arguments = ("--kind", kind, "--protocol", "dynamic", "--model", "llama", *arguments)
+    outputs = [part for s in ("csv", "tex", "html") for part in (f"--{s}", folder / f"t.{s}")]
     return subprocess.run(
         [
-            sys.executable,
-            str(SCRIPTS / "build_table.py"),
-            "--settings",
-            json.dumps(settings),
-            "--kind",
-            kind,
-            *map(str, arguments),
-            *outputs,
+            *(sys.executable, str(SCRIPTS / script), "--settings", json.dumps(settings)),
+            *map(str, [*arguments, *outputs]),
         ],
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         capture_output=True,
@@ -587,14 +584,13 @@ def test_the_script_writes_every_kind(tmp_path, kind):
         "accuracy": ("accuracy",),
     }[kind]
     files = [part for name in inputs for part in (f"--{name}", tmp_path / f"{name}.parquet")]
-    cell = () if kind == "accuracy" else ("--protocol", "dynamic", "--model", "llama")
-    result = tabulate(tmp_path, kind, *files, *cell)
+    result = tabulate(tmp_path, kind, *files)
     assert result.returncode == 0, result.stderr
     assert all((tmp_path / f"t.{suffix}").stat().st_size for suffix in ("csv", "tex", "html"))
 
 
 def test_the_script_names_a_missing_argument(tmp_path):
-    result = tabulate(tmp_path, "auc", "--protocol", "dynamic", "--model", "llama")
+    result = tabulate(tmp_path, "auc")
     assert result.returncode == 1
     assert result.stderr == "error: --kind auc needs --statistics, --samples, --curves\n"
 

@@ -235,7 +235,7 @@ def test_the_scripts_lead_from_attributions_to_the_table(tmp_path):
     }  # fmt: skip
     tables = [part for s in ("csv", "tex", "html") for part in (f"--{s}", tmp_path / f"t.{s}")]
     drawn = call(
-        "build_table.py", "--kind", "timings", "--settings", json.dumps(settings),
+        "tabulate_timings.py", "--settings", json.dumps(settings),
         "--timings", output, *tables,
     )  # fmt: skip
     assert drawn.returncode == 0, drawn.stderr

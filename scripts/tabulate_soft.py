@@ -1,61 +1,43 @@
-"""Write one table as CSV, LaTeX and HTML."""
+"""Write a table of the soft metrics of one model and protocol as CSV, LaTeX and HTML."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.accuracy_table import accuracy_table
 from pisoft.analysis.soft_tables import auc_table, original_table, robust_table, variance_table
 from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import Table
-from pisoft.analysis.timings import timings_table
 from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
-from pisoft.settings import DisplaySlice, SoftDisplaySlice, TimingsSlice
+from pisoft.settings import SoftDisplaySlice
 
-CELL = ("protocol", "model")
 NEEDS = {
-    "auc": ("statistics", "samples", "curves", *CELL),
-    "robust": ("statistics", "samples", *CELL),
-    "original": ("statistics", "samples", *CELL),
-    "variance": ("variances", *CELL),
-    "accuracy": ("accuracy",),
-    "timings": ("timings",),
-}
-SLICES: dict[str, type[DisplaySlice]] = {
-    "auc": SoftDisplaySlice,
-    "robust": SoftDisplaySlice,
-    "original": SoftDisplaySlice,
-    "variance": SoftDisplaySlice,
-    "accuracy": DisplaySlice,
-    "timings": TimingsSlice,
+    "auc": ("statistics", "samples", "curves"),
+    "robust": ("statistics", "samples"),
+    "original": ("statistics", "samples"),
+    "variance": ("variances",),
 }
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="the kind's display slice as JSON")
+    line.add_argument("--settings", required=True, help="SoftDisplaySlice as JSON")
     line.add_argument("--kind", required=True, choices=list(NEEDS))
-    for name in dict.fromkeys(name for names in NEEDS.values() for name in names):
-        kinds = [kind for kind, names in NEEDS.items() if name in names]
-        kind_of_value = str if name in CELL else Path
-        line.add_argument(f"--{name}", type=kind_of_value, help=f"for {', '.join(kinds)}")
+    for name in ("statistics", "samples", "curves", "variances"):
+        kinds = ", ".join(kind for kind, names in NEEDS.items() if name in names)
+        line.add_argument(f"--{name}", type=Path, help=f"for {kinds}")
+    line.add_argument("--protocol", required=True)
+    line.add_argument("--model", required=True)
     for kind in ("csv", "tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 
-def build(arguments: argparse.Namespace, settings: DisplaySlice) -> Table:
+def build(arguments: argparse.Namespace, settings: SoftDisplaySlice) -> Table:
     """Build the table of the wanted kind."""
-    if arguments.kind == "accuracy":
-        rows = load_rows(arguments.accuracy, "accuracy")
-        return accuracy_table(rows, models=settings.models, datasets=settings.datasets)
-    if isinstance(settings, TimingsSlice):
-        return timings_table(load_rows(arguments.timings, "timings"), **dict(settings))
-    assert isinstance(settings, SoftDisplaySlice)
     cell = {"protocol": arguments.protocol, "model": arguments.model}
     where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
     if arguments.kind == "variance":
@@ -76,11 +58,11 @@ def build(arguments: argparse.Namespace, settings: DisplaySlice) -> Table:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read a summary file and write the table."""
+    """Read summary files and write the table."""
     missing = [f"--{name}" for name in NEEDS[arguments.kind] if getattr(arguments, name) is None]
     if missing:
         raise BenchmarkError(f"--kind {arguments.kind} needs {', '.join(missing)}")
-    settings = SLICES[arguments.kind].model_validate_json(arguments.settings)
+    settings = SoftDisplaySlice.model_validate_json(arguments.settings)
     write(build(arguments, settings), arguments.csv, arguments.tex, arguments.html)
 
 

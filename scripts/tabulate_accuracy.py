@@ -1,0 +1,34 @@
+"""Write the table of what the models answered as CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.accuracy_table import accuracy_table
+from pisoft.analysis.summary import load_rows
+from pisoft.analysis.table_writer import write
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--accuracy", required=True, type=Path, help="accuracy file")
+    for kind in ("csv", "tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the summary file and write the table."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    rows = load_rows(arguments.accuracy, "accuracy")
+    table = accuracy_table(rows, models=settings.models, datasets=settings.datasets)
+    write(table, arguments.csv, arguments.tex, arguments.html)
+
+
+if __name__ == "__main__":
+    run(main, parser())

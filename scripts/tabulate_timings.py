@@ -1,0 +1,33 @@
+"""Write the table of attribution's time and memory as CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.summary import load_rows
+from pisoft.analysis.table_writer import write
+from pisoft.analysis.timings import timings_table
+from pisoft.commandline import run
+from pisoft.settings import TimingsSlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="TimingsSlice as JSON")
+    line.add_argument("--timings", required=True, type=Path, help="timings file")
+    for kind in ("csv", "tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the summary file and write the table."""
+    settings = TimingsSlice.model_validate_json(arguments.settings)
+    table = timings_table(load_rows(arguments.timings, "timings"), **dict(settings))
+    write(table, arguments.csv, arguments.tex, arguments.html)
+
+
+if __name__ == "__main__":
+    run(main, parser())
