@@ -262,6 +262,14 @@ class ScoresSlice(DisplaySlice):
     normalisation: Normalisation
 
 
+class CompareSlice(Slice):
+    """Settings of `compare_methods`."""
+
+    methods: tuple[str, ...]  # that explain the model
+    scope: Scope
+    normalisation: Normalisation
+
+
 class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
@@ -485,6 +493,16 @@ def scores_slice(config: Config) -> ScoresSlice:
     evaluation = config.run_file.evaluation
     return ScoresSlice(
         **dict(display_slice(config)),
+        scope=evaluation.scope,
+        normalisation=evaluation.normalisation,
+    )
+
+
+def compare_slice(config: Config, model: str) -> CompareSlice:
+    """Return what `compare_methods` depends on."""
+    evaluation = config.run_file.evaluation
+    return CompareSlice(
+        methods=config.methods_of(model),
         scope=evaluation.scope,
         normalisation=evaluation.normalisation,
     )
