@@ -147,6 +147,18 @@ def study_cells(pattern):
     return files_of(CONFIG.study_cells, pattern)
 
 
+def model_cells(pattern):
+    """Return an input function: a pattern's files for every method of a job's model and dataset."""
+    return lambda wildcards: files_of(
+        (
+            cell
+            for cell in CONFIG.cells
+            if (cell[1], cell[-1]) == (wildcards.model, wildcards.dataset)
+        ),
+        pattern,
+    )
+
+
 def files_of(chosen, pattern):
     """Return a pattern's files for cells, each file once."""
     keys = ("protocol", "model", "method", "dataset")

@@ -508,6 +508,13 @@ def compare_slice(config: Config, model: str) -> CompareSlice:
     )
 
 
+def model_display_slice(config: Config, model: str) -> DisplaySlice:
+    """Return what tables and figures of one model depend on: its methods are those it has."""
+    shown = display_slice(config)
+    methods = {name: shown.methods[name] for name in config.methods_of(model)}
+    return shown.model_copy(update={"models": {model: shown.models[model]}, "methods": methods})
+
+
 def timings_slice(config: Config) -> TimingsSlice:
     """Return what the table of timings depends on, besides its summary file."""
     from pisoft.attribution import load_method

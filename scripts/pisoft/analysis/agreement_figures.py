@@ -14,7 +14,12 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from pisoft.analysis.agreement_means import triangle, with_average
-from pisoft.analysis.metric_agreement import OrderingMetric, agreement_matrix, metric_agreement
+from pisoft.analysis.metric_agreement import (
+    OrderingMetric,
+    agreement_matrix,
+    metric_agreement,
+    ordering_metrics,
+)
 from pisoft.analysis.style import theme
 from pisoft.analysis.tables import AVERAGE, NOTHING
 
@@ -82,28 +87,27 @@ def plot_method_agreement(
 
 
 def plot_metric_agreement(
-    statistics: pd.DataFrame,
-    metrics: Sequence[OrderingMetric],
-    datasets: Mapping[str, str],
-    where: str,
+    statistics: pd.DataFrame, datasets: Mapping[str, str], where: str
 ) -> Figure:
     """Draw how far metrics agree on which method is better: for the mean over datasets, and each.
 
-    A dash, or a blank cell in the small panels, stands where there is no value.
+    A dash, or a blank cell in the small panels, stands where there is no value. Metrics without any
+    value are left out and named.
 
     Args:
         statistics: rows of kind `statistics` of one model.
-        metrics: in the order of lines and columns.
         datasets: label of each dataset, in the order of the small panels.
-        where: model and what is left out, for the title.
+        where: model, for the title.
     """
+    metrics, left_out = ordering_metrics(statistics)
     rows = metric_agreement(statistics, metrics, datasets)
     count, side = len(metrics), max(SMALLEST_PANEL, CELL * len(metrics))
     abreast = min(SMALL_PANELS_ABREAST, len(datasets))
     heights = (side + TITLE + 0.5, -(-len(datasets) // abreast) * SMALL_PANEL, 1.0)
     with theme():
         figure = Figure(figsize=(side + LONG_NAMES, sum(heights)), layout="constrained")
-        top, middle, bottom = figure.subfigures(3, 1, height_ratios=heights)
+        grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+        top, middle, bottom = (figure.add_subfigure(grid[line]) for line in range(3))
         average = top.subplots()
         matrix = agreement_matrix(rows, metrics, AVERAGE)
         _draw_numbers(average, matrix, TAU)
@@ -121,7 +125,11 @@ def plot_metric_agreement(
             panel.set_title(title, fontsize="small")
         for panel in panels[len(datasets) :]:
             panel.set_axis_off()
-        figure.suptitle(f"Agreement of metrics on methods · {where}", fontsize="medium")
+        count_text = f"{rows['n_methods'].max() if len(rows) else 0} methods"
+        figure.suptitle(
+            f"Agreement of metrics on methods · {where} · {count_text}{_left_out_text(left_out)}",
+            fontsize="medium",
+        )
         _add_scale(bottom.add_axes((0.3, 0.75, 0.4, 0.15)), TAU, TAU_MEANING)
     return figure
 
@@ -185,3 +193,8 @@ def _sample_text(rows: pd.DataFrame) -> str:
     """Return `n = 98`, or a range over the pairs where they differ."""
     fewest, most = rows["n"].min(), rows["n"].max()
     return f"n = {most}" if fewest == most else f"n = {fewest}\N{EN DASH}{most}"
+
+
+def _left_out_text(metrics: Sequence[OrderingMetric]) -> str:
+    names = [f"\nwithout values: {metric.label}" for metric in metrics]
+    return "".join(names)

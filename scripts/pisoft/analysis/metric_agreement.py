@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau
 
 from pisoft.analysis.tables import AVERAGE, RANKING_BLOCKS
 
@@ -45,24 +44,29 @@ class OrderingMetric:
     label: str
 
 
-def ordering_metrics(protocols: Iterable[str]) -> tuple[OrderingMetric, ...]:
-    """Return every metric whose order is compared, under each protocol, those without one last."""
-    return (
+def ordering_metrics(
+    statistics: pd.DataFrame,
+) -> tuple[tuple[OrderingMetric, ...], tuple[OrderingMetric, ...]]:
+    """Return the metrics to compare, under each protocol and those without one last.
+
+    Args:
+        statistics: rows of kind `statistics` of one model.
+
+    Returns:
+        Metrics with a value for some dataset and method, or all of them if none has any; and the
+        others, which are left out.
+    """
+    asked = (
         *(
             OrderingMetric(protocol, metric, f"{label} · {protocol}")
-            for protocol in protocols
+            for protocol in statistics["protocol"].dropna().unique()
             for metric, label in SOFT_METRICS.items()
         ),
         *(OrderingMetric(None, metric, label) for metric, label in RANKING_METRICS.items()),
     )
-
-
-def with_values(
-    statistics: pd.DataFrame, metrics: Iterable[OrderingMetric]
-) -> tuple[OrderingMetric, ...]:
-    """Return the metrics that have a value for some dataset and method."""
     found = {key[:2] for key in _orders(statistics)}
-    return tuple(metric for metric in metrics if _key(metric) in found)
+    shown = tuple(metric for metric in asked if _key(metric) in found) or asked
+    return shown, tuple(metric for metric in asked if metric not in shown)
 
 
 def metric_agreement(
@@ -145,6 +149,8 @@ def _sign(metric: str) -> int:
 
 def _compared(first: pd.Series, second: pd.Series) -> dict[str, float]:
     """Return τ-b of two metrics' values over the methods that both have."""
+    from scipy.stats import kendalltau  # takes half a second, which agreement of methods saves
+
     common = first.index.intersection(second.index)
     if len(common) < SMALLEST_ORDER:
         return {"kendall_tau": np.nan, "p_value": np.nan, "n_methods": len(common)}

@@ -8,6 +8,7 @@ import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from pisoft.analysis.style import LineStyle, line_styles, theme
 from pisoft.analysis.tables import AVERAGE
@@ -37,7 +38,8 @@ def plot_ranks(
     """
     styles = line_styles(methods)
     with theme():
-        figure = Figure(figsize=(WIDTH, WIDTH), layout="constrained")
+        layout = ConstrainedLayoutEngine(h_pad=LINE / 2)
+        figure = Figure(figsize=(WIDTH, WIDTH), layout=layout)
         grid = figure.add_gridspec(2, len(METRICS))
         lines = []  # of the lower panels
         for column, (metric, label) in enumerate(METRICS.items()):
@@ -50,7 +52,6 @@ def plot_ranks(
         heights = (len(methods) + 5, max(lines) + 4)
         grid.set_height_ratios(heights)
         figure.set_figheight(LINE * sum(heights))
-        figure.get_layout_engine().set(h_pad=LINE / 2)
         for lower in figure.axes[1::2]:
             lower.set_ylim(-max(lines) - 0.5, 0.5)
         figure.suptitle(f"Ranks for the mean over datasets · {where}", fontsize="medium")
