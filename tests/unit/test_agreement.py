@@ -30,6 +30,7 @@ from pisoft.analysis.style import save_figure
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import read_rows, write_rows
 from pisoft.settings import CompareSlice, DisplaySlice
+from typesetting import assert_latex_compiles, needs_latex
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
 METHODS = {"random": "Random", "attention": "Attention", "mine": "$ Mine_{ <b>"}
@@ -47,11 +48,13 @@ def reference_taus(scores):
     return [[scipy.stats.kendalltau(one, other).statistic for other in scores] for one in scores]
 
 
+@pytest.mark.filterwarnings("ignore:One or more sample arguments is too small")
 @given(few_levels)
 def test_taus_equal_scipys_where_scores_are_tied(scores):
     np.testing.assert_allclose(kendall_taus(scores), reference_taus(scores), atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:One or more sample arguments is too small")
 @pytest.mark.parametrize("tokens", [1, 2, 3, 57, 300])
 def test_taus_equal_scipys_for_any_number_of_tokens(tokens):
     scores = np.random.default_rng(tokens).random((5, tokens))
@@ -360,10 +363,14 @@ def assert_texts_inside(figure):
             assert inside, text.get_text()
 
 
-def test_table_is_symmetric_and_says_what_was_left_out():
-    table = method_agreement_table(
+def table_of():
+    return method_agreement_table(
         agreement_of(VALUES), where="Llama", methods=METHODS, datasets=DATASETS
     )
+
+
+def test_table_is_symmetric_and_says_what_was_left_out():
+    table = table_of()
     texts = [[entry.text for entry in row.entries] for row in table.blocks[0].rows]
     assert texts == [["", "0.40", NOTHING], ["0.40", "", "0.75"], [NOTHING, "0.75", ""]]
     texts = [[entry.text for entry in row.entries] for row in table.blocks[1].rows]
@@ -426,3 +433,8 @@ def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
 def test_a_figure_of_one_method_comes_out(tmp_path):
     save_figure(draw({}, {"random": "Random"}), [tmp_path / "one.png"])
     assert (tmp_path / "one.png").stat().st_size
+
+
+@needs_latex
+def test_the_latex_table_compiles(tmp_path):
+    assert_latex_compiles(table_of(), tmp_path)

@@ -21,6 +21,7 @@ from pisoft.analysis.metric_agreement import (
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import write_rows
 from pisoft.settings import DisplaySlice
+from typesetting import assert_latex_compiles, needs_latex
 from uncertainty import frame, statistics_row
 
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
@@ -189,7 +190,8 @@ def test_table_is_symmetric_numbered_and_names_what_is_left_out():
     first, _, _, last = table.blocks[0].rows
     assert [entry.text for entry in first.entries] == ["", "1.00", NOTHING, "-1.00"]
     assert [entry.text for entry in last.entries] == ["-1.00", "-1.00", NOTHING, ""]
-    assert "Left out, no value: Deletion." in table.notes
+    (left_out,) = (note for note in table.notes if note.startswith("Left out, no value: "))
+    assert left_out.endswith("; Soft-NC · dynamic; Deletion.")
     assert any("Methods in an order: 3." in note for note in table.notes)
 
 
@@ -208,3 +210,10 @@ def test_the_scripts_read_one_model_of_the_file(tmp_path):
     assert average[NS, NC] == 1
     assert average[NS, INSERTION] == -1
     assert all(files[kind].stat().st_size for kind in ("pdf", "svg", "png", "tex", "html"))
+
+
+@needs_latex
+def test_the_latex_table_compiles(tmp_path):
+    assert_latex_compiles(
+        metric_agreement_table(frame(ROWS), where="Llama", datasets=DATASETS), tmp_path
+    )

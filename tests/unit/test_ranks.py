@@ -18,6 +18,7 @@ from pisoft.analysis.rank_table import rank_table
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import write_rows
 from pisoft.settings import DisplaySlice
+from typesetting import assert_latex_compiles, needs_latex
 from uncertainty import comparison_rows, frame, left_out_rows, ranked_rows
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
@@ -229,3 +230,8 @@ def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
         subprocess.run(command + outputs, env=environment, check=True)
         found.append([path.read_bytes() for path in paths])
     assert found[0] == found[1]
+
+
+@needs_latex
+def test_the_latex_table_compiles(tmp_path):
+    assert_latex_compiles(table_of({**RANKS, "mine": None}), tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ NAMES = 1.6  # of methods, beside or below a panel
 LONG_NAMES = 3.2  # of metrics
 TITLE = 0.3
 SCALE = 0.15
+TITLE_CHARACTERS = 70
 NUMBERS: dict[str, Any] = {"size": 6.5}
 Look = tuple[str, float, float]  # a colour map that any colour vision can read, and its range
 TAU: Look = ("RdBu", -1.0, 1.0)  # blue agrees
@@ -156,7 +158,6 @@ def _draw_cells(panel: Axes, matrix: np.ndarray, look: Look, **numbers: Any) -> 
         **numbers,
     )
     panel.grid(visible=False)
-    panel.set_anchor("W")  # the layout reserves room for names left of the panel where it is wider
 
 
 def _texts(matrix: np.ndarray) -> np.ndarray:
@@ -174,6 +175,7 @@ def _mark_gaps(panel: Axes, gaps: np.ndarray) -> None:
 
 
 def _name_cells(panel: Axes, columns: list[str], lines: list[str]) -> None:
+    panel.set_anchor("W")  # the layout leaves room for names left of the space that it divides
     panel.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=90, fontsize="small")
     panel.set_yticks(np.arange(len(lines)) + 0.5, lines, rotation=0, fontsize="small")
 
@@ -196,5 +198,8 @@ def _sample_text(rows: pd.DataFrame) -> str:
 
 
 def _left_out_text(metrics: Sequence[OrderingMetric]) -> str:
-    names = [f"\nwithout values: {metric.label}" for metric in metrics]
-    return "".join(names)
+    """Name the metrics that are left out, on lines of their own."""
+    if not metrics:
+        return ""
+    names = "; ".join(metric.label for metric in metrics)
+    return "\n" + textwrap.fill(f"without values: {names}", TITLE_CHARACTERS)

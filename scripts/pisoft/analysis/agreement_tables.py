@@ -59,13 +59,17 @@ def metric_agreement_table(
     values = metric_agreement(statistics, metrics, datasets)
     below = agreement_matrix(values, metrics, AVERAGE)
     names = [f"{number} {metric.label}" for number, metric in enumerate(metrics, start=1)]
-    notes = [f"Left out, no value: {metric.label}." for metric in left_out]
+    without = "; ".join(metric.label for metric in left_out)
     return Table(
         title=f"Agreement of metrics on methods · {where}",
         corner="Metric",
         columns=tuple(str(number) for number in range(1, 1 + len(metrics))),
         blocks=(Block("", _square(np.where(np.isnan(below), below.T, below), names)),),
-        notes=(*_METRIC_NOTES, *_method_notes(values), *notes),
+        notes=(
+            *_METRIC_NOTES,
+            *_method_notes(values),
+            *([f"Left out, no value: {without}."] if without else []),
+        ),
         values=values,
     )
 
