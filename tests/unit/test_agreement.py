@@ -438,3 +438,14 @@ def test_a_figure_of_one_method_comes_out(tmp_path):
 @needs_latex
 def test_the_latex_table_compiles(tmp_path):
     assert_latex_compiles(table_of(), tmp_path)
+
+
+def test_a_model_whose_samples_all_failed_makes_figure_and_table():
+    failed = dict.fromkeys(VALUES, (None, None))
+    average = draw(failed).axes[0]
+    assert set(cells(average).values()) == {NOTHING}
+    assert average.get_title() == "Mean over datasets · n = 0"
+    table = method_agreement_table(
+        agreement_of(failed), where="Llama", methods=METHODS, datasets=DATASETS
+    )
+    assert {entry.text for row in table.blocks[0].rows for entry in row.entries} == {"", NOTHING}
