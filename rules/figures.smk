@@ -1,4 +1,5 @@
-# In:  results/{run}/summary/soft_*.parquet; prompts, generations, attributions, evaluated cells.
+# In:  results/{run}/summary/*.parquet and summary/agreement/; prompts, generations, attributions,
+#      evaluated cells.
 # Out: results/{run}/figures/, each figure as PDF, SVG and PNG.
 
 FIGURES = [
@@ -6,6 +7,9 @@ FIGURES = [
     *cells("results/{run}/figures/protocol/{protocol}/{model}.svg"),
     *cells("results/{run}/figures/scores/{model}.svg"),
     *qualitative_cells("results/{run}/figures/tokens/{model}/{dataset}/text.svg"),
+    *cells("results/{run}/figures/method_agreement/{model}.svg"),
+    *cells("results/{run}/figures/metric_agreement/{model}.svg"),
+    *cells("results/{run}/figures/ranks/{protocol}/{model}.svg"),
 ]
 FIRST_DATASET = next(iter(CONFIG.datasets))
 SCORES_CODE = code("analysis/scores", "analysis/style", "faithfulness/scope", "faithfulness/scores")
@@ -203,4 +207,138 @@ rule plot_scores:
     shell:
         "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
         "--attributions {input.attributions:q} "
+        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+
+
+rule plot_method_agreement:
+    input:
+        agreement=expand(
+            rules.compare_methods.output.agreement, dataset=CONFIG.datasets, allow_missing=True
+        ),
+        script="scripts/plot_method_agreement.py",
+        code=code(
+            "analysis/metrics",
+            "analysis/agreement_figures",
+            "analysis/agreement_means",
+            "analysis/metric_agreement",
+            "analysis/style",
+            "analysis/summary",
+            "analysis/tables",
+            "curves",
+        ),
+    output:
+        pdf="results/{run}/figures/method_agreement/{model}.pdf",
+        png="results/{run}/figures/method_agreement/{model}.png",
+        svg=report(
+            "results/{run}/figures/method_agreement/{model}.svg",
+            caption="captions/method_agreement_figure.rst",
+            category="Figures",
+            subcategory="Agreement of methods on tokens",
+            labels={"model": "{model}", "dataset": "all", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/plot_method_agreement/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/plot_method_agreement/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("model_display"),
+    message:
+        "Plotting the agreement of methods for {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --agreement {input.agreement:q} "
+        "--model {wildcards.model} "
+        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+
+
+rule plot_metric_agreement:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        script="scripts/plot_metric_agreement.py",
+        code=code(
+            "analysis/metrics",
+            "analysis/agreement_figures",
+            "analysis/agreement_means",
+            "analysis/metric_agreement",
+            "analysis/style",
+            "analysis/summary",
+            "analysis/tables",
+            "curves",
+        ),
+    output:
+        pdf="results/{run}/figures/metric_agreement/{model}.pdf",
+        png="results/{run}/figures/metric_agreement/{model}.png",
+        svg=report(
+            "results/{run}/figures/metric_agreement/{model}.svg",
+            caption="captions/metric_agreement_figure.rst",
+            category="Figures",
+            subcategory="Agreement of metrics on methods",
+            labels={"model": "{model}", "dataset": "all", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/plot_metric_agreement/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/plot_metric_agreement/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("model_display"),
+    message:
+        "Plotting the agreement of metrics for {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --statistics {input.statistics:q} "
+        "--model {wildcards.model} "
+        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+
+
+rule plot_ranks:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        comparisons=rules.estimate_uncertainty.output.comparisons,
+        script="scripts/plot_ranks.py",
+        code=code(
+            "analysis/metrics",
+            "analysis/rank_figure",
+            "analysis/style",
+            "analysis/summary",
+            "analysis/tables",
+            "curves",
+        ),
+    output:
+        pdf="results/{run}/figures/ranks/{protocol}/{model}.pdf",
+        png="results/{run}/figures/ranks/{protocol}/{model}.png",
+        svg=report(
+            "results/{run}/figures/ranks/{protocol}/{model}.svg",
+            caption="captions/ranks_figure.rst",
+            category="Figures",
+            subcategory="Ranks and critical differences",
+            labels={"model": "{model}", "dataset": "all", "protocol": "{protocol}"},
+        ),
+    log:
+        "results/{run}/logs/plot_ranks/{protocol}/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/plot_ranks/{protocol}/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("model_display"),
+    message:
+        "Plotting the ranks of methods for {wildcards.model} ({wildcards.protocol} routing)"
+    shell:
+        "python {input.script} --settings {params.settings:q} --statistics {input.statistics:q} "
+        "--comparisons {input.comparisons:q} "
+        "--protocol {wildcards.protocol} --model {wildcards.model} "
         "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"

@@ -1,5 +1,6 @@
 # In:  the evaluated cells; prompts and generations; attributions; benchmarks of all jobs.
-# Out: results/{run}/summary/*.parquet, the tidy tables that every table and figure is made from.
+# Out: results/{run}/summary/*.parquet, the tidy tables that every table and figure is made from;
+#      results/{run}/summary/agreement/{model}/{dataset}.parquet, how far methods agree.
 
 
 rule summarise:
@@ -196,3 +197,35 @@ rule summarise_cost:
     shell:
         "python {input.script} --settings {params.settings:q} --results {params.results:q} "
         "--output {output.cost:q} > {log:q} 2>&1"
+
+
+rule compare_methods:
+    input:
+        prompts=rules.build_prompts.output.prompts,
+        attributions=fitting_cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        script="scripts/compare_methods.py",
+        code=code(
+            "analysis/agreement",
+            "analysis/scores",
+            "faithfulness/scope",
+            "faithfulness/scores",
+        ),
+    output:
+        agreement="results/{run}/summary/agreement/{model}/{dataset}.parquet",
+    log:
+        "results/{run}/logs/compare_methods/{model}/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/compare_methods/{model}/{dataset}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        settings=settings("compare"),
+    message:
+        "Comparing the methods' scores of {wildcards.model} on {wildcards.dataset}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "--attributions {input.attributions:q} --output {output.agreement:q} > {log:q} 2>&1"

@@ -16,6 +16,9 @@ TABLES = [
     f"results/{RUN}/tables/accuracy.html",
     f"results/{RUN}/tables/timings.html",
     f"results/{RUN}/tables/cost.html",
+    *cells("results/{run}/tables/method_agreement/{model}.html"),
+    *cells("results/{run}/tables/metric_agreement/{model}.html"),
+    *cells("results/{run}/tables/ranks/{protocol}/{model}.html"),
 ]
 
 
@@ -386,3 +389,140 @@ rule compare_with_paper:
         "--cells {output.cells:q} --agreement {output.agreement:q} "
         "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "
         "> {log:q} 2>&1"
+
+
+rule tabulate_method_agreement:
+    input:
+        agreement=expand(
+            rules.compare_methods.output.agreement, dataset=CONFIG.datasets, allow_missing=True
+        ),
+        script="scripts/tabulate_method_agreement.py",
+        code=code(
+            "analysis/metrics",
+            "analysis/agreement_means",
+            "analysis/agreement_tables",
+            "analysis/metric_agreement",
+            "analysis/summary",
+            "analysis/table_writer",
+            "analysis/tables",
+            "curves",
+        ),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/method_agreement/{model}.csv",
+        tex="results/{run}/tables/method_agreement/{model}.tex",
+        html=report(
+            "results/{run}/tables/method_agreement/{model}.html",
+            caption="captions/method_agreement_table.rst",
+            category="Tables",
+            subcategory="Agreement of methods on tokens",
+            labels={"model": "{model}", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_method_agreement/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_method_agreement/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("model_display"),
+    message:
+        "Tabulating the agreement of methods for {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --agreement {input.agreement:q} "
+        "--model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_metric_agreement:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        script="scripts/tabulate_metric_agreement.py",
+        code=code(
+            "analysis/metrics",
+            "analysis/agreement_means",
+            "analysis/agreement_tables",
+            "analysis/metric_agreement",
+            "analysis/summary",
+            "analysis/table_writer",
+            "analysis/tables",
+            "curves",
+        ),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/metric_agreement/{model}.csv",
+        tex="results/{run}/tables/metric_agreement/{model}.tex",
+        html=report(
+            "results/{run}/tables/metric_agreement/{model}.html",
+            caption="captions/metric_agreement_table.rst",
+            category="Tables",
+            subcategory="Agreement of metrics on methods",
+            labels={"model": "{model}", "protocol": "–"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_metric_agreement/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_metric_agreement/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("model_display"),
+    message:
+        "Tabulating the agreement of metrics for {wildcards.model}"
+    shell:
+        "python {input.script} --settings {params.settings:q} --statistics {input.statistics:q} "
+        "--model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
+
+
+rule tabulate_ranks:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
+        script="scripts/tabulate_ranks.py",
+        code=code(
+            "analysis/metrics",
+            "analysis/rank_table",
+            "analysis/summary",
+            "analysis/table_writer",
+            "analysis/tables",
+            "curves",
+        ),
+        templates=TABLE_TEMPLATES,
+    output:
+        csv="results/{run}/tables/ranks/{protocol}/{model}.csv",
+        tex="results/{run}/tables/ranks/{protocol}/{model}.tex",
+        html=report(
+            "results/{run}/tables/ranks/{protocol}/{model}.html",
+            caption="captions/ranks_table.rst",
+            category="Tables",
+            subcategory="Ranks and critical differences",
+            labels={"model": "{model}", "protocol": "{protocol}"},
+        ),
+    log:
+        "results/{run}/logs/tabulate_ranks/{protocol}/{model}.log",
+    benchmark:
+        "results/{run}/benchmarks/tabulate_ranks/{protocol}/{model}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("model_display"),
+    message:
+        "Tabulating the ranks of methods for {wildcards.model} ({wildcards.protocol} routing)"
+    shell:
+        "python {input.script} --settings {params.settings:q} --statistics {input.statistics:q} "
+        "--leave-one-out {input.leave_one_out:q} "
+        "--protocol {wildcards.protocol} --model {wildcards.model} "
+        "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"

@@ -244,6 +244,20 @@ SCHEMAS: dict[str, pa.Schema] = {
             _field("numerical", _REAL, nullable=True),
         ]
     ),
+    # How far two methods agree on the tokens that matter; every two methods once.
+    "agreement": pa.schema(
+        [
+            _field("model", _TEXT),
+            _field("dataset", _TEXT),
+            _field("method", _TEXT),
+            _field("other", _TEXT),
+            _field("statistic", _TEXT),  # kendall_tau or top_overlap
+            _field("value", _REAL, nullable=True),  # mean over samples
+            _field("standard_error", _REAL, nullable=True),  # of that mean
+            _field("n", _WHOLE),
+            _field("n_failed", _WHOLE),
+        ]
+    ),
     "ranking_samples": pa.schema(
         [
             _field("model", _TEXT),

@@ -321,6 +321,14 @@ class ProtocolFigureSlice(ScoresSlice):
     score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
 
 
+class CompareSlice(Slice):
+    """Settings of `compare_methods`."""
+
+    methods: tuple[str, ...]  # that explain the model
+    scope: Scope
+    normalisation: Normalisation
+
+
 class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
@@ -605,6 +613,23 @@ def protocol_figure_slice(config: Config) -> ProtocolFigureSlice:
     """Return what the figure that explains the π-Soft metrics depends on, besides its files."""
     floor = config.run_file.evaluation.score_floor
     return ProtocolFigureSlice(**dict(scores_slice(config)), score_floor=floor)
+
+
+def compare_slice(config: Config, model: str) -> CompareSlice:
+    """Return what `compare_methods` depends on."""
+    evaluation = config.run_file.evaluation
+    return CompareSlice(
+        methods=config.methods_of(model),
+        scope=evaluation.scope,
+        normalisation=evaluation.normalisation,
+    )
+
+
+def model_display_slice(config: Config, model: str) -> DisplaySlice:
+    """Return what tables and figures of one model depend on: its methods are those it has."""
+    shown = display_slice(config)
+    methods = {name: shown.methods[name] for name in config.methods_of(model)}
+    return shown.model_copy(update={"models": {model: shown.models[model]}, "methods": methods})
 
 
 def timings_slice(config: Config) -> TimingsSlice:

@@ -28,6 +28,8 @@ SLICES = {
     "layer_study_display": (),
     "display": (),
     "soft_display": (),
+    "compare": ("demo-llama",),
+    "model_display": ("demo-llama",),
     "accuracy": (),
     "scores": (),
     "tokens": (),
@@ -74,7 +76,10 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, evaluation=more) == {"evaluate", "plan"}
     everywhere = {**raw["evaluation"], "scope": "all"}
     of_scores = {"scores", "tokens", "protocol_figure"}
-    assert changed(raw, evaluation=everywhere) == {"evaluate", "ranking", "plan"} | of_scores
+    assert (
+        changed(raw, evaluation=everywhere)
+        == {"evaluate", "ranking", "plan", "compare"} | of_scores
+    )
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": True}
     assert changed(raw, evaluation=clamped) == {"summarise", "layer_study", "soft_display"}
@@ -84,7 +89,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
-        "display", "soft_display", "timings", "plan",
+        "display", "soft_display", "timings", "plan", "compare", "model_display",
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
         "generate",
@@ -121,3 +126,13 @@ def test_tables_follow_the_order_of_selection(raw):
     names = ["saliency", "attention", "random"]
     display = json.loads(slices(raw | {"methods": names})["display"])
     assert list(display["methods"]) == names
+
+
+def test_what_shows_one_model_depends_on_its_methods_only(raw):
+    restrictions = {"demo-llama": {"methods": ["saliency", "random"]}}
+    config = load_config(raw | {"restrictions": restrictions}, ROOT / "config/catalogue", "test")
+    shown = settings.model_display_slice(config, "demo-llama")
+    assert set(shown.methods) == {"saliency", "random"}
+    assert list(shown.models) == ["demo-llama"]
+    assert settings.compare_slice(config, "demo-llama").methods == ("random", "saliency")
+    assert len(settings.model_display_slice(config, "demo-mistral").methods) > 2

@@ -33,6 +33,11 @@ EXPLORER = {"explorer.html"}
 TAIL = SOFT_TAIL | RANKING_TAIL | COST | EXPLORER
 TAIL = SOFT_TAIL | SCORES_TAIL | RANKING_TAIL | COST
 TIMINGS = {"summary/timings.parquet", "tables/timings.html"}
+AGREEMENT = {
+    "summary/agreement/toy/toy-sentiment.parquet",
+    "tables/method_agreement/toy.html",
+    "figures/method_agreement/toy.svg",
+}
 ACCURACY = {"summary/accuracy.parquet", "tables/accuracy.html"}
 
 
@@ -67,7 +72,7 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
 
     method = project.folder / "scripts/pisoft/attribution/saliency.py"
     method.write_text(method.read_text() + "\n# edited\n")
-    assert project.pending() == of_method("saliency") | TIMINGS | TAIL, (
+    assert project.pending() == of_method("saliency") | TIMINGS | AGREEMENT | TAIL, (
         "an edited method re-runs alone"
     )
     project.run()
@@ -94,7 +99,7 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     project.write("scripts/pisoft/attribution/my_method.py", example)
     catalogue = project.folder / "config/catalogue/methods.yaml"
     catalogue.write_text(catalogue.read_text() + "my_method: {}\n")
-    expected = of_method("my_method") | TIMINGS | TAIL
+    expected = of_method("my_method") | TIMINGS | AGREEMENT | TAIL
     assert project.pending() == expected, "one file and one line add exactly one method's cells"
     project.run()
     assert project.pending() == set()

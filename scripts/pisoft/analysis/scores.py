@@ -82,7 +82,11 @@ def read_scores(
             prompt=asked[sample_id],
             step=step,
             perturbable=perturbable_positions(asked[sample_id], scope),
-            raw={method: raw for method, (_, raw) in found.items() if raw is not None},
+            raw={
+                method: raw.astype(np.float64)
+                for method, (_, raw) in found.items()
+                if raw is not None
+            },
             status={method: status for method, (status, _) in found.items()},
             normalisation=normalisation,
         )
@@ -104,5 +108,5 @@ def _rows(table: pa.Table) -> Iterator[tuple[str, int, str, np.ndarray | None]]:
     columns = (table.column(name).to_pylist() for name in ("sample_id", "step", "status"))
     lists = table.column("raw_scores").combine_chunks()
     for place, (sample_id, step, status) in enumerate(zip(*columns, strict=True)):
-        raw = lists[place].values.to_numpy().astype(np.float64) if status == OK else None
+        raw = lists[place].values.to_numpy() if status == OK else None  # of the table's memory
         yield sample_id, step, status, raw

@@ -93,6 +93,9 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
     Raises:
         ValueError: another suffix.
     """
+    with theme():
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once: every format would do it anew
     for path in paths:
         if path.suffix not in _METADATA:
             raise ValueError(f"{path}: figures are saved as {', '.join(_METADATA)}")

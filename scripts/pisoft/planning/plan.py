@@ -269,6 +269,9 @@ def _display_jobs(settings: PlanSlice) -> Iterator[Job]:
         "tabulate_timings": 1,
         "tabulate_cost": 1,
         "plot_pi_curves": tables * len(settings.datasets),
+        "compare_methods": len(settings.models) * len(settings.datasets),
+        "plot_method_agreement": len(settings.models),
+        "tabulate_method_agreement": len(settings.models),
     }
     if settings.study_cells:
         studied = {(protocol, model) for protocol, model, _, _ in settings.study_cells}

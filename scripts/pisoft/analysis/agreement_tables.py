@@ -1,0 +1,149 @@
+"""Tables of agreement: between methods on tokens, and between metrics on methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from pisoft.analysis.agreement_means import triangle, with_average
+from pisoft.analysis.metric_agreement import agreement_matrix, metric_agreement, ordering_metrics
+from pisoft.analysis.metrics import AVERAGE
+from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table
+
+STATISTICS = {
+    "kendall_tau": "Kendall's τ-b of the scores",
+    "top_overlap": "Overlap of the top 10 % tokens",
+}
+
+
+def method_agreement_table(
+    agreement: pd.DataFrame, *, where: str, methods: Mapping[str, str], datasets: Mapping[str, str]
+) -> Table:
+    """Build the table of how far methods agree, means over datasets.
+
+    Args:
+        agreement: rows of kind `agreement` of one model.
+        where: model, for the title.
+        methods: label of each method, in the order of rows and columns.
+        datasets: label of each dataset.
+    """
+    values = with_average(agreement, datasets)
+    average = values[values["dataset"] == AVERAGE]
+    blocks = []
+    for statistic, title in STATISTICS.items():
+        below = triangle(average, statistic, list(methods))
+        numbers = np.where(np.isnan(below), below.T, below)
+        blocks.append(Block(title, _square(numbers, list(methods.values()))))
+    return Table(
+        title=f"Agreement of methods on tokens · {where}",
+        corner="Method",
+        columns=tuple(methods.values()),
+        blocks=tuple(blocks),
+        notes=(*_METHOD_NOTES, *_error_notes(average), *_coverage_notes(agreement, datasets)),
+        values=values,
+    )
+
+
+def metric_agreement_table(
+    statistics: pd.DataFrame, *, where: str, datasets: Mapping[str, str]
+) -> Table:
+    """Build the table of how far metrics agree on methods by their means over datasets.
+
+    Args:
+        statistics: rows of kind `statistics` of one model.
+        where: model, for the title.
+        datasets: label of each dataset; their own numbers are in the CSV.
+    """
+    metrics, left_out = ordering_metrics(statistics)
+    values = metric_agreement(statistics, metrics, datasets)
+    below = agreement_matrix(values, metrics, AVERAGE)
+    names = [f"{number} {metric.label}" for number, metric in enumerate(metrics, start=1)]
+    without = "; ".join(metric.label for metric in left_out)
+    return Table(
+        title=f"Agreement of metrics on methods · {where}",
+        corner="Metric",
+        columns=tuple(str(number) for number in range(1, 1 + len(metrics))),
+        blocks=(Block("", _square(np.where(np.isnan(below), below.T, below), names)),),
+        notes=(
+            *_METRIC_NOTES,
+            *_method_notes(values),
+            *([f"Left out, no value: {without}."] if without else []),
+        ),
+        values=values,
+    )
+
+
+def _square(numbers: np.ndarray, names: list[str]) -> tuple[Row, ...]:
+    """Return a symmetric matrix as rows, the diagonal empty."""
+    return tuple(
+        Row(
+            name,
+            tuple(
+                Entry("" if line == column else _text(value))
+                for column, value in enumerate(numbers[line])
+            ),
+        )
+        for line, name in enumerate(names)
+    )
+
+
+def _text(value: float) -> str:
+    """Return a number with two digits, without a negative zero."""
+    return NOTHING if np.isnan(value) else f"{round(value, 2) + 0.0:.2f}"
+
+
+# Notes ----------------------------------------------------------------------------------------
+
+_METHOD_NOTES = (
+    "Means over the datasets, each with equal weight, of means over samples; a sample's value is "
+    "the mean over its explained steps. Neither high nor low agreement is better.",
+    "Kendall's τ-b of two methods' scores of the perturbable tokens: 1 for the same order, 0 for "
+    "unrelated ones, −1 for opposite ones. Overlap: share of common tokens among the tenth of the "
+    "tokens (rounded half up, at least one) that each method scores highest, of equal scores the "
+    "earlier token; about 0.1 for unrelated methods.",
+    "A step counts for a pair if both methods have scores and neither gives all tokens the same.",
+)
+_METRIC_NOTES = (
+    "Kendall's τ-b between the orders in which two metrics put the methods by their means over the "
+    "datasets: 1 for the same order, 0 for unrelated ones, −1 for opposite ones. Insertion, of "
+    "which lower is better, is turned round, so that 1 always says that the same methods are "
+    "better. Each dataset's own τ is in the CSV.",
+)
+
+
+def _error_notes(average: pd.DataFrame) -> list[str]:
+    """Say how large the standard errors are."""
+    largest = average.groupby("statistic")["standard_error"].max().dropna()
+    listed = [
+        f"{title}: {largest[name]:.2g}" for name, title in STATISTICS.items() if name in largest
+    ]
+    return [f"Largest standard error of a mean, {'; '.join(listed)}."] if listed else []
+
+
+def _coverage_notes(agreement: pd.DataFrame, datasets: Mapping[str, str]) -> list[str]:
+    """Say how many samples there are, and how many of them a pair lacks at most."""
+    counts = agreement.assign(total=agreement["n"] + agreement["n_failed"])
+    most = counts.groupby("dataset")[["total", "n_failed"]].max()
+    present = [name for name in datasets if name in most.index]
+    listed = ", ".join(f"{datasets[name]} {most.loc[name, 'total']}" for name in present)
+    failed = [
+        f"{datasets[name]} {most.loc[name, 'n_failed']}"
+        for name in present
+        if most.loc[name, "n_failed"]
+    ]
+    if not listed:
+        return ["No two methods to compare."]
+    told = f"Samples without such a step, of the pair with most: {', '.join(failed)}."
+    return [f"Samples per dataset: {listed}.", *([told] if failed else [])]
+
+
+def _method_notes(values: pd.DataFrame) -> list[str]:
+    """Say how many methods are put in an order."""
+    counts = values.loc[values["dataset"] == AVERAGE, "n_methods"]
+    if counts.empty:
+        return ["No two metrics to compare."]
+    fewest, most = counts.min(), counts.max()
+    counted = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return [f"Methods in an order: {counted}. The CSV has the p-value of no association."]

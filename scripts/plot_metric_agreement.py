@@ -1,0 +1,36 @@
+"""Draw how far the metrics agree on which methods are better, for one model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.agreement_figures import plot_metric_agreement
+from pisoft.analysis.style import save_figure
+from pisoft.analysis.summary import load_rows
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument("--statistics", required=True, type=Path, help="statistics file")
+    line.add_argument("--model", required=True)
+    for kind in ("pdf", "svg", "png"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the model's statistics and draw the agreement of its metrics."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    statistics = load_rows(arguments.statistics, "statistics", model=arguments.model)
+    where = settings.models[arguments.model]
+    figure = plot_metric_agreement(statistics, settings.datasets, where)
+    save_figure(figure, [arguments.pdf, arguments.svg, arguments.png])
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,42 @@
+"""Draw the methods' ranks and critical differences for one model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.rank_figure import plot_ranks
+from pisoft.analysis.style import save_figure
+from pisoft.analysis.summary import load_rows
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    for kind in ("statistics", "comparisons"):
+        line.add_argument(f"--{kind}", required=True, type=Path, help=f"{kind} file")
+    for name in ("protocol", "model"):
+        line.add_argument(f"--{name}", required=True)
+    for kind in ("pdf", "svg", "png"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read one cell's statistics and comparisons and draw its ranks."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    statistics = load_rows(
+        arguments.statistics, "statistics", protocol=arguments.protocol, model=arguments.model
+    )
+    comparisons = load_rows(arguments.comparisons, "comparisons")  # of a single method: no pair
+    of_cell = "protocol == @arguments.protocol and model == @arguments.model"
+    where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
+    figure = plot_ranks(statistics, comparisons.query(of_cell), settings.methods, where)
+    save_figure(figure, [arguments.pdf, arguments.svg, arguments.png])
+
+
+if __name__ == "__main__":
+    run(main, parser())

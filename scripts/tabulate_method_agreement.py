@@ -1,0 +1,49 @@
+"""Write the table of how far methods agree on one model's tokens as CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from pisoft.analysis.agreement_tables import method_agreement_table
+from pisoft.analysis.summary import load_rows
+from pisoft.analysis.table_writer import write
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line.add_argument(
+        "--agreement",
+        required=True,
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="…/{model}/{dataset}.parquet",
+    )
+    line.add_argument("--model", required=True)
+    for kind in ("csv", "tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the agreement on every dataset and write the table."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    agreement = pd.concat([load_rows(path, "agreement") for path in arguments.agreement])
+    table = method_agreement_table(
+        agreement,
+        where=settings.models[arguments.model],
+        methods=settings.methods,
+        datasets=settings.datasets,
+    )
+    write(table, arguments.csv, arguments.tex, arguments.html)
+
+
+if __name__ == "__main__":
+    run(main, parser())

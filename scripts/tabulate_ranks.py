@@ -1,0 +1,46 @@
+"""Write the table of the methods' ranks for one model as CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.analysis.rank_table import rank_table
+from pisoft.analysis.summary import load_rows
+from pisoft.analysis.table_writer import write
+from pisoft.commandline import run
+from pisoft.settings import DisplaySlice
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    for kind in ("statistics", "leave-one-out"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    for name in ("protocol", "model"):
+        line.add_argument(f"--{name}", required=True)
+    for kind in ("csv", "tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read one cell's statistics and ranks and write the table."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    cell = {"protocol": arguments.protocol, "model": arguments.model}
+    statistics = load_rows(arguments.statistics, "statistics", **cell)
+    leave_one_out = load_rows(arguments.leave_one_out, "leave_one_out", **cell)
+    where = f"{settings.models[arguments.model]} · {arguments.protocol} routing"
+    table = rank_table(
+        statistics,
+        leave_one_out,
+        where=where,
+        methods=settings.methods,
+        datasets=settings.datasets,
+    )
+    write(table, arguments.csv, arguments.tex, arguments.html)
+
+
+if __name__ == "__main__":
+    run(main, parser())
