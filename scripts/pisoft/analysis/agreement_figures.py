@@ -71,11 +71,7 @@ def plot_method_agreement(
             line, column = divmod(number + (gap if number else 0), PANELS_ABREAST)
             panel = figure.add_subplot(grid[line, column])
             chosen = rows[rows["dataset"] == dataset]
-            below = triangle(chosen, "kendall_tau", list(methods))
-            above = triangle(chosen, "top_overlap", list(methods)).T
-            _draw_numbers(panel, below, TAU)
-            _draw_numbers(panel, above, OVERLAP)
-            _mark_gaps(panel, np.isnan(below) & np.isnan(above))
+            _draw_halves(panel, chosen, list(methods))
             _name_cells(
                 panel,
                 columns=names if line == lines - 1 else [],
@@ -103,37 +99,46 @@ def plot_metric_agreement(
     """
     metrics, left_out = ordering_metrics(statistics)
     rows = metric_agreement(statistics, metrics, datasets)
-    count, side = len(metrics), max(SMALLEST_PANEL, CELL * len(metrics))
+    side = max(SMALLEST_PANEL, CELL * len(metrics))
     abreast = min(SMALL_PANELS_ABREAST, len(datasets))
-    heights = (side + TITLE + 0.5, -(-len(datasets) // abreast) * SMALL_PANEL, 1.0)
+    lines = -(-len(datasets) // abreast)
+    heights = (side + TITLE + 0.5, lines * SMALL_PANEL, 1.0)
     with theme():
         figure = Figure(figsize=(side + LONG_NAMES, sum(heights)), layout="constrained")
         grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
         top, middle, bottom = (figure.add_subfigure(grid[line]) for line in range(3))
-        average = top.subplots()
-        matrix = agreement_matrix(rows, metrics, AVERAGE)
-        _draw_numbers(average, matrix, TAU)
-        _mark_gaps(average, np.isnan(matrix) & np.tri(count, k=-1, dtype=bool))
-        _name_cells(
-            average,
-            columns=[str(number) for number in range(1, 1 + count)],
-            lines=[f"{metric.label}  {number}" for number, metric in enumerate(metrics, start=1)],
-        )
-        average.tick_params(axis="x", rotation=0)
-        average.set_title("Mean over datasets", fontsize="small")
-        panels = middle.subplots(-(-len(datasets) // abreast), abreast, squeeze=False).ravel()
+        _draw_average(top.subplots(), agreement_matrix(rows, metrics, AVERAGE), metrics)
+        panels = middle.subplots(lines, abreast, squeeze=False).ravel()
         for panel, (dataset, title) in zip(panels, datasets.items(), strict=False):
             _draw_cells(panel, agreement_matrix(rows, metrics, dataset), TAU)
             panel.set_title(title, fontsize="small")
         for panel in panels[len(datasets) :]:
             panel.set_axis_off()
-        count_text = f"{rows['n_methods'].max() if len(rows) else 0} methods"
-        figure.suptitle(
-            f"Agreement of metrics on methods · {where} · {count_text}{_left_out_text(left_out)}",
-            fontsize="medium",
-        )
+        title = f"Agreement of metrics on methods · {where} · {_method_count(rows)}"
+        figure.suptitle(f"{title}{_left_out_text(left_out)}", fontsize="medium")
         _add_scale(bottom.add_axes((0.3, 0.75, 0.4, 0.15)), TAU, TAU_MEANING)
     return figure
+
+
+def _draw_halves(panel: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
+    """Fill one dataset's panel of method agreement."""
+    below = triangle(rows, "kendall_tau", methods)
+    above = triangle(rows, "top_overlap", methods).T
+    _draw_numbers(panel, below, TAU)
+    _draw_numbers(panel, above, OVERLAP)
+    _mark_gaps(panel, np.isnan(below) & np.isnan(above))
+
+
+def _draw_average(panel: Axes, matrix: np.ndarray, metrics: Sequence[OrderingMetric]) -> None:
+    """Fill the large panel of metric agreement; columns have the numbers of the lines."""
+    _draw_numbers(panel, matrix, TAU)
+    _mark_gaps(panel, np.isnan(matrix) & np.tri(len(metrics), k=-1, dtype=bool))
+    numbers = [str(number) for number in range(1, 1 + len(metrics))]
+    names = (metric.label for metric in metrics)
+    lines = [f"{name}  {number}" for name, number in zip(names, numbers, strict=True)]
+    _name_cells(panel, columns=numbers, lines=lines)
+    panel.tick_params(axis="x", rotation=0)
+    panel.set_title("Mean over datasets", fontsize="small")
 
 
 def _draw_numbers(panel: Axes, matrix: np.ndarray, look: Look) -> None:
@@ -195,6 +200,11 @@ def _sample_text(rows: pd.DataFrame) -> str:
     """Return `n = 98`, or a range over the pairs where they differ."""
     fewest, most = rows["n"].min(), rows["n"].max()
     return f"n = {most}" if fewest == most else f"n = {fewest}\N{EN DASH}{most}"
+
+
+def _method_count(rows: pd.DataFrame) -> str:
+    """Return how many methods the metrics put in an order."""
+    return f"{0 if rows.empty else rows['n_methods'].max()} methods"
 
 
 def _left_out_text(metrics: Sequence[OrderingMetric]) -> str:
