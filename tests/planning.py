@@ -65,7 +65,6 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
         "generation": {"max_new_tokens": 11, "step_interval": 5},
         "evaluation": {"draws": 4, "pi_grid": [0.2, 0.5, 0.8]},
         "ranking": None,
-        "explorer": False,
     }
     return PlanSlice.model_validate(settings | changes)
 

@@ -251,7 +251,6 @@ class PlanSlice(Slice):
     generation: GenerationSettings
     evaluation: DrawSettings
     ranking: RankingSettings | None
-    explorer: bool  # whether there is one
 
 
 class DisplaySlice(Slice):
@@ -494,7 +493,6 @@ def plan_slice(config: Config) -> PlanSlice:
         generation=run_file.generation,
         evaluation=draw_settings(config),
         ranking=run_file.ranking,
-        explorer=run_file.explorer is not None,
     )
 
 

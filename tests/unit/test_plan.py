@@ -131,10 +131,8 @@ def rules_of(plan) -> dict[str, int]:
 def test_every_section_of_a_run_adds_its_jobs():
     counts = rules_of(plan_run(run_of(), NOWHERE))
     assert counts["attribute"] == counts["evaluate_soft"] == 2 * 2
-    assert counts["plot_pi_curves"] == counts["build_prompts"] == counts["generate"] == 2
+    assert counts["build_prompts"] == counts["generate"] == 2
     assert "train_model" not in counts
-    assert "build_explorer" not in counts
-    assert rules_of(plan_run(run_of(explorer=True), NOWHERE))["build_explorer"] == 1
     both = rules_of(plan_run(run_of(protocols=["dynamic", "fixed"]), NOWHERE))
     assert both["evaluate_soft"] == 2 * counts["evaluate_soft"]
     ranked = plan_run(run_of(ranking={"steps": 20, "operator": "remove"}), NOWHERE)

@@ -18,7 +18,16 @@ from pisoft.validation import read_yaml
 pytestmark = pytest.mark.workflow
 
 CONFIG = Path(__file__).parents[2] / "config"
-FIX = "bring _display_jobs or its neighbours in scripts/pisoft/planning/plan.py up to date"
+FIX = "bring scripts/pisoft/planning/plan.py up to date"
+DISPLAY = (
+    "summarise",
+    "estimate",
+    "compare",
+    "tabulate",
+    "plot",
+    "build_overview",
+    "build_explorer",
+)
 
 
 @pytest.mark.parametrize("name", ["tiny", "config", "paper"])
@@ -33,7 +42,8 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
     monkeypatch.chdir(project.folder)
     config = load_run(read_yaml(Path(run_file)), [run_file], Path("config"))
     plan = plan_run(plan_slice(config), Path("results") / name)
-    assert collections.Counter(job.rule for job in plan.jobs) == counts, FIX
+    costly = {rule: count for rule, count in counts.items() if not rule.startswith(SHORT)}
+    assert collections.Counter(job.rule for job in plan.jobs) == costly, FIX
 
 
 def test_a_run_is_compared_with_its_plan(project):

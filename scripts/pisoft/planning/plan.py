@@ -80,7 +80,6 @@ def plan_run(settings: PlanSlice, results: Path) -> Plan:
         *(cell.prompt_job() for cell in cells.values()),
         *(cell.generation_job() for cell in cells.values()),
         *_method_jobs(settings, cells),
-        *_display_jobs(settings),
     )
     return Plan(jobs, {pair: cell.lengths for pair, cell in cells.items()})
 
@@ -253,37 +252,3 @@ def _method_jobs(settings: PlanSlice, cells: Mapping[tuple[str, str], _Cell]) ->
 def _without_protocol(chosen: Iterable[Cell]) -> list[tuple[str, ...]]:
     """Return model, method and dataset of cells, each combination once."""
     return list(dict.fromkeys(cell[1:] for cell in chosen))
-
-
-def _display_jobs(settings: PlanSlice) -> Iterator[Job]:
-    """Yield the summaries, tables, figures and pages, which are all short."""
-    tables = len({(protocol, model) for protocol, model, _, _ in settings.cells})
-    counts = {
-        "summarise": 1,
-        "summarise_accuracy": 1,
-        "summarise_timings": 1,
-        "summarise_cost": 1,
-        "tabulate_pi_soft_auc": tables,
-        "tabulate_original_soft": tables,
-        "tabulate_accuracy": 1,
-        "tabulate_timings": 1,
-        "tabulate_cost": 1,
-        "plot_pi_curves": tables * len(settings.datasets),
-        "compare_methods": len(settings.models) * len(settings.datasets),
-        "plot_method_agreement": len(settings.models),
-        "tabulate_method_agreement": len(settings.models),
-    }
-    if settings.study_cells:
-        studied = {(protocol, model) for protocol, model, _, _ in settings.study_cells}
-        datasets = {dataset for *_, dataset in settings.study_cells}
-        counts["summarise_layer_study"] = 1
-        counts["tabulate_layer_study"] = len(studied)
-        counts["plot_layer_study"] = len(studied) * len(datasets)
-    ranked = any(dataset.task == "classification" for dataset in settings.datasets.values())
-    if settings.ranking is not None and ranked:
-        counts["summarise_ranking"] = 1
-        counts["tabulate_insertion_deletion"] = len(settings.models)
-    if settings.explorer:
-        counts["build_explorer"] = 1
-    for rule, count in counts.items():
-        yield from [Job(rule)] * count

@@ -12,6 +12,7 @@ from pisoft.units import duration, scaled
 NOTHING = "\N{EN DASH}"
 _COLUMNS = ("rule", "jobs", "forwards", "tokens", "FLOP", "time", "memory", "disk")
 _ASSUMPTIONS = f"""\
+Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
 FLOP: matrix products of forwards; causal attention counts what it sees; the template before the
   first perturbable token is read once; a backward pass counts as a forward (weights are frozen).
 Time: FLOP / speed, and per job {START_UP:g} s, or {START_UP_WITH_MODEL:g} s and the weights at \
@@ -30,10 +31,8 @@ characters a token."""
 
 def plan_text(plan: Plan, speed: Speed) -> str:
     """Return the plan of a run, to be printed."""
-    rules = dict.fromkeys(job.rule for job in plan.jobs if job.memory is not None or job.disk)
+    rules = dict.fromkeys(job.rule for job in plan.jobs)
     rows = [_row(rule, [job for job in plan.jobs if job.rule == rule], speed) for rule in rules]
-    others = [job for job in plan.jobs if job.rule not in rules]
-    rows.append(_row("everything else", others, speed))
     rows.append(_row("total", plan.jobs, speed))
     lengths = [
         (
