@@ -19,15 +19,8 @@ pytestmark = pytest.mark.workflow
 
 CONFIG = Path(__file__).parents[2] / "config"
 FIX = "bring scripts/pisoft/planning/plan.py up to date"
-DISPLAY = (
-    "summarise",
-    "estimate",
-    "compare",
-    "tabulate",
-    "plot",
-    "build_overview",
-    "build_explorer",
-)
+# Rules that only turn results into numbers and pages to look at.
+SHORT = ("summarise", "estimate", "compare", "tabulate", "plot", "build_overview", "build_explorer")
 
 
 @pytest.mark.parametrize("name", ["tiny", "config", "paper"])
