@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pisoft.analysis.overview import Findings, Names, facts_of, overview_page
 from pisoft.analysis.pages import Figure, write_html
-from pisoft.analysis.soft_tables import auc_table
+from pisoft.analysis.soft_tables import SoftRows, auc_table
 from pisoft.analysis.summary import load_rows, present
 from pisoft.commandline import run
 from pisoft.contracts import read_provenance
@@ -48,16 +48,16 @@ def main(arguments: argparse.Namespace) -> None:
         rows[(rows["protocol"] == protocol) & (rows["model"] == model)]
         for rows in (found.statistics, found.outcomes)
     )
-    table = auc_table(
-        statistics,
-        outcomes,
-        sorted(load_rows(arguments.curves, "soft_curves", **cell)["pi"].unique()),
+    rows = SoftRows(
+        statistics=statistics,
+        outcomes=outcomes,
         where=where,
-        number_type=settings.types[model],
         methods=present(settings.methods, outcomes),
         datasets=settings.datasets,
         clamp=settings.clamp,
     )
+    grid = sorted(load_rows(arguments.curves, "soft_curves", **cell)["pi"].unique())
+    table = auc_table(rows, grid, settings.types[model])
     description = f"Curves of both metrics over π, {where}, {settings.datasets[dataset]}"
     origins = {settings.models[path.parts[-2]]: path for path in reversed(arguments.generations)}
     page = overview_page(

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.soft_tables import auc_table, original_table, robust_table, variance_table
+from pisoft.analysis.soft_tables import (
+    SoftRows,
+    auc_table,
+    original_table,
+    robust_table,
+    variance_table,
+)
 from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import Table
@@ -27,8 +33,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--settings", required=True, help="SoftDisplaySlice as JSON")
     line.add_argument("--kind", required=True, choices=list(NEEDS))
     for name in ("statistics", "samples", "curves", "variances"):
-        kinds = ", ".join(kind for kind, names in NEEDS.items() if name in names)
-        line.add_argument(f"--{name}", type=Path, help=f"for {kinds}")
+        line.add_argument(f"--{name}", type=Path, help=f"{name} file, if the kind needs it")
     line.add_argument("--protocol", required=True)
     line.add_argument("--model", required=True)
     for kind in ("csv", "tex", "html"):
@@ -44,21 +49,25 @@ def build(arguments: argparse.Namespace, settings: SoftDisplaySlice) -> Table:
         variances = load_rows(arguments.variances, "variances", **cell)
         methods = present(settings.methods, variances)
         return variance_table(variances, where=where, methods=methods, datasets=settings.datasets)
-    statistics = load_rows(arguments.statistics, "statistics", **cell)
     outcomes = load_rows(arguments.samples, "soft_samples", metric="identity", **cell)
-    shown = {**settings.model_dump(include={"datasets", "clamp"}), "where": where}
-    shown["methods"] = present(settings.methods, outcomes)
+    rows = SoftRows(
+        statistics=load_rows(arguments.statistics, "statistics", **cell),
+        outcomes=outcomes,
+        where=where,
+        methods=present(settings.methods, outcomes),
+        datasets=settings.datasets,
+        clamp=settings.clamp,
+    )
     if arguments.kind == "robust":
-        return robust_table(statistics, outcomes, **shown)
+        return robust_table(rows)
     if arguments.kind == "original":
-        return original_table(statistics, outcomes, **shown)
+        return original_table(rows)
     grid = sorted(load_rows(arguments.curves, "soft_curves", **cell)["pi"].unique())
-    number_type = settings.types[arguments.model]
-    return auc_table(statistics, outcomes, grid, number_type=number_type, **shown)
+    return auc_table(rows, grid, settings.types[arguments.model])
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read summary files and write the table."""
+    """Read the summary files and write the table."""
     missing = [f"--{name}" for name in NEEDS[arguments.kind] if getattr(arguments, name) is None]
     if missing:
         raise BenchmarkError(f"--kind {arguments.kind} needs {', '.join(missing)}")

@@ -1,5 +1,7 @@
 """Uncertainty of hand-made samples, through files as in the workflow."""
 
+import functools
+import json
 import tempfile
 from pathlib import Path
 
@@ -9,6 +11,12 @@ from pisoft.contracts import write_rows
 
 def estimated(rows, kind="soft_samples", resamples=200) -> Uncertainty:
     """Return the uncertainty of rows of `soft_samples` or `ranking_samples`."""
+    return _estimated(json.dumps(rows), kind, resamples)
+
+
+@functools.cache  # many tests look at the same rows
+def _estimated(written: str, kind: str, resamples: int) -> Uncertainty:
+    rows = json.loads(written)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{kind}.parquet"
         write_rows(path, kind, rows, {})

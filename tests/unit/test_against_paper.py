@@ -4,8 +4,6 @@ import argparse
 import csv
 import itertools
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +21,7 @@ from pisoft.config import load_config
 from pisoft.contracts import SCHEMAS, write_rows
 from pisoft.settings import PublishedSlice, published_slice
 from pisoft.validation import read_yaml
+from typesetting import needs_latex, typeset
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "config/published.csv"
@@ -412,19 +411,12 @@ def test_the_script_writes_the_same_bytes_every_time(published, tmp_path, monkey
         assert f"<td>{number}</td>" in page
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
+@needs_latex
 def test_latex_compiles_with_booktabs_and_xcolor_alone(published, tmp_path, monkeypatch):
     settings = slice_of(tmp_path, monkeypatch, "paper")
     run_script(tmp_path, *statistics_rows(published), settings)
-    (tmp_path / "document.tex").write_text(
-        "\\documentclass{article}\n\\usepackage{booktabs,xcolor}\n"
-        "\\begin{document}\n\\input{page.tex}\n\\end{document}\n",
-        encoding="utf-8",
-    )
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "document.tex"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout[-2000:]
-    assert "Overfull \\vbox" not in result.stdout  # nothing is cut off at the foot of a page
+    # Nothing is cut off at the foot of a page.
+    assert "Overfull \\vbox" not in typeset(tmp_path / "page.tex")
 
 
 def test_markup_in_a_label_stays_text(tmp_path):

@@ -4,7 +4,6 @@ import argparse
 import csv
 import json
 import os
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -20,12 +19,19 @@ import tabulate_insertion_deletion
 from estimating import estimated
 from pisoft.analysis.accuracy_table import accuracy_table
 from pisoft.analysis.ranking_table import insertion_deletion_table
-from pisoft.analysis.soft_tables import auc_table, original_table, robust_table, variance_table
+from pisoft.analysis.soft_tables import (
+    SoftRows,
+    auc_table,
+    original_table,
+    robust_table,
+    variance_table,
+)
 from pisoft.analysis.summary import SAMPLE_METRICS
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table
 from pisoft.contracts import SCHEMAS, write_rows, write_table
 from pisoft.settings import DisplaySlice
+from typesetting import assert_latex_compiles, needs_latex
 
 GRID = [0.05, 0.5, 0.95]
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
@@ -72,22 +78,18 @@ def outcomes_of(rows):
     return frame[frame["metric"] == "identity"].astype({"value": float})
 
 
+def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp=True):
+    names = {"methods": methods, "datasets": datasets, "clamp": clamp}
+    where = "Llama · dynamic routing"
+    return SoftRows(estimated(rows).statistics, outcomes_of(rows), where, **names)
+
+
 def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp=True):
-    return auc_table(
-        estimated(rows).statistics,
-        outcomes_of(rows),
-        GRID,
-        where="Llama · dynamic routing",
-        number_type="bfloat16",
-        methods=methods,
-        datasets=datasets,
-        clamp=clamp,
-    )
+    return auc_table(soft_rows(rows, methods, datasets, clamp), GRID, "bfloat16")
 
 
 def soft_table(build, rows, clamp=True):
-    names = {"methods": METHODS, "datasets": DATASETS, "clamp": clamp}
-    return build(estimated(rows).statistics, outcomes_of(rows), where="Llama", **names)
+    return build(soft_rows(rows, clamp=clamp))
 
 
 def variances_of(rows):
@@ -368,15 +370,25 @@ def test_accuracy_table_leaves_open_generation_empty():
     expected = ["0.938", "0.938", "1", "41.2", "1.0", "98", "2"]
     assert [entry.text for entry in sst2.entries] == expected
     assert [entry.text for entry in imdb.entries] == [NOTHING, NOTHING, *expected[2:]]
+    assert sst2.entries[0].interval == wilson_text(0.9375, 98)
+    assert not any(entry.interval for entry in (*imdb.entries, *sst2.entries[2:]))
     assert {entry.text for entry in gone.entries} == {NOTHING}
     assert table.values.columns.tolist() == [
         "metric",
         "model",
         "dataset",
         "value",
+        "low",
+        "high",
         "n",
         "n_failed",
     ]
+
+
+def wilson_text(share, n, z=1.959963984540054):
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return f"[{centre - half:.3f}, {centre + half:.3f}]".replace("0.", ".")
 
 
 # Files ----------------------------------------------------------------------------------------
@@ -467,7 +479,7 @@ def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
     assert html.read_text(encoding="utf-8").count("<sup>≈</sup>") == 4
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
+@needs_latex
 @pytest.mark.parametrize(
     "make",
     [
@@ -480,15 +492,7 @@ def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
     ],
 )
 def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
-    written(make(), tmp_path)
-    (tmp_path / "document.tex").write_text(
-        "\\documentclass{article}\n\\usepackage{booktabs,xcolor}\n"
-        "\\begin{document}\n\\input{table.tex}\n\\end{document}\n",
-        encoding="utf-8",
-    )
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "document.tex"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout[-2000:]
+    assert_latex_compiles(make(), tmp_path)
 
 
 class Page(HTMLParser):

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,7 +92,7 @@ class Project:
         """Return the outputs that a dry run would make, relative to the run's results."""
         listed = self.snakemake("--dry-run", "--printshellcmds").stdout
         outputs = re.findall(
-            r"--(?:\w+-)?output(?:-folder)? (\S+)|--html (\S+)|--svg (\S+)", listed
+            r"--(?:[\w-]+-)?output(?:-folder)? (\S+)|--html (\S+)|--svg (\S+)", listed
         )
         return {name.removeprefix("results/tiny/") for match in outputs for name in match if name}
 
@@ -114,10 +115,8 @@ class Project:
                 shutil.copyfile(source, folder / name)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """Return a fresh copy of the project, nothing run yet."""
-    folder = tmp_path / "project"
+def copy_project(folder: Path) -> Project:
+    """Copy the project into a new folder, with the small configuration; nothing is run yet."""
     folder.mkdir()
     Project(ROOT).copy_sources_to(folder)
     copy = Project(folder)
@@ -125,6 +124,18 @@ def project(tmp_path: Path) -> Project:
     copy.write("config/catalogue/methods.yaml", METHODS)
     save_toy_model(folder / "toy-model")
     return copy
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a fresh copy of the project."""
+    return copy_project(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def new_project() -> Callable[[Path], Project]:
+    """Return how to copy the project, for fixtures that serve several tests."""
+    return copy_project
 
 
 def save_toy_model(folder: Path) -> None:

@@ -18,21 +18,38 @@ from pisoft.contracts import read_provenance
 pytestmark = pytest.mark.workflow
 
 README = Path(__file__).parents[2] / "README.md"
-SOFT_TAIL = {
+SOFT = {
     "summary/soft_samples.parquet",
     "summary/soft_curves.parquet",
-    "tables/pi_soft_auc/dynamic/toy.html",
-    "tables/original_soft/dynamic/toy.html",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
     "figures/protocol/dynamic/toy.svg",
 }
-SCORES_TAIL = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
-RANKING_TAIL = {"summary/ranking_samples.parquet", "tables/insertion_deletion/toy.html"}
-COST = {"summary/cost.parquet", "tables/cost.html"}
+RANKING = {"summary/ranking_samples.parquet"}
+STATISTICS = {
+    *(
+        f"summary/{name}.parquet"
+        for name in ("statistics", "comparisons", "leave_one_out", "variances")
+    ),
+    *(
+        f"tables/{name}/dynamic/toy.html"
+        for name in ("pi_soft_auc", "robust_statistics", "original_soft", "variances", "ranks")
+    ),
+    "tables/insertion_deletion/toy.html",
+    "tables/metric_agreement/toy.html",
+    "tables/published/against_paper.html",
+    "figures/metric_agreement/toy.svg",
+    "figures/ranks/dynamic/toy.svg",
+    "overview.html",
+}
+SCORES = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
+COST = {"summary/cost.parquet", "tables/cost.html", "overview.html"}
 EXPLORER = {"explorer.html"}
-TAIL = SOFT_TAIL | RANKING_TAIL | COST | EXPLORER
-TAIL = SOFT_TAIL | SCORES_TAIL | RANKING_TAIL | COST
-TIMINGS = {"summary/timings.parquet", "tables/timings.html"}
+TAIL = SOFT | RANKING | STATISTICS | SCORES | COST | EXPLORER
+TIMINGS = {
+    "summary/timings.parquet",
+    "tables/timings.html",
+    "tables/published/against_paper.html",
+}
 AGREEMENT = {
     "summary/agreement/toy/toy-sentiment.parquet",
     "tables/method_agreement/toy.html",
@@ -82,7 +99,7 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
     evaluated = {name for name in cells if name.startswith("soft/")}
-    assert project.pending() == evaluated | SOFT_TAIL | COST | EXPLORER, (
+    assert project.pending() == evaluated | SOFT | STATISTICS | COST | EXPLORER, (
         "edited numerics re-run what depends on them"
     )
     numerics.write_text(original)
@@ -91,7 +108,7 @@ def test_only_what_changed_is_computed_again(project, tmp_path):
     original = numerics.read_text()
     numerics.write_text(original + "\n# edited\n")
     ranked = {name for name in cells if name.startswith("ranking/")}
-    assert project.pending() == ranked | RANKING_TAIL | COST, "ranks are no masks"
+    assert project.pending() == ranked | RANKING | STATISTICS | COST, "ranks are no masks"
     numerics.write_text(original)
 
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)

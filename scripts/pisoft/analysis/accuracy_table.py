@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table, number_text
+from pisoft.analysis.tables import (
+    NOTHING,
+    Block,
+    Entry,
+    Row,
+    Table,
+    interval_text,
+    number_text,
+)
 
 ACCURACY_COLUMNS = {
     "accuracy": ("Accuracy ↑", 3),
@@ -18,6 +28,7 @@ ACCURACY_COLUMNS = {
     "n": ("n", 0),
     "n_failed": ("n failed", 0),
 }
+SHARES = ("accuracy", "greedy_is_label")
 
 
 def accuracy_table(
@@ -45,7 +56,8 @@ def accuracy_table(
     notes = (
         "Over the n samples that could be evaluated. Accuracy: share whose preferred label word "
         "is the right one. Greedy is label: share whose most probable next token, over the whole "
-        f"vocabulary, begins a label word. Both are {NOTHING} for open generation.",
+        f"vocabulary, begins a label word. Both are {NOTHING} for open generation. In brackets: "
+        "Wilson's 95 % interval.",
         "Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
         "n failed: samples left out of all means.",
     )
@@ -60,13 +72,23 @@ def accuracy_table(
 
 
 def _accuracy_values(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return metric, model, dataset, value, n, n_failed."""
+    """Return metric, model, dataset, value, low, high, n, n_failed."""
     measured = [name for name in ACCURACY_COLUMNS if name not in ("n", "n_failed")]
     keys = ["model", "dataset", "n", "n_failed"]
     tidy = rows.melt(id_vars=keys, value_vars=measured, var_name="metric")
-    return tidy[["metric", "model", "dataset", "value", "n", "n_failed"]]
+    shares = tidy["metric"].isin(SHARES)
+    tidy["low"], tidy["high"] = wilson(tidy["value"].astype(float).where(shares), tidy["n"])
+    return tidy[["metric", "model", "dataset", "value", "low", "high", "n", "n_failed"]]
 
 
 def _accuracy_entries(values: pd.Series) -> Iterable[Entry]:
     for name, (_, decimals) in ACCURACY_COLUMNS.items():
-        yield Entry(number_text(values[name], decimals))
+        low, high = wilson(values[name], values["n"]) if name in SHARES else (np.nan, np.nan)
+        text = number_text(values[name], decimals)
+        yield Entry(text, interval=interval_text(low, high, decimals))
+
+
+def wilson(share: Any, n: Any) -> tuple[Any, Any]:
+    """Return both ends of Wilson's 95 % interval of shares of n samples; NaN gives NaN."""
+    low, high = proportion_confint(share * n, n, alpha=0.05, method="wilson")
+    return low, high

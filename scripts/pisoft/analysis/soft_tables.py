@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -41,139 +42,136 @@ SOURCES = {
 }
 
 
-def auc_table(
-    statistics: pd.DataFrame,
-    outcomes: pd.DataFrame,
-    grid: Sequence[float],
-    *,
-    where: str,
-    number_type: str,
-    methods: Mapping[str, str],
-    datasets: Mapping[str, str],
-    clamp: bool,
-) -> Table:
+@dataclass(frozen=True)
+class SoftRows:
+    """What the tables of one protocol and model show.
+
+    Attributes:
+        statistics: its `statistics` rows.
+        outcomes: its `soft_samples` rows of the metric `identity`.
+        where: model and protocol, for titles.
+        methods: label of each method, in the order of the columns.
+        datasets: label of each dataset, in the order of the rows.
+        clamp: whether Soft-NS is clamped at 0.
+    """
+
+    statistics: pd.DataFrame
+    outcomes: pd.DataFrame
+    where: str
+    methods: Mapping[str, str]
+    datasets: Mapping[str, str]
+    clamp: bool
+
+    def table(
+        self,
+        title: str,
+        corner: str,
+        metrics: Iterable[str],
+        blocks: tuple[Block, ...],
+        notes: Iterable[str],
+    ) -> Table:
+        """Return a table of some metrics; notes on the samples follow those given."""
+        return Table(
+            title=f"{title} · {self.where}",
+            corner=corner,
+            columns=tuple(self.methods.values()),
+            blocks=blocks,
+            notes=(*notes, *coverage_notes(self.outcomes, self.methods, self.datasets)),
+            values=tidy(self.statistics, metrics, self.methods, self.datasets),
+            spanner="Methods",
+        )
+
+    def averaged_blocks(self, metrics: Iterable[str]) -> tuple[Block, ...]:
+        """Return a block for each metric: datasets, and their average."""
+        return tuple(
+            statistic_block(
+                METRICS[metric].label,
+                self.statistics,
+                metric,
+                methods=self.methods,
+                datasets=self.datasets,
+                average="Avg",
+                decimals=3,
+            )
+            for metric in metrics
+        )
+
+    def average_notes(self) -> tuple[str, ...]:
+        """Say what the average is, and which method has none."""
+        missing = missing_average_notes(self.outcomes, self.methods, self.datasets)
+        return (f"Avg: {AVERAGE_MEANING}", *missing)
+
+
+def auc_table(rows: SoftRows, grid: Sequence[float], number_type: str) -> Table:
     """Build the table of areas under the π-Soft curves (paper, tab:llama-soft).
 
     Args:
-        statistics: `statistics` rows of one protocol and model.
-        outcomes: its `soft_samples` rows of the metric `identity`.
+        rows: its rows.
         grid: retaining probabilities of the curves.
-        where: model and protocol, for the title.
         number_type: of the model's weights and activations, for the noise floor.
-        methods: label of each method, in the order of the columns.
-        datasets: label of each dataset, in the order of the rows.
-        clamp: whether π-Soft-NS is clamped at 0.
     """
     statistic = (
         "Mean over samples of the area under the curve (trapezoid) on the grid π = "
         f"{min(grid):g}, …, {max(grid):g} ({len(grid)} values), so a curve that is 1 everywhere "
         f"has {max(grid) - min(grid):.3g}. Higher is better."
     )
-    return Table(
-        title=f"AUC of π-Soft-NS and π-Soft-NC · {where}",
-        corner="Dataset",
-        columns=tuple(methods.values()),
-        blocks=_blocks(statistics, AUC_METRICS, methods, datasets),
-        notes=(
-            statistic,
-            MARKS,
-            _clamp_note(clamp),
-            f"Avg: {AVERAGE_MEANING}",
-            *_noise_notes(statistics, outcomes, number_type),
-            *missing_average_notes(outcomes, methods, datasets),
-            *coverage_notes(outcomes, methods, datasets),
-        ),
-        values=tidy(statistics, AUC_METRICS, methods, datasets),
-        spanner="Methods",
+    notes = (statistic, MARKS, _clamp_note(rows.clamp), *rows.average_notes())
+    return rows.table(
+        "AUC of π-Soft-NS and π-Soft-NC",
+        "Dataset",
+        AUC_METRICS,
+        rows.averaged_blocks(AUC_METRICS),
+        (*notes, *_noise_notes(rows.statistics, rows.outcomes, number_type)),
     )
 
 
-def robust_table(
-    statistics: pd.DataFrame,
-    outcomes: pd.DataFrame,
-    *,
-    where: str,
-    methods: Mapping[str, str],
-    datasets: Mapping[str, str],
-    clamp: bool,
-) -> Table:
-    """Build the table of statistics that no single sample can rule, beside the paper's means.
-
-    Args:
-        statistics: `statistics` rows of one protocol and model.
-        outcomes: its `soft_samples` rows of the metric `identity`.
-        where: model and protocol, for the title.
-        methods: label of each method, in the order of the columns.
-        datasets: label of each dataset, in the order of the rows.
-        clamp: whether π-Soft-NS is clamped at 0.
-    """
-    return Table(
-        title=f"AUC of π-Soft-NS and π-Soft-NC, other statistics · {where}",
-        corner="Dataset",
-        columns=tuple(methods.values()),
-        blocks=_blocks(statistics, ROBUST_METRICS, methods, datasets),
-        notes=(
-            "A mean of ratios is ruled by samples whose zero baseline hardly changes the "
-            "prediction (small H₀). Ratio of means: mean over samples of the area before it is "
-            "divided by H₀, over the mean of H₀; never clamped. Median: of the samples' areas. "
-            "π ≤ 0.3: mean of the areas over that part of the grid only, where few tokens are "
-            "kept or removed. Higher is better.",
-            f"{MARKS} Medians are not tested, and their intervals are of each method alone.",
-            _clamp_note(clamp),
-            f"Avg: {AVERAGE_MEANING}",
-            *missing_average_notes(outcomes, methods, datasets),
-            *coverage_notes(outcomes, methods, datasets),
-        ),
-        values=tidy(statistics, ROBUST_METRICS, methods, datasets),
-        spanner="Methods",
+def robust_table(rows: SoftRows) -> Table:
+    """Build the table of statistics that no single sample can rule, beside the paper's means."""
+    notes = (
+        "A mean of ratios is ruled by samples whose zero baseline hardly changes the prediction "
+        "(small H₀). Ratio of means: mean over samples of the area before it is divided by H₀, "
+        "over the mean of H₀; never clamped. Median: of the samples' areas. π ≤ 0.3: mean of the "
+        "areas over that part of the grid only, where few tokens are kept or removed. Higher is "
+        "better.",
+        f"{MARKS} Medians are not tested, and their intervals are of each method alone.",
+        _clamp_note(rows.clamp),
+        *rows.average_notes(),
+    )
+    return rows.table(
+        "AUC of π-Soft-NS and π-Soft-NC, other statistics",
+        "Dataset",
+        ROBUST_METRICS,
+        rows.averaged_blocks(ROBUST_METRICS),
+        notes,
     )
 
 
-def original_table(
-    statistics: pd.DataFrame,
-    outcomes: pd.DataFrame,
-    *,
-    where: str,
-    methods: Mapping[str, str],
-    datasets: Mapping[str, str],
-    clamp: bool,
-) -> Table:
-    """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`).
-
-    Args:
-        statistics: `statistics` rows of one protocol and model.
-        outcomes: its `soft_samples` rows of the metric `identity`.
-        where: model and protocol, for the title.
-        methods: label of each method, in the order of the columns.
-        datasets: label of each dataset, in the order of the blocks.
-        clamp: whether Soft-NS is clamped at 0.
-    """
+def original_table(rows: SoftRows) -> Table:
+    """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`)."""
     blocks = tuple(
         Block(
             title,
             tuple(
                 Row(
                     METRICS[metric].label,
-                    statistic_entries(statistics, metric, name, methods, decimals),
+                    statistic_entries(rows.statistics, metric, name, rows.methods, decimals),
                 )
                 for metric, decimals in ORIGINAL_METRICS.items()
             ),
         )
-        for name, title in datasets.items()
+        for name, title in rows.datasets.items()
     )
     statistic = (
         "Means over samples, scores used as they are (no calibration). Higher is better for "
         "Soft-NS and Soft-NC. E[R] is the expected number of retained tokens, the sum of the "
         "scores: methods that retain different numbers of tokens are not comparable here."
     )
-    return Table(
-        title=f"Original Soft-NS and Soft-NC · {where}",
-        corner="Metric",
-        columns=tuple(methods.values()),
-        blocks=blocks,
-        notes=(statistic, MARKS, _clamp_note(clamp), *coverage_notes(outcomes, methods, datasets)),
-        values=tidy(statistics, ORIGINAL_METRICS, methods, datasets),
-        spanner="Methods",
+    return rows.table(
+        "Original Soft-NS and Soft-NC",
+        "Metric",
+        ORIGINAL_METRICS,
+        blocks,
+        (statistic, MARKS, _clamp_note(rows.clamp)),
     )
 
 
@@ -223,26 +221,6 @@ def variance_table(
         notes=notes,
         values=variances.drop(columns=["protocol", "model"]),
         spanner="Methods",
-    )
-
-
-def _blocks(
-    statistics: pd.DataFrame,
-    metrics: Sequence[str],
-    methods: Mapping[str, str],
-    datasets: Mapping[str, str],
-) -> tuple[Block, ...]:
-    return tuple(
-        statistic_block(
-            METRICS[metric].label,
-            statistics,
-            metric,
-            methods=methods,
-            datasets=datasets,
-            average="Avg",
-            decimals=3,
-        )
-        for metric in metrics
     )
 
 

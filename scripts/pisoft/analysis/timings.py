@@ -16,7 +16,7 @@ from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table
 from pisoft.contracts import OK, read_provenance, read_table
 from pisoft.errors import BenchmarkError
 
-_MEASURES = ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb")
+_MEASURES = ("seconds_per_sample", "standard_error", "peak_memory_mb", "peak_device_memory_mb")
 _FACTS = ("peak_memory_mb", "peak_device_memory_mb", "device")
 
 
@@ -132,6 +132,7 @@ def _block(
 ) -> Block:
     """Return one dataset's lines from measures by model and method."""
     seconds = numbers["seconds_per_sample"].unstack("model")[list(models)]
+    errors = numbers["standard_error"].unstack("model")[list(models)]
     memory = numbers["peak_device_memory_mb"].fillna(numbers["peak_memory_mb"])
     megabytes = memory.unstack("model")[list(models)]
     fastest = seconds.drop(index=list(controls), errors="ignore").min()
@@ -142,8 +143,14 @@ def _block(
                 label,
                 (
                     *(
-                        Entry(_significant(value), strong=method not in controls and value == best)
-                        for value, best in zip(seconds.loc[method], fastest, strict=True)
+                        Entry(
+                            _significant(value),
+                            strong=method not in controls and value == best,
+                            interval=None if np.isnan(error) else f"± {error:.1g}",
+                        )
+                        for value, error, best in zip(
+                            seconds.loc[method], errors.loc[method], fastest, strict=True
+                        )
                     ),
                     *(Entry(_whole(value)) for value in megabytes.loc[method]),
                 ),
@@ -179,7 +186,8 @@ def _explanations(rows: pd.DataFrame, controls: list[str]) -> list[str]:
     return [
         "s: mean seconds per sample, all of its explained steps together. Timed is the method "
         "alone, the device synchronised before and after, without a first warm-up run. Samples of "
-        "a batch share its time in proportion to the tokens read. Lower is better; bold marks the "
+        "a batch share its time in proportion to the tokens read. ±: standard error of the mean "
+        "over samples. Lower is better; bold marks the "
         f"fastest method of a column{excepted}.",
         f"MB: peak {' or '.join(text for text, applies in what.items() if applies)}.",
         f"Measured on: {', '.join(rows['device'].unique())}. Times are of this machine and differ "

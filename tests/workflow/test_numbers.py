@@ -1,0 +1,360 @@
+"""Every number of every table, recomputed from the stored results by a few independent lines."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import shutil
+import statistics
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, rankdata
+from statsmodels.stats.multitest import multipletests
+
+from pisoft.contracts import read_rows, write_rows
+
+pytestmark = pytest.mark.workflow
+
+METHODS = ("random", "attention", "saliency")
+DATASETS = ("toy-sentiment", "demo-why")
+GRID = (0.2, 0.25, 0.8)
+SAMPLES = 4
+SHORT = ("summarise", "estimate", "compare", "tabulate", "plot", "build_overview", "build_explorer")
+RUN_FILE = """\
+run: tiny
+models: [toy]
+datasets: [toy-sentiment, demo-why]
+methods: all
+max_samples: {samples}
+generation: {{max_new_tokens: 6, step_interval: 3}}
+evaluation: {{pi_grid: [0.2, 0.25, 0.8], draws: 2}}
+catalogue:
+  models:
+    toy:
+      label: Toy
+      source: {{kind: local, path: toy-model}}
+      resources: {{mem_mb: 1000, runtime: 5}}
+  datasets:
+    toy-sentiment:
+      extends: demo-sentiment
+      label: Toy sentiment
+"""
+
+
+def lines_of(project, name):
+    with (project.folder / f"results/tiny/tables/{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def numbers_of(project, name, column="value"):
+    """A column of a table's CSV by (metric, dataset, method); NaN where it is empty."""
+    return {
+        (line["metric"], line["dataset"], line["method"]): float(line[column] or "nan")
+        for line in lines_of(project, name)
+    }
+
+
+def area(points, grid=GRID):
+    return sum(
+        (b - a) * (points[a] + points[b]) / 2 for a, b in itertools.pairwise(grid) if b in points
+    )
+
+
+def samples_of(project, method, dataset):
+    """Metrics by sample straight from the draws; samples without an ok step are left out."""
+    path = project.folder / f"results/tiny/soft/dynamic/toy/{method}/{dataset}.parquet"
+    by_step = defaultdict(dict)
+    for row in read_rows(path, "soft"):
+        by_step[row["sample_id"], row["step"]][row["pi"]] = row
+    by_sample = defaultdict(list)
+    for (sample, _), rows in by_step.items():
+        if all(row["status"] == "ok" and row["h0"] >= 1e-4 for row in rows.values()):
+            by_sample[sample].append(step_metrics(rows))
+    return {
+        sample: {name: statistics.mean(step[name] for step in steps) for name in steps[0]}
+        for sample, steps in by_sample.items()
+    }
+
+
+def step_metrics(rows):
+    h0 = rows[None]["h0"]
+    mean = {
+        (kind, pi): statistics.fmean(row[f"{kind}_distances"])
+        for pi, row in rows.items()
+        for kind in ("ns", "nc")
+    }
+    ns = {pi: max(0.0, (h0 - mean["ns", pi]) / h0) for pi in rows}
+    nc = {pi: mean["nc", pi] / h0 for pi in rows}
+    return {
+        "auc_pi_soft_ns": area(ns),
+        "auc_pi_soft_nc": area(nc),
+        "auc_low_pi_soft_ns": area(ns, GRID[:2]),
+        "auc_low_pi_soft_nc": area(nc, GRID[:2]),
+        "soft_ns": ns[None],
+        "soft_nc": nc[None],
+        "expected_retained": rows[None]["achieved"] * rows[None]["perturbable"],
+        "top_ns": area({pi: h0 - mean["ns", pi] for pi in GRID}),
+        "top_nc": area({pi: mean["nc", pi] for pi in GRID}),
+        "unclamped": area({pi: (h0 - mean["ns", pi]) / h0 for pi in GRID}),
+        "h0": h0,
+    }
+
+
+def flips_of(project, method, dataset):
+    path = project.folder / f"results/tiny/ranking/toy/{method}/{dataset}.parquet"
+    return {
+        (f"{row['curve']}_auc", row["sample_id"]): statistics.fmean(row["flips"])
+        for row in read_rows(path, "ranking")
+        if row["status"] == "ok"
+    }
+
+
+def statistic(metric, samples):
+    values = list(samples.values())
+    if not values:
+        return math.nan
+    if metric.startswith("ratio_"):
+        top = statistics.fmean(v[f"top_{metric[-2:]}"] for v in values)
+        return top / statistics.fmean(v["h0"] for v in values)
+    if metric.startswith("median_"):
+        return statistics.median(v[metric.removeprefix("median_")] for v in values)
+    return statistics.fmean(v[metric] for v in values)
+
+
+def exact_p_value(differences):
+    """Two-sided p-value of a sum: every choice of signs, twice the smaller tail."""
+    sums = np.array(list(itertools.product([1, -1], repeat=len(differences)))) @ differences
+    total = sum(differences)
+    low, high = (sums <= total + 1e-12).mean(), (sums >= total - 1e-12).mean()
+    return min(1.0, 2 * min(low, high))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, new_project):
+    project = new_project(tmp_path_factory.mktemp("numbers") / "project")
+    project.write("config/tiny.yaml", RUN_FILE.format(samples=SAMPLES))
+    project.run()
+    return project
+
+
+@pytest.mark.parametrize("table", ["pi_soft_auc", "robust_statistics", "original_soft"])
+def test_values_of_the_soft_tables(finished, table):
+    found = numbers_of(finished, f"{table}/dynamic/toy")
+    by_cell = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
+    assert len(found) == len({key[0] for key in found}) * 3 * 3
+    for (metric, dataset, method), value in found.items():
+        if dataset == "average":
+            parts = [statistic(metric, by_cell[method, d]) for d in DATASETS]
+            assert value == pytest.approx(statistics.fmean(parts), rel=1e-9), (metric, method)
+        else:
+            expected = statistic(metric, by_cell[method, dataset])
+            assert value == pytest.approx(expected, rel=1e-9), (metric, dataset, method)
+
+
+def test_p_values_against_the_best_are_exact_for_few_samples(finished):
+    values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
+    found = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_value")
+    for metric, dataset in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), DATASETS):
+        samples = {m: samples_of(finished, m, dataset) for m in METHODS}
+        pairs = list(itertools.combinations(METHODS, 2))
+        raw = [
+            exact_p_value([samples[a][s][metric] - samples[b][s][metric] for s in samples[a]])
+            for a, b in pairs
+        ]
+        corrected = multipletests(raw, method="holm")[1]
+        best = max(METHODS, key=lambda m: values[metric, dataset, m])
+        for method in METHODS:
+            p_value = found[metric, dataset, method]
+            if method == best:
+                assert math.isnan(p_value)
+            else:
+                assert p_value == pytest.approx(
+                    corrected[
+                        next(k for k, pair in enumerate(pairs) if {method, best} == set(pair))
+                    ]
+                )
+
+
+def test_intervals_hold_the_value_and_are_as_wide_as_students(finished):
+    for metric, dataset, method in itertools.product(("auc_pi_soft_nc",), DATASETS, METHODS):
+        key = (metric, dataset, method)
+        low, value, high, error = (
+            numbers_of(finished, "pi_soft_auc/dynamic/toy", column)[key]
+            for column in ("low", "value", "high", "standard_error")
+        )
+        values = [v[metric] for v in samples_of(finished, method, dataset).values()]
+        assert min(values) - 1e-12 <= low <= value <= high <= max(values) + 1e-12
+        expected = statistics.stdev(values) / math.sqrt(len(values))
+        assert error == pytest.approx(expected, rel=0.05)
+
+
+def test_values_of_insertion_and_deletion(finished):
+    for (metric, _, method), value in numbers_of(finished, "insertion_deletion/toy").items():
+        flips = flips_of(finished, method, "toy-sentiment")
+        assert value == pytest.approx(
+            statistics.fmean(v for (name, _), v in flips.items() if name == metric)
+        )
+
+
+def test_variances(finished):
+    for line in lines_of(finished, "variances/dynamic/toy"):
+        samples = samples_of(finished, line["method"], line["dataset"]).values()
+        name = {"auc_pi_soft_ns": "unclamped"}.get(line["metric"], line["metric"])
+        total = statistics.variance(sample[name] for sample in samples)
+        assert float(line["total"]) == pytest.approx(total)
+        parts = [float(line[k]) for k in ("between_samples", "monte_carlo", "numerical")]
+        assert sum(parts) == pytest.approx(total)
+        assert parts[1] == pytest.approx(monte_carlo(finished, line), rel=1e-6)
+
+
+def monte_carlo(project, line):
+    """Mean over samples of the variance of the area's mean over draws."""
+    kind, method, dataset = line["metric"][-2:], line["method"], line["dataset"]
+    path = project.folder / f"results/tiny/soft/dynamic/toy/{method}/{dataset}.parquet"
+    rows = defaultdict(dict)
+    for row in read_rows(path, "soft"):
+        if row["pi"]:
+            rows[row["sample_id"], row["step"]][row["pi"]] = row
+    of_steps = defaultdict(list)
+    for (sample, _), step in rows.items():
+        areas = [
+            area({pi: row[f"{kind}_distances"][k] / row["h0"] for pi, row in step.items()})
+            for k in range(2)
+        ]
+        of_steps[sample].append(statistics.variance(areas) / 2)
+    return statistics.fmean(sum(v) / len(v) ** 2 for v in of_steps.values())
+
+
+def test_ranks_whole_and_without_each_dataset(finished):
+    values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
+    other = dict(zip(DATASETS, reversed(DATASETS), strict=True))
+    for line in lines_of(finished, "ranks/dynamic/toy"):
+        for column, dataset in [
+            ("rank", "average"),
+            *((f"rank_without_{name}", other[name]) for name in DATASETS),
+        ]:
+            of_methods = [-values[line["metric"], dataset, m] for m in METHODS]
+            expected = rankdata(of_methods)[METHODS.index(line["method"])]
+            assert float(line[column]) == expected, (column, line["method"])
+
+
+def test_agreement_of_methods_on_tokens(finished):
+    results = finished.folder / "results/tiny"
+    for line in lines_of(finished, "method_agreement/toy"):
+        if line["dataset"] not in DATASETS:
+            continue
+        prompts = read_rows(results / f"prompts/toy/{line['dataset']}.parquet", "prompts")
+        content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
+        first, second = (
+            {
+                (row["sample_id"], row["step"]): np.array(row["raw_scores"])[
+                    content[row["sample_id"]]
+                ]
+                for row in read_rows(
+                    results / f"attributions/toy/{method}/{line['dataset']}.parquet", "attributions"
+                )
+            }
+            for method in (line["method"], line["other"])
+        )
+        by_sample = defaultdict(list)
+        for (sample, step), scores in first.items():
+            by_sample[sample].append(agreement(line["statistic"], scores, second[sample, step]))
+        expected = statistics.fmean(statistics.fmean(steps) for steps in by_sample.values())
+        assert float(line["value"]) == pytest.approx(expected), line
+
+
+def agreement(name, first, second):
+    if name == "kendall_tau":
+        return kendalltau(first, second).statistic
+    k = max(1, (len(first) + 5) // 10)
+    top = [set(np.argsort(-scores, kind="stable")[:k]) for scores in (first, second)]
+    return len(top[0] & top[1]) / k
+
+
+def test_agreement_of_metrics_on_methods(finished):
+    values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
+    values |= numbers_of(finished, "robust_statistics/dynamic/toy")
+    values |= numbers_of(finished, "original_soft/dynamic/toy")
+    ranking = numbers_of(finished, "insertion_deletion/toy")
+    values |= {key: v * (-1 if key[0] == "insertion_auc" else 1) for key, v in ranking.items()}
+    checked = 0
+    for line in lines_of(finished, "metric_agreement/toy"):
+        orders = [
+            [values.get((line[column], line["dataset"], m), math.nan) for m in METHODS]
+            for column in ("metric", "other")
+        ]
+        if not line["kendall_tau"]:
+            continue
+        expected = kendalltau(*orders).statistic
+        assert float(line["kendall_tau"]) == pytest.approx(expected), line
+        checked += 1
+    assert checked > 20
+
+
+def test_accuracy_and_timings(finished):
+    results = finished.folder / "results/tiny"
+    accuracy = {
+        (line["metric"], line["dataset"]): line["value"] for line in lines_of(finished, "accuracy")
+    }
+    answers = read_rows(results / "generations/toy/toy-sentiment.parquet", "generations")
+    share = statistics.fmean(row["correct"] for row in answers)
+    assert float(accuracy["accuracy", "toy-sentiment"]) == pytest.approx(share)
+    assert accuracy["accuracy", "demo-why"] == ""
+    for line in lines_of(finished, "timings"):
+        path = results / f"attributions/toy/{line['method']}/{line['dataset']}.parquet"
+        seconds = defaultdict(float)
+        for row in read_rows(path, "attributions"):
+            seconds[row["sample_id"]] += row["seconds"]
+        mean = statistics.fmean(seconds.values())
+        assert float(line["seconds_per_sample"]) == pytest.approx(mean)
+
+
+# What fails ------------------------------------------------------------------------------------
+
+
+def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path):
+    """A cell without an ok row, methods with identical scores, NaN, and a method of one sample."""
+    project = type(finished)(tmp_path / "broken")
+    shutil.copytree(finished.folder, project.folder, symlinks=True)
+    soft = project.folder / "results/tiny/soft/dynamic/toy"
+    rows = read_rows(soft / "saliency/demo-why.parquet", "soft")
+    nothing = [name for name in rows[0] if name.startswith(("ns_", "nc_"))]
+    nothing += ["alpha", "achieved", "feasible", "floored", "ceiled", "h0", "identity"]
+    failed = {**dict.fromkeys(nothing), "status": "nonfinite_attribution"}
+    write_rows(soft / "saliency/demo-why.parquet", "soft", [{**r, **failed} for r in rows], {})
+    shutil.copyfile(soft / "random/toy-sentiment.parquet", soft / "attention/toy-sentiment.parquet")
+    scores = project.folder / "results/tiny/attributions/toy/saliency/demo-why.parquet"
+    rows = read_rows(scores, "attributions")
+    lost = {"raw_scores": None, "seconds": None, "status": "nonfinite_attribution"}
+    first = rows[0]["sample_id"]
+    kept = [r if r["sample_id"] == first else {**r, **lost} for r in rows]
+    write_rows(scores, "attributions", kept, {"peak_memory_mb": 1.0,
+        "peak_device_memory_mb": None, "device": "cpu", "kind": "attributions"})  # fmt: skip
+    rules = project.snakemake("--list-rules").stdout.split()
+    display = [rule for rule in rules if rule.startswith((*SHORT, "all"))]
+    project.snakemake("--cores", "2", "--rerun-triggers", "mtime", "--allowed-rules", *display)
+    values = numbers_of(project, "pi_soft_auc/dynamic/toy")
+    assert math.isnan(values["auc_pi_soft_ns", "demo-why", "saliency"])
+    assert math.isnan(values["auc_pi_soft_ns", "average", "saliency"])
+    p_values = numbers_of(project, "pi_soft_auc/dynamic/toy", "p_value")
+    twins = [p_values["auc_pi_soft_nc", "toy-sentiment", m] for m in ("random", "attention")]
+    assert 1.0 in twins or len(set(twins)) == 1
+    page = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.html").read_text()
+    assert f"{SAMPLES} nonfinite_attribution" in page
+    front = (project.folder / "results/tiny/overview.html").read_text()
+    assert f"{SAMPLES} nonfinite_attribution" in front
+    assert "nonfinite_attribution" in (project.folder / "results/tiny/explorer.html").read_text()
+
+
+def test_one_sample_makes_every_table_and_page_without_intervals(project):
+    project.write("config/tiny.yaml", RUN_FILE.format(samples=1))
+    project.write("config/catalogue/methods.yaml", "random: {}\nattention: {}\n")
+    project.run()
+    found = numbers_of(project, "pi_soft_auc/dynamic/toy")
+    assert not any(math.isnan(value) for value in found.values())
+    ends = numbers_of(project, "pi_soft_auc/dynamic/toy", "low")
+    assert all(math.isnan(end) for end in ends.values())
+    assert project.pending() == set()
