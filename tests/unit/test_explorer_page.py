@@ -227,7 +227,7 @@ def test_a_view_can_be_linked(opened, browser, page_file):
     page.get_by_role("combobox", name="Dataset").select_option("open")
     page.get_by_role("combobox", name="Explained token").select_option("5")
     page.get_by_label("Retaining probability π").press("End")
-    page.get_by_label("whole prompt").uncheck()
+    page.get_by_label("whole prompt").check()
     page.locator("summary").click()
     page.get_by_role("checkbox", name="Two").uncheck()
     link = page.url.split("#")[1]
@@ -351,7 +351,7 @@ def test_the_record_is_described(opened):
 
 
 def test_lines_read_from_the_right_where_their_text_does(opened):
-    page = opened("sample=hebrew")
+    page = opened("sample=hebrew&tokens=all")
     tokens = page.locator(".card").first.locator(".tokens > span")
     boxes = [tokens.nth(3 + place).bounding_box() for place in range(len(HEBREW))]
     edges = [box["x"] for box in boxes]
@@ -363,14 +363,15 @@ def test_lines_read_from_the_right_where_their_text_does(opened):
 
 @pytest.mark.parametrize("sample", ["long", "hostile%20%3C/script%3E%3Cb%3E", "hebrew"])
 def test_nothing_is_wider_than_a_phone(opened, sample):
-    page = opened(f"sample={sample}&view=calibrated", width=360, height=740)
+    page = opened(f"sample={sample}&view=calibrated&tokens=all", width=360, height=740)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.locator("summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_tokens_outside_the_scope_can_be_left_out(opened):
+def test_tokens_outside_the_scope_are_shown_if_wanted(opened):
     page = opened("sample=plain")
+    page.get_by_label("whole prompt").check()
     assert page.locator(".card .fixed").first.is_visible()
     page.get_by_label("whole prompt").uncheck()
     assert not page.locator(".card .fixed").first.is_visible()

@@ -6,7 +6,7 @@ const VIEWS = ["raw", "normalised", "calibrated"];
 const LIGHT_TO_DARK = [[237, 245, 252], [158, 202, 225], [49, 130, 189], [8, 48, 107]];
 const NOT_KNOWN = "not known";
 
-const state = { model: "", dataset: "", sample: "", step: 0, view: "normalised", pi: 0, hidden: new Set(), whole: true };
+const state = { model: "", dataset: "", sample: "", step: 0, view: "normalised", pi: 0, hidden: new Set(), whole: false };
 let shown = null; // the chosen model, dataset, sample and step
 let cards = []; // of the methods that are shown
 let active = null; // position of the token whose values are read
@@ -48,14 +48,14 @@ function readAddress() {
   state.step = Number(given.get("step"));
   state.view = VIEWS.includes(given.get("view")) ? given.get("view") : "normalised";
   state.pi = pi >= 0 ? pi : Math.floor(data.grid.length / 2);
-  state.whole = given.get("tokens") !== "perturbable";
+  state.whole = given.get("tokens") === "all";
   state.hidden = new Set((given.get("hide") ?? "").split(",").filter(Boolean));
 }
 
 function writeAddress() {
   const { model, dataset, sample, step, view, hidden } = state;
   const address = new URLSearchParams({ model, dataset, sample, step, view, pi: data.grid[state.pi] });
-  if (!state.whole) address.set("tokens", "perturbable");
+  if (state.whole) address.set("tokens", "all");
   if (hidden.size) address.set("hide", [...hidden].join(","));
   history.replaceState(null, "", `#${address}`);
 }
