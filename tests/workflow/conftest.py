@@ -117,7 +117,17 @@ class Project:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """Return a fresh copy of the project, nothing run yet."""
-    folder = tmp_path / "project"
+    return copy_project(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def module_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a copy of the project that the tests of a module share."""
+    return copy_project(tmp_path_factory.mktemp("module") / "project")
+
+
+def copy_project(folder: Path) -> Project:
+    """Copy the project into a new folder, with its own run file, methods and model."""
     folder.mkdir()
     Project(ROOT).copy_sources_to(folder)
     copy = Project(folder)
