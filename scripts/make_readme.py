@@ -19,8 +19,8 @@ from pisoft.validation import read_yaml
 RUN_FILE = Path("config/config.yaml")
 MODEL, PROTOCOL = "demo-llama", "dynamic"
 TABLE = Path("tables/pi_soft_auc", PROTOCOL, f"{MODEL}.csv")
-FIGURE = Path("figures/pi_curves", PROTOCOL, MODEL, "demo-sentiment.png")
-COPY = Path("docs/pi_curves.png")
+FIGURE = Path("figures/pi_curves", PROTOCOL, MODEL, "demo-why.svg")
+COPY = Path("docs/pi_curves.svg")
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,8 @@ were filled in, so it takes these sentences instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Sequence
 
 from pisoft.config import Config, DrawBudget, DrawSettings, RankingSettings
 from pisoft.settings import sample_slice
@@ -16,6 +17,8 @@ _SAMPLERS = {
     "iid": "independent of each other",
     "latin": "spread evenly over draws and values of π",
 }
+LONGEST_LIST = 5  # values of π that are all named
+ROUNDING = 1e-9  # by which the gaps of an even grid may differ
 _OPERATORS = {"remove": "left out of the sequence", "zero": "zeroed in the input embeddings"}
 
 
@@ -65,7 +68,11 @@ def _samples(config: Config) -> str:
     )
 
 
-def _numbers(grid: Iterable[float]) -> str:
+def _numbers(grid: Sequence[float]) -> str:
+    """List the values, of a long and even grid the first two and the last."""
+    gaps = [high - low for low, high in itertools.pairwise(grid)]
+    if len(grid) > LONGEST_LIST and max(gaps) - min(gaps) < ROUNDING:
+        return f"{grid[0]:g}, {grid[1]:g}, …, {grid[-1]:g} ({len(grid)} values)"
     return ", ".join(f"{pi:g}" for pi in grid)
 
 

@@ -74,3 +74,12 @@ def test_captions_ask_for_nothing_that_is_not_told(file: str, root: Path) -> Non
     for caption in (root / "rules/captions").glob("*.rst"):
         asked = caption.read_text(encoding="utf-8").split("snakemake.config.settings.")[1:]
         assert {part.split(" ")[0] for part in asked} <= known, caption.name
+
+
+def test_only_a_long_even_grid_is_shortened(root: Path) -> None:
+    def said(grid: list[float]) -> str:
+        return words(root, evaluation={"pi_grid": grid})["grid"].split(";")[0]
+
+    assert words(root)["grid"].startswith("Grid of π: 0.05, 0.1, …, 0.95 (19 values);")
+    assert said([0.1, 0.2, 0.3, 0.4, 0.5]) == "Grid of π: 0.1, 0.2, 0.3, 0.4, 0.5"
+    assert said([0.1, 0.2, 0.3, 0.4, 0.5, 0.9]) == "Grid of π: 0.1, 0.2, 0.3, 0.4, 0.5, 0.9"

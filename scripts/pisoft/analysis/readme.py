@@ -38,15 +38,16 @@ def result_text(
         [
             *_table(values, methods, datasets),
             "",
-            f"AUC of both metrics for {model}, dynamic routing: means over samples ({counted}) "
-            "with 95 % bootstrap intervals. Bold is the best of a column; ≈ marks methods that a "
-            "paired permutation test does not tell apart from it.",
+            f"AUC of both metrics for {model}, dynamic routing: means over samples",
+            f"({counted}), with 95 % bootstrap intervals. Bold is the best of a",
+            "column; ≈ marks methods that a paired permutation test does not tell apart from it.",
+            "Below, both metrics over π on one of the datasets, with 95 % confidence bands.",
+            "",
+            "Table and figure are of the embedded demonstration (`make demo`, then `make readme`):",
+            "a tiny model that the workflow trains, on synthetic records. They show that the",
+            "benchmark works, not how good the methods are on real models.",
             "",
             f"![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})",
-            "",
-            "Both are of the embedded demonstration (`make demo`, then `make readme`): a tiny "
-            "model that the workflow trains, on synthetic records. They show that the benchmark "
-            "works, not how good the methods are on real models.",
         ]
     )
 
