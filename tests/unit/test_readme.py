@@ -21,7 +21,11 @@ from pisoft.validation import read_yaml
 LARGEST_FIGURE = 300_000  # bytes
 METHODS = {"random": "Random", "mine": "Mine"}
 DATASETS = {"films": "Films", "books": "Books"}
-CELL = re.compile(r"(\*\*)?-?\d\.\d{3}(\*\*)?( ≈)?<br><sub>\[-?\d?\.\d{3}, -?\d?\.\d{3}\]</sub>")
+END_OF_INTERVAL = r"-?\d?\.\d{3}"
+CELL = re.compile(
+    r"(\*\*)?-?\d\.\d{3}(\*\*)?(&nbsp;≈)?"
+    rf"<br><sub>\[{END_OF_INTERVAL},&nbsp;{END_OF_INTERVAL}\]</sub>"
+)
 
 
 def numbers() -> pd.DataFrame:
@@ -58,14 +62,16 @@ def between_markers(document: str) -> str:
 
 
 def test_values_intervals_and_marks_stand_in_the_cells() -> None:
-    headings, _, random, mine = rows_of(text_of(numbers()))
+    text = text_of(numbers()).replace("&nbsp;", " ").replace("&#8209;", "-")
+    headings, _, random, mine = rows_of(text)
     metrics = ("π-Soft-NS ↑", "π-Soft-NC ↑")
     places = ("Films", "Books", "Average")
     assert headings == ["Method", *(f"{m}<br>{place}" for m in metrics for place in places)]
-    low, high, between = ("<br><sub>[.150, .350]</sub>", "<br><sub>[.400, .600]</sub>",
-                          "<br><sub>[.025, .225]</sub>")  # fmt: skip
-    assert random == ["Random", *[f"0.250 ≈{low}", f"**0.250**{low}", f"0.250{low}"] * 2]
-    assert mine == ["Mine", *[f"**0.500**{high}", f"0.125{between}", f"**0.500**{high}"] * 2]
+    quarter, half = "<br><sub>[.150, .350]</sub>", "<br><sub>[.400, .600]</sub>"
+    eighth = "<br><sub>[.025, .225]</sub>"
+    tied, best, worse = (f"{number}{quarter}" for number in ("0.250 ≈", "**0.250**", "0.250"))
+    assert random == ["Random", *[tied, best, worse] * 2]
+    assert mine == ["Mine", *[f"**0.500**{half}", f"0.125{eighth}", f"**0.500**{half}"] * 2]
 
 
 def test_the_text_says_how_many_samples_and_that_models_are_tiny() -> None:

@@ -77,7 +77,9 @@ def _table(
     places = {**datasets, AVERAGE: "Average"}
     columns = [(metric, place) for metric in AUC_METRICS for place in places]
     cells = [statistic_entries(values, *column, methods, decimals=3) for column in columns]
-    names = [METRICS[metric].label.removeprefix("AUC ") for metric, _ in columns]
+    names = [
+        METRICS[metric].label.removeprefix("AUC ").replace("-", "&#8209;") for metric, _ in columns
+    ]
     headings = [
         f"{name}<br>{places[place]}" for name, (_, place) in zip(names, columns, strict=True)
     ]
@@ -96,8 +98,8 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cell(entry: Entry) -> str:
-    """Return a number with its marks, and its interval in small type below it."""
+    """Return a number with its marks, and its interval in small type below it, each unbroken."""
     number = f"**{entry.text}**" if entry.strong else entry.text
     tied = " ≈" if entry.tied else ""
     interval = f"<br><sub>{entry.interval}</sub>" if entry.interval else ""
-    return f"{number}{tied}{interval}"
+    return f"{number}{tied}{interval}".replace(" ", "&nbsp;")
