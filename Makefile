@@ -15,7 +15,7 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test lint bench bench-gpu schema lock env clean help
+.PHONY: demo plan test lint bench bench-gpu schema readme lock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -51,6 +51,9 @@ bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B m
 
 schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
 	$(BIN)/python scripts/make_schema.py
+
+readme: $(STAMP) ## write the table and the figure of README.md from the results of `make demo`
+	$(BIN)/python scripts/make_readme.py
 
 # CUDA packages are left out: torch pins them itself, and a CPU build has none.
 lock: $(STAMP) ## install what pyproject.toml adds, then pin every package in requirements.lock

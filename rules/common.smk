@@ -9,6 +9,7 @@ from snakemake.exceptions import WorkflowError
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
 from pisoft import settings as slices
+from pisoft.captions import settings_in_words
 from pisoft.config import load_run
 from pisoft.data.sources import check_columns
 from pisoft.errors import BenchmarkError
@@ -19,6 +20,9 @@ try:
         check_columns(slices.fetch_slice(CONFIG, name))
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
+
+# Captions see nothing but the configuration; by now it is checked and no longer read.
+config["settings"] = settings_in_words(CONFIG)
 
 RUN = CONFIG.run_file.run
 MASKED_MODEL_FILES = [

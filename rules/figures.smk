@@ -32,9 +32,9 @@ rule plot_pi_curves:
         svg=report(
             "results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.svg",
             caption="captions/pi_curves.rst",
-            category="Figures",
+            category="3 Figures",
             subcategory="Curves over the retaining probability",
-            labels={"model": "{model}", "dataset": "{dataset}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "dataset": "{dataset}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/plot_pi_curves/{protocol}/{model}/{dataset}.log",
@@ -92,9 +92,9 @@ rule plot_protocol:
         svg=report(
             "results/{run}/figures/protocol/{protocol}/{model}.svg",
             caption="captions/protocol_figure.rst",
-            category="Figures",
+            category="3 Figures",
             subcategory="Why scores are calibrated",
-            labels={"model": "{model}", "dataset": FIRST_DATASET, "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/plot_protocol/{protocol}/{model}.log",
@@ -139,7 +139,7 @@ rule plot_tokens:
         sentence_svg=report(
             "results/{run}/figures/tokens/{model}/{dataset}/sentence.svg",
             caption="captions/token_sentence.rst",
-            category="Figures",
+            category="3 Figures",
             subcategory="Most important tokens of single texts",
             labels={"model": "{model}", "dataset": "{dataset}", "shown": "key sentence"},
         ),
@@ -148,7 +148,7 @@ rule plot_tokens:
         text_svg=report(
             "results/{run}/figures/tokens/{model}/{dataset}/text.svg",
             caption="captions/token_text.rst",
-            category="Figures",
+            category="3 Figures",
             subcategory="Most important tokens of single texts",
             labels={"model": "{model}", "dataset": "{dataset}", "shown": "whole text"},
         ),
@@ -186,7 +186,7 @@ rule plot_scores:
         svg=report(
             "results/{run}/figures/scores/{model}.svg",
             caption="captions/score_figure.rst",
-            category="Figures",
+            category="3 Figures",
             subcategory="Distribution of the scores",
             labels={"model": "{model}"},
         ),
@@ -232,9 +232,9 @@ rule plot_method_agreement:
         svg=report(
             "results/{run}/figures/method_agreement/{model}.svg",
             caption="captions/method_agreement_figure.rst",
-            category="Figures",
-            subcategory="Agreement of methods on tokens",
-            labels={"model": "{model}", "dataset": "all", "protocol": "–"},
+            category="3 Figures",
+            subcategory="Do methods agree on tokens?",
+            labels={"model": "{model}"},
         ),
     log:
         "results/{run}/logs/plot_method_agreement/{model}.log",
@@ -276,9 +276,9 @@ rule plot_metric_agreement:
         svg=report(
             "results/{run}/figures/metric_agreement/{model}.svg",
             caption="captions/metric_agreement_figure.rst",
-            category="Figures",
-            subcategory="Agreement of metrics on methods",
-            labels={"model": "{model}", "dataset": "all", "protocol": "–"},
+            category="3 Figures",
+            subcategory="Do metrics agree on methods?",
+            labels={"model": "{model}"},
         ),
     log:
         "results/{run}/logs/plot_metric_agreement/{model}.log",
@@ -319,9 +319,9 @@ rule plot_ranks:
         svg=report(
             "results/{run}/figures/ranks/{protocol}/{model}.svg",
             caption="captions/ranks_figure.rst",
-            category="Figures",
+            category="3 Figures",
             subcategory="Ranks and critical differences",
-            labels={"model": "{model}", "dataset": "all", "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/plot_ranks/{protocol}/{model}.log",

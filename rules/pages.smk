@@ -1,6 +1,7 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
 # Out: results/{run}/overview.html, the front page; results/{run}/explorer.html, the scores of single
 #      samples, token by token.
+# The report sorts categories by name, so they are numbered.
 
 PAGES = [
     f"results/{RUN}/overview.html",
@@ -36,8 +37,8 @@ rule build_overview:
         html=report(
             "results/{run}/overview.html",
             caption="captions/overview.rst",
-            category="Overview",
-            labels={"page": "Front page"},
+            category="1 Overview",
+            labels={"page": "A first reading"},
         ),
     log:
         "results/{run}/logs/build_overview.log",
@@ -84,8 +85,8 @@ rule build_explorer:
         html=report(
             "results/{run}/explorer.html",
             caption="captions/explorer.rst",
-            category="Explore",
-            labels={"page": "Attribution explorer"},
+            category="4 Explorer",
+            labels={"page": "Scores token by token"},
         ),
     log:
         "results/{run}/logs/build_explorer.log",

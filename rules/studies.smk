@@ -55,9 +55,9 @@ rule tabulate_layer_study:
         html=report(
             "results/{run}/tables/layer_study/{protocol}/{model}.html",
             caption="captions/layer_study_table.rst",
-            category="Tables",
+            category="2 Tables",
             subcategory="Layers that Grad-ELLM sums",
-            labels={"model": "{model}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/tabulate_layer_study/{protocol}/{model}.log",
@@ -98,9 +98,9 @@ rule plot_layer_study:
         svg=report(
             "results/{run}/figures/layer_study/{protocol}/{model}/{dataset}.svg",
             caption="captions/layer_study_figure.rst",
-            category="Figures",
+            category="3 Figures",
             subcategory="Layers that Grad-ELLM sums",
-            labels={"model": "{model}", "dataset": "{dataset}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "dataset": "{dataset}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/plot_layer_study/{protocol}/{model}/{dataset}.log",

@@ -36,9 +36,9 @@ rule tabulate_pi_soft_auc:
         html=report(
             "results/{run}/tables/pi_soft_auc/{protocol}/{model}.html",
             caption="captions/pi_soft_auc.rst",
-            category="Tables",
+            category="2 Tables",
             subcategory="AUC of π-Soft-NS and π-Soft-NC",
-            labels={"model": "{model}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/tabulate_pi_soft_auc/{protocol}/{model}.log",
@@ -74,9 +74,9 @@ rule tabulate_original_soft:
         html=report(
             "results/{run}/tables/original_soft/{protocol}/{model}.html",
             caption="captions/original_soft.rst",
-            category="Tables",
+            category="2 Tables",
             subcategory="Original Soft-NS and Soft-NC",
-            labels={"model": "{model}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/tabulate_original_soft/{protocol}/{model}.log",
@@ -112,9 +112,9 @@ rule tabulate_robust_statistics:
         html=report(
             "results/{run}/tables/robust_statistics/{protocol}/{model}.html",
             caption="captions/robust_statistics.rst",
-            category="Tables",
+            category="2 Tables",
             subcategory="AUC, other statistics",
-            labels={"model": "{model}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/tabulate_robust_statistics/{protocol}/{model}.log",
@@ -149,9 +149,9 @@ rule tabulate_variances:
         html=report(
             "results/{run}/tables/variances/{protocol}/{model}.html",
             caption="captions/variances.rst",
-            category="Tables",
+            category="2 Tables",
             subcategory="Where the variance comes from",
-            labels={"model": "{model}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/tabulate_variances/{protocol}/{model}.log",
@@ -194,9 +194,9 @@ rule tabulate_insertion_deletion:
         html=report(
             "results/{run}/tables/insertion_deletion/{model}.html",
             caption="captions/insertion_deletion.rst",
-            category="Tables",
+            category="2 Tables",
             subcategory="Insertion and deletion",
-            labels={"model": "{model}", "protocol": "–"},
+            labels={"model": "{model}"},
         ),
     log:
         "results/{run}/logs/tabulate_insertion_deletion/{model}.log",
@@ -231,9 +231,9 @@ rule tabulate_accuracy:
         html=report(
             "results/{run}/tables/accuracy.html",
             caption="captions/accuracy.rst",
-            category="Tables",
-            subcategory="Accuracy of the models",
-            labels={"model": "all", "protocol": "–"},
+            category="2 Tables",
+            subcategory="Models, time and cost",
+            labels={"table": "Accuracy of the models"},
         ),
     log:
         "results/{run}/logs/tabulate_accuracy.log",
@@ -267,9 +267,9 @@ rule tabulate_timings:
         html=report(
             "results/{run}/tables/timings.html",
             caption="captions/timings.rst",
-            category="Tables",
-            subcategory="Time and memory of attribution",
-            labels={"model": "all", "protocol": "–"},
+            category="2 Tables",
+            subcategory="Models, time and cost",
+            labels={"table": "Time and memory of attribution"},
         ),
     log:
         "results/{run}/logs/tabulate_timings.log",
@@ -311,9 +311,9 @@ rule tabulate_cost:
         html=report(
             "results/{run}/tables/cost.html",
             caption="captions/cost.rst",
-            category="Tables",
-            subcategory="Cost, predicted and measured",
-            labels={"model": "all", "protocol": "–"},
+            category="2 Tables",
+            subcategory="Models, time and cost",
+            labels={"table": "Cost, predicted and measured"},
         ),
     log:
         "results/{run}/logs/tabulate_cost.log",
@@ -365,9 +365,8 @@ rule compare_with_paper:
         html=report(
             "results/{run}/tables/published/against_paper.html",
             caption="captions/against_paper.rst",
-            category="Tables",
-            subcategory="Against the paper",
-            labels={"model": "all", "protocol": "–"},
+            category="1 Overview",
+            labels={"page": "Against the paper"},
         ),
     log:
         "results/{run}/logs/compare_with_paper.log",
@@ -414,9 +413,9 @@ rule tabulate_method_agreement:
         html=report(
             "results/{run}/tables/method_agreement/{model}.html",
             caption="captions/method_agreement_table.rst",
-            category="Tables",
-            subcategory="Agreement of methods on tokens",
-            labels={"model": "{model}", "protocol": "–"},
+            category="2 Tables",
+            subcategory="Do methods agree on tokens?",
+            labels={"model": "{model}"},
         ),
     log:
         "results/{run}/logs/tabulate_method_agreement/{model}.log",
@@ -459,9 +458,9 @@ rule tabulate_metric_agreement:
         html=report(
             "results/{run}/tables/metric_agreement/{model}.html",
             caption="captions/metric_agreement_table.rst",
-            category="Tables",
-            subcategory="Agreement of metrics on methods",
-            labels={"model": "{model}", "protocol": "–"},
+            category="2 Tables",
+            subcategory="Do metrics agree on methods?",
+            labels={"model": "{model}"},
         ),
     log:
         "results/{run}/logs/tabulate_metric_agreement/{model}.log",
@@ -503,9 +502,9 @@ rule tabulate_ranks:
         html=report(
             "results/{run}/tables/ranks/{protocol}/{model}.html",
             caption="captions/ranks_table.rst",
-            category="Tables",
+            category="2 Tables",
             subcategory="Ranks and critical differences",
-            labels={"model": "{model}", "protocol": "{protocol}"},
+            labels={"model": "{model}", "routing": "{protocol}"},
         ),
     log:
         "results/{run}/logs/tabulate_ranks/{protocol}/{model}.log",

@@ -34,9 +34,14 @@ class Visit:
     requests: list[str] = field(default_factory=list)
 
     def assert_silent_and_offline(self) -> None:
-        """Fail if the page complained, or asked for anything but files and embedded data."""
-        assert self.errors == []
+        """Fail if the page said anything, or asked for anything but files and embedded data."""
         assert self.messages == []
+        self.assert_sound_and_offline()
+
+    def assert_sound_and_offline(self) -> None:
+        """Fail if the page met an error, or asked for anything but files and embedded data."""
+        assert self.errors == []
+        assert [text for text in self.messages if text.startswith("error: ")] == []
         assert [url for url in self.requests if not url.startswith(("file://", "data:"))] == []
 
 

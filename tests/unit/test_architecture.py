@@ -47,7 +47,15 @@ def test_imports_point_one_way() -> None:
 
 
 def test_parse_time_imports_stay_free_of_torch() -> None:
-    modules = ["config", "settings", "contracts", "schema", "data.sources", "attribution"]
+    modules = [
+        "config",
+        "settings",
+        "captions",
+        "contracts",
+        "schema",
+        "data.sources",
+        "attribution",
+    ]
     modules += [f"attribution.{method}" for method in available_methods()]
     code = (
         "import importlib, sys\n"

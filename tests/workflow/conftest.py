@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,8 +114,20 @@ class Project:
                 shutil.copyfile(source, folder / name)
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a fresh copy of the project, nothing run yet."""
+    return copy_project(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def module_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a copy of the project that the tests of a module share."""
+    return copy_project(tmp_path_factory.mktemp("module") / "project")
+
+
 def copy_project(folder: Path) -> Project:
-    """Copy the project into a new folder, with the small configuration; nothing is run yet."""
+    """Copy the project into a new folder, with its own run file, methods and model."""
     folder.mkdir()
     Project(ROOT).copy_sources_to(folder)
     copy = Project(folder)
@@ -124,18 +135,6 @@ def copy_project(folder: Path) -> Project:
     copy.write("config/catalogue/methods.yaml", METHODS)
     save_toy_model(folder / "toy-model")
     return copy
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """Return a fresh copy of the project."""
-    return copy_project(tmp_path / "project")
-
-
-@pytest.fixture(scope="session")
-def new_project() -> Callable[[Path], Project]:
-    """Return how to copy the project, for fixtures that serve several tests."""
-    return copy_project
 
 
 def save_toy_model(folder: Path) -> None:

@@ -133,11 +133,10 @@ def exact_p_value(differences):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, new_project):
-    project = new_project(tmp_path_factory.mktemp("numbers") / "project")
-    project.write("config/tiny.yaml", RUN_FILE.format(samples=SAMPLES))
-    project.run()
-    return project
+def finished(module_project):
+    module_project.write("config/tiny.yaml", RUN_FILE.format(samples=SAMPLES))
+    module_project.run()
+    return module_project
 
 
 @pytest.mark.parametrize("table", ["pi_soft_auc", "robust_statistics", "original_soft"])
