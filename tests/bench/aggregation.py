@@ -7,10 +7,10 @@ probabilities and the original metrics), 15 draws a row. Its numbers are noise, 
 costs time. It takes 3 GB of a temporary folder (`TMPDIR` names another one), which is deleted at
 the end; the minutes that it takes to make are not counted.
 
-Then every job that reads per-draw values, samples or statistics is run by itself, as its rule calls
-it, one after the other. Wall-clock and CPU seconds of a rule are those of all its jobs, memory is
-the highest of them. Files that are made from other things (timings, costs, generations) are as good
-as empty.
+Then every job that reads per-draw values, their summaries or statistics of these is run by itself,
+as its rule calls it, one after the other. Wall-clock and CPU seconds of a rule are those of all its
+jobs, memory is the highest of them. Jobs that read scores or texts are left out, and files that are
+made from such (timings, costs, generations) hold no row.
 """
 
 from __future__ import annotations
@@ -82,15 +82,22 @@ class Usage:
 
 
 def configure(arguments: argparse.Namespace) -> Config:
-    """Return the paper's run with so many models, methods and datasets, all of them crossed."""
+    """Return the paper's run with so many models, methods and datasets, all of them crossed.
+
+    Raises:
+        BenchmarkError: there are not so many.
+    """
     content = read_yaml(CONFIG / "paper.yaml")
     for crossing in ("restrictions", "layer_study"):
         del content[crossing]
     content["run"] = "bench"
     content["protocols"] = ["dynamic"]
-    content["methods"] = list(read_yaml(CONFIG / "catalogue/methods.yaml"))[: arguments.methods]
-    for kind in ("models", "datasets"):
-        content[kind] = content[kind][: getattr(arguments, kind)]
+    content["methods"] = list(read_yaml(CONFIG / "catalogue/methods.yaml"))
+    for kind in ("models", "methods", "datasets"):
+        wanted, known = getattr(arguments, kind), content[kind]
+        if not 1 <= wanted <= len(known):
+            raise BenchmarkError(f"--{kind} {wanted}: allowed are 1 to {len(known)}")
+        content[kind] = known[:wanted]
     return load_config(content, CONFIG / "catalogue", "the bench of aggregation")
 
 
@@ -344,11 +351,11 @@ def usage_rows(name: str, used: list[Usage], aim: float | None) -> Iterator[Row]
     seconds = sum(usage.seconds for usage in used)
     cpu_seconds = sum(usage.cpu_seconds for usage in used)
     memory = max(usage.memory for usage in used)
-    limit = f"within {SECONDS_AIM:.0f} s"
+    limit = f"limit: {SECONDS_AIM:.0f} s"
     yield row(f"{name}: wall clock", seconds, "s", limit, SECONDS_AIM / seconds, aim)
     clock = f"wall clock: {seconds:.3g} s"
     yield row(f"{name}: CPU", cpu_seconds, "s", clock, cpu_seconds / seconds, None)
-    limit = f"within {MEMORY_AIM / 2**30:.0f} GiB"
+    limit = f"limit: {MEMORY_AIM / 2**30:.0f} GiB"
     yield row(f"{name}: memory", memory / 2**30, "GiB", limit, MEMORY_AIM / memory, aim)
 
 

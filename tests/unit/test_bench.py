@@ -419,6 +419,12 @@ def test_memory_is_that_of_the_command_alone():
     assert 3e8 < json.loads(much)[2] < 3e8 + held.nbytes
 
 
+def test_more_than_the_paper_has_is_refused():
+    arguments = aggregation.parser().parse_args(["--models", "4"])
+    with pytest.raises(BenchmarkError, match="--models 4: allowed are 1 to 3"):
+        aggregation.configure(arguments)
+
+
 def test_a_job_that_fails_ends_the_bench(tmp_path, capfd):
     task = aggregation.job("summarise", SummariseSlice(minimum_h0=1e-4, clamp=True), soft=tmp_path)
     with pytest.raises(BenchmarkError, match="a job of summarise has failed"):
