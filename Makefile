@@ -15,7 +15,7 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test lint bench bench-gpu schema readme lock env clean help
+.PHONY: demo plan test lint bench bench-gpu bench-aggregation schema readme lock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -48,6 +48,9 @@ bench: $(STAMP) ## measure the speed of evaluation and attribution, and what dra
 
 bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B model, on a GPU
 	$(BENCH)/gpu.py
+
+bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result set (3 GB of TMPDIR)
+	$(BENCH)/aggregation.py
 
 schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
 	$(BIN)/python scripts/make_schema.py
@@ -86,4 +89,4 @@ clean: ## remove caches and the results of the embedded benchmark
 	find scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from dataclasses import fields
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the samples, write one file of each kind."""
     settings = UncertaintySlice.model_validate_json(arguments.settings)
+    gc.freeze()  # statsmodels searches for garbage at every correction; what is loaded is none
     found = estimate(arguments.samples, settings.datasets, settings.seed, settings.resamples)
     origin = provenance(settings.model_dump(mode="json"))
     for kind in KINDS:

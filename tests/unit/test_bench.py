@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from math import isfinite, sqrt
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from scipy.stats import norm, ttest_1samp
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
+import aggregation
 import draws
 import evaluation
 import gpu
 from measuring import build_network, forward_flops, report, row
 from pisoft import library
+from pisoft.analysis.summary import CELL, summarise
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.config import DrawBudget, DrawSettings
-from pisoft.contracts import provenance, write_rows
+from pisoft.contracts import provenance, read_table, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
@@ -33,7 +37,7 @@ from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.model import LanguageModel
-from pisoft.settings import EvaluateSlice, ModelSlice
+from pisoft.settings import EvaluateSlice, ModelSlice, SummariseSlice
 from random_models import twins
 from tiny_tokenizers import llama_tokenizer
 
@@ -347,6 +351,85 @@ def test_what_cannot_be_measured_is_named(finished, tmp_path):
     ):
         with pytest.raises(BenchmarkError, match=message):
             run_bench(draws, tmp_path / "draws.json", "--run", str(finished), *options)
+
+
+# The bench of aggregation ---------------------------------------------------------------------
+
+
+def test_the_bench_of_aggregation_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # else the folder of the first call is kept
+    options = ["--models", "1", "--methods", "2", "--datasets", "2", "--samples", "5"]
+    rows = run_bench(aggregation, tmp_path / "report/aggregation.json", *options)
+    check_rows(rows)
+    of_rules, (seconds, _, memory) = rows[:-3], rows[-3:]
+    assert [line["aim"] for line in rows if line["aim"]] == [1.0, 1.0]
+    assert seconds["value"] == pytest.approx(sum(line["value"] for line in of_rules[::3]))
+    assert memory["value"] == max(line["value"] for line in of_rules[2::3])
+    assert [path.name for path in tmp_path.iterdir()] == ["report"], "the result set is deleted"
+
+
+def bench_jobs(root):
+    arguments = aggregation.parser().parse_args(["--models", "1", "--methods", "2"])
+    return list(aggregation.jobs(aggregation.configure(arguments), root))
+
+
+def test_the_bench_calls_scripts_as_the_rules_do(root, tmp_path):
+    texts = [path.read_text(encoding="utf-8") for path in sorted((root / "rules").glob("*.smk"))]
+    rules = dict(re.findall(r"^rule (\w+):\n(.*?)(?=^\S|\Z)", "\n".join(texts), flags=re.M | re.S))
+    for task in bench_jobs(tmp_path):
+        rule = rules[task.rule]
+        assert f'script="scripts/{task.script}.py"' in rule
+        assert f"threads: {task.threads}\n" in rule
+        written = re.findall(r"--[a-z-]+", rule.partition("shell:")[2])
+        assert {item for item in task.line if item.startswith("--")} == set(written), task.rule
+
+
+def test_the_result_set_is_of_the_size_that_is_asked_for(tmp_path):
+    arguments = aggregation.parser().parse_args(
+        ["--models", "2", "--methods", "3", "--datasets", "4", "--samples", "200"]
+    )
+    config = aggregation.configure(arguments)
+    aggregation.make_results(config, arguments.samples, tmp_path)
+    files = sorted((tmp_path / "soft").rglob("*.parquet"))
+    assert len(files) == 2 * 3 * 4
+    assert len(list((tmp_path / "ranking").rglob("*.parquet"))) == 2 * 3 * 3, "3 of label words"
+    table = read_table(files[0], "soft")
+    assert table.num_rows == 200 * 20
+    lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
+    assert len(lists) == 6
+    assert {len(draws) for name in lists for draws in table.column(name).to_pylist()} == {15}
+    samples, _ = summarise(files, minimum_h0=1e-4, clamp=True)
+    means = samples.to_pandas().query("metric == 'soft_nc'").groupby(CELL)["value"]
+    assert (means.count() == 198).all(), "one of a hundred fails"
+    assert means.mean().nunique() == len(files), "cells differ"
+
+
+def test_memory_is_that_of_the_command_alone():
+    held = np.ones(10**8 // 8)
+    little, much = (
+        subprocess.run(
+            [sys.executable, "-S", str(aggregation.USAGE), sys.executable, "-S", "-c", code],
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for code in ("pass", "b'.' * 300_000_000")
+    )
+    assert json.loads(little)[2] < held.nbytes
+    assert 3e8 < json.loads(much)[2] < 3e8 + held.nbytes
+
+
+def test_more_than_the_paper_has_is_refused():
+    arguments = aggregation.parser().parse_args(["--models", "4"])
+    with pytest.raises(BenchmarkError, match="--models 4: allowed are 1 to 3"):
+        aggregation.configure(arguments)
+
+
+def test_a_job_that_fails_ends_the_bench(tmp_path, capfd):
+    task = aggregation.job("summarise", SummariseSlice(minimum_h0=1e-4, clamp=True), soft=tmp_path)
+    with pytest.raises(BenchmarkError, match="a job of summarise has failed"):
+        aggregation.measure(task)
+    assert "--samples-output" in capfd.readouterr().err
 
 
 # The other benches ----------------------------------------------------------------------------

@@ -1,0 +1,388 @@
+"""What it costs to turn a full-size result set into tables and figures: `make bench-aggregation`.
+
+Prints a table and writes results/bench/aggregation.json, a list of
+{name, value, unit, peer, ratio, aim, met}. The result set is that of the paper's run with one
+routing protocol: 3 models, 12 methods, 5 datasets of 2,000 samples, 20 rows a sample (19 retaining
+probabilities and the original metrics), 15 draws a row. Its numbers are noise, as only their amount
+costs time. It takes 3 GB of a temporary folder (`TMPDIR` names another one), which is deleted at
+the end; the minutes that it takes to make are not counted.
+
+Then every job that reads per-draw values, their summaries or statistics of these is run by itself,
+as its rule calls it, one after the other. Wall-clock and CPU seconds of a rule are those of all its
+jobs, memory is the highest of them. Jobs that read scores or texts are left out, and files that are
+made from such (timings, costs, generations) hold no row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from measuring import Row, report, row
+from pisoft import settings as slices
+from pisoft.commandline import run
+from pisoft.config import Config, load_config
+from pisoft.contracts import OK, SCHEMAS, provenance, write_rows, write_table
+from pisoft.errors import BenchmarkError
+from pisoft.progress import progress
+from pisoft.settings import Slice
+from pisoft.validation import read_yaml
+
+REPOSITORY = Path(__file__).parents[2]
+CONFIG = REPOSITORY / "config"
+SECONDS_AIM = 300.0
+MEMORY_AIM = 4 * 2**30  # bytes
+DRAWS = 15
+FAILED = 100  # every so many-th sample has a zero baseline that is as good as the clean input
+USAGE = Path(__file__).with_name("usage.py")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of a rule's script."""
+
+    rule: str
+    script: str
+    options: Mapping[str, Any]  # values by name, a list for several files
+    threads: int
+
+    @property
+    def line(self) -> list[str]:
+        """Return the options as the script's arguments."""
+        line = []
+        for name, value in self.options.items():
+            line += [f"--{name.replace('_', '-')}", *map(str, listed(value))]
+        return line
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process has taken."""
+
+    seconds: float  # by the clock on the wall
+    cpu_seconds: float
+    memory: float  # bytes, at most at a time
+
+
+# The result set -------------------------------------------------------------------------------
+
+
+def configure(arguments: argparse.Namespace) -> Config:
+    """Return the paper's run with so many models, methods and datasets, all of them crossed.
+
+    Raises:
+        BenchmarkError: there are not so many.
+    """
+    content = read_yaml(CONFIG / "paper.yaml")
+    for crossing in ("restrictions", "layer_study"):
+        del content[crossing]
+    content["run"] = "bench"
+    content["protocols"] = ["dynamic"]
+    content["methods"] = list(read_yaml(CONFIG / "catalogue/methods.yaml"))
+    for kind in ("models", "methods", "datasets"):
+        wanted, known = getattr(arguments, kind), content[kind]
+        if not 1 <= wanted <= len(known):
+            raise BenchmarkError(f"--{kind} {wanted}: allowed are 1 to {len(known)}")
+        content[kind] = known[:wanted]
+    return load_config(content, CONFIG / "catalogue", "the bench of aggregation")
+
+
+def make_results(config: Config, samples: int, root: Path) -> None:
+    """Write what the jobs read and do not make themselves, below the folder of a run."""
+    grid = config.run_file.evaluation.pi_grid
+    noise = Noise(samples * (1 + len(grid)) * DRAWS)
+    ranked = slices.ranked_datasets(config)
+    for number, cell in enumerate(progress(config.cells, len(config.cells), "making", "cells")):
+        *_, dataset = cell
+        names = pa.array([f"{dataset}-{sample:05}" for sample in range(samples)])
+        path = cell_path(root / "soft", *cell)
+        write_table(path, "soft", soft_table(noise, number, names, grid), {})
+        if dataset in ranked:
+            path = cell_path(root / "ranking", *cell[1:])
+            write_table(path, "ranking", ranking_table(noise, number, names), {})
+    for model in config.models:
+        for dataset in config.datasets:
+            settings = slices.generate_slice(config, model, dataset).model_dump(mode="json")
+            path = cell_path(root / "generations", model, dataset)
+            write_rows(path, "generations", [], provenance(settings, device="none"))
+    for kind in ("timings", "cost"):
+        write_rows(root / f"summary/{kind}.parquet", kind, [], {})
+
+
+class Noise:
+    """Uniform numbers, drawn once; every column of every cell is another part of them."""
+
+    def __init__(self, size: int) -> None:
+        """Draw enough for columns of so many numbers."""
+        self._numbers = np.random.default_rng(0).random(2 * size, dtype=np.float32)
+        self._offsets = np.random.default_rng(1)
+
+    def take(self, size: int) -> np.ndarray:
+        """Return so many of them, (size,) float32."""
+        first = self._offsets.integers(len(self._numbers) - size)
+        return self._numbers[first : first + size]
+
+
+def soft_table(noise: Noise, number: int, names: pa.Array, grid: Iterable[float]) -> pa.Table:
+    """Return rows of `soft` whose means depend on the number of the cell."""
+    pi = np.array([np.nan, *grid])
+    samples, width = len(names), len(pi)
+    rows = samples * width
+    sample = np.repeat(np.arange(samples), width)
+    h0 = 0.5 + noise.take(samples).astype(float) / 2
+    h0[FAILED - 1 :: FAILED] = 0.0
+    reach = 0.6 + 0.3 * (number * 7 % 11) / 11  # largest distance of the cell
+
+    def drawn() -> pa.Array:
+        ends = pa.array(np.arange(0, rows * DRAWS + 1, DRAWS, dtype=np.int32))
+        return pa.ListArray.from_arrays(ends, np.float32(reach) * noise.take(rows * DRAWS))
+
+    columns = {
+        "sample_id": names.take(pa.array(sample)),
+        "step": np.zeros(rows, np.int32),
+        "pi": pa.array(np.tile(pi, samples), from_pandas=True),
+        "perturbable": np.full(rows, 200, np.int32),
+        "alpha": 2 * noise.take(rows).astype(float),
+        "achieved": np.tile(np.nan_to_num(pi, nan=0.3), samples),
+        "feasible": np.ones(rows, bool),
+        "floored": np.ones(rows, np.int32),
+        "ceiled": np.ones(rows, np.int32),
+        "h0": h0[sample],
+        "identity": 1e-7 * noise.take(samples).astype(float)[sample],
+        **{field.name: drawn() for field in SCHEMAS["soft"] if pa.types.is_list(field.type)},
+        "status": np.full(rows, OK),
+    }
+    return pa.table(columns, schema=SCHEMAS["soft"])
+
+
+def ranking_table(noise: Noise, number: int, names: pa.Array) -> pa.Table:
+    """Return rows of `ranking` whose means depend on the number of the cell."""
+    steps, rows = 20, 2 * len(names)
+    flips = noise.take(rows * steps).reshape(rows, steps) < 0.3 + 0.3 * (number * 7 % 11) / 11
+    ends = pa.array(np.arange(0, rows * steps + 1, steps, dtype=np.int32))
+    columns = {
+        "sample_id": names.take(pa.array(np.repeat(np.arange(len(names)), 2))),
+        "curve": np.tile(["deletion", "insertion"], len(names)),
+        "perturbable": np.full(rows, 200, np.int32),
+        "flips": pa.ListArray.from_arrays(ends, pa.array(flips.ravel())),
+        "auc": flips.mean(axis=1),
+        "status": np.full(rows, OK),
+    }
+    return pa.table(columns, schema=SCHEMAS["ranking"])
+
+
+def cell_path(folder: Path, *names: str) -> Path:
+    """Return the Parquet file of a cell; a name may have dots."""
+    return folder.joinpath(*names[:-1], f"{names[-1]}.parquet")
+
+
+# The jobs -------------------------------------------------------------------------------------
+
+
+def jobs(config: Config, root: Path) -> Iterator[Job]:
+    """Return the jobs in the order of the workflow; those that make files come before readers."""
+    yield from summary_jobs(config, root)
+    for protocol in config.run_file.protocols:
+        for model in config.models:
+            yield from model_jobs(config, root, protocol, model)
+    yield from page_jobs(config, root)
+
+
+def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
+    """Return the jobs that read every cell or every sample."""
+    summary, ranked = root / "summary", slices.ranked_datasets(config)
+    yield job(
+        "summarise",
+        slices.summarise_slice(config),
+        soft=[cell_path(root / "soft", *cell) for cell in config.cells],
+        samples_output=summary / "soft_samples.parquet",
+        curves_output=summary / "soft_curves.parquet",
+    )
+    yield job(
+        "summarise_ranking",
+        slices.summarise_ranking_slice(config),
+        ranking=[cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked],
+        output=summary / "ranking_samples.parquet",
+    )
+    kinds = ("statistics", "comparisons", "leave_one_out", "variances")
+    yield job(
+        "estimate_uncertainty",
+        slices.uncertainty_slice(config),
+        threads=2,
+        samples=[summary / f"{name}_samples.parquet" for name in ("soft", "ranking")],
+        **{f"{kind}_output": summary / f"{kind}.parquet" for kind in kinds},
+    )
+
+
+def model_jobs(config: Config, root: Path, protocol: str, model: str) -> Iterator[Job]:
+    """Return the tables and figures of one model."""
+    display, own = slices.display_slice(config), slices.model_display_slice(config, model)
+    soft = slices.soft_display_slice(config)
+    files = summary_files(root)
+    statistics = {"model": model, **chosen(files, "statistics")}
+    cell = {"protocol": protocol, "model": model}
+    measured = {**cell, "samples": files["soft_samples"], **chosen(files, "statistics")}
+    curves = {"curves": files["soft_curves"]}
+    ranked = {**statistics, "samples": files["ranking_samples"]}
+    ranks = {**statistics, "protocol": protocol}
+    for kind, rule, options in (
+        ("auc", "tabulate_pi_soft_auc", {**measured, **curves}),
+        ("original", "tabulate_original_soft", measured),
+        ("robust", "tabulate_robust_statistics", measured),
+        ("variance", "tabulate_variances", {**cell, **chosen(files, "variances")}),
+    ):
+        made = outputs(root, rule, model)
+        yield job(rule, soft, script="tabulate_soft", kind=kind, **options, **made)
+    for rule, settings, options in (
+        ("tabulate_insertion_deletion", display, ranked),
+        ("tabulate_ranks", own, {**ranks, **chosen(files, "leave_one_out")}),
+        ("tabulate_metric_agreement", own, statistics),
+        ("plot_ranks", own, {**ranks, **chosen(files, "comparisons")}),
+    ):
+        yield job(rule, settings, **options, **outputs(root, rule, model))
+    for dataset in config.datasets:
+        made = outputs(root, "plot_pi_curves", protocol, model, dataset)
+        yield job("plot_pi_curves", display, dataset=dataset, **cell, **curves, **made)
+
+
+def page_jobs(config: Config, root: Path) -> Iterator[Job]:
+    """Return the pages about all models."""
+    files = summary_files(root)
+    published = root / "published"
+    yield job(
+        "compare_with_paper",
+        slices.published_slice(config),
+        published=CONFIG / "published.csv",
+        **chosen(files, "statistics", "timings"),
+        **{kind: published / f"{kind}.csv" for kind in ("cells", "agreement", "robustness")},
+        **{kind: published / f"against_paper.{kind}" for kind in ("tex", "html")},
+    )
+    protocol, model, _, dataset = config.cells[0]
+    yield job(
+        "build_overview",
+        slices.overview_slice(config),
+        samples=files["soft_samples"],
+        curves=files["soft_curves"],
+        figure=outputs(root, "plot_pi_curves", protocol, model, dataset)["svg"],
+        **chosen(files, "statistics", "comparisons", "leave_one_out", "cost"),
+        generations=sorted((root / "generations").glob("*/*.parquet")),
+        output=root / "overview.html",
+    )
+
+
+def summary_files(root: Path) -> dict[str, Path]:
+    """Return the summary files by kind."""
+    return {kind: root / f"summary/{kind}.parquet" for kind in SCHEMAS}
+
+
+def chosen(files: Mapping[str, Path], *kinds: str) -> dict[str, Path]:
+    """Return some of the files."""
+    return {kind: files[kind] for kind in kinds}
+
+
+def outputs(root: Path, rule: str, *names: str) -> dict[str, Path]:
+    """Return the files of a table or figure."""
+    kinds = ("csv", "tex", "html") if rule.startswith("tabulate") else ("pdf", "svg", "png")
+    return {kind: root.joinpath(rule, *names[:-1], f"{names[-1]}.{kind}") for kind in kinds}
+
+
+def job(
+    rule: str, settings: Slice, *, script: str | None = None, threads: int = 1, **options: Any
+) -> Job:
+    """Return a call of the rule's script, which has the rule's name unless another is given."""
+    return Job(rule, script or rule, {"settings": settings.to_json(), **options}, threads)
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, anything else as the only item of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def measure(task: Job) -> Usage:
+    """Run a job as Snakemake does: folders are made, and its rule says how many threads it has.
+
+    Raises:
+        BenchmarkError: it has failed.
+    """
+    for value in task.options.values():
+        for path in listed(value):
+            if isinstance(path, Path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+    script = REPOSITORY / f"scripts/{task.script}.py"
+    found = subprocess.run(
+        [sys.executable, "-S", USAGE, sys.executable, script, *task.line],
+        env={**os.environ, "OMP_NUM_THREADS": str(task.threads)},
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if found.returncode:
+        raise BenchmarkError(f"a job of {task.rule} has failed; its own message is above")
+    return Usage(*json.loads(found.stdout))
+
+
+# The report -----------------------------------------------------------------------------------
+
+
+def rows_of(by_rule: Mapping[str, list[Usage]]) -> Iterator[Row]:
+    """Return what the jobs of each rule have taken, then all jobs."""
+    for rule, used in by_rule.items():
+        name = rule if len(used) == 1 else f"{rule} ({len(used)} jobs)"
+        yield from usage_rows(name, used, None)
+    used = [usage for of_rule in by_rule.values() for usage in of_rule]
+    yield from usage_rows(f"all {len(used)} jobs", used, 1.0)
+
+
+def usage_rows(name: str, used: list[Usage], aim: float | None) -> Iterator[Row]:
+    """Return time and memory of jobs that run one after the other, against the limits of all."""
+    seconds = sum(usage.seconds for usage in used)
+    cpu_seconds = sum(usage.cpu_seconds for usage in used)
+    memory = max(usage.memory for usage in used)
+    limit = f"limit: {SECONDS_AIM:.0f} s"
+    yield row(f"{name}: wall clock", seconds, "s", limit, SECONDS_AIM / seconds, aim)
+    clock = f"wall clock: {seconds:.3g} s"
+    yield row(f"{name}: CPU", cpu_seconds, "s", clock, cpu_seconds / seconds, None)
+    limit = f"limit: {MEMORY_AIM / 2**30:.0f} GiB"
+    yield row(f"{name}: memory", memory / 2**30, "GiB", limit, MEMORY_AIM / memory, aim)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Make the result set, run the jobs, print and write."""
+    config = configure(arguments)
+    by_rule: dict[str, list[Usage]] = {}
+    with tempfile.TemporaryDirectory(prefix="pisoft-bench-") as folder:
+        root = Path(folder)
+        make_results(config, arguments.samples, root)
+        for task in jobs(config, root):
+            used = measure(task)
+            logger.info("%s: %.1f s", task.rule, used.seconds)
+            by_rule.setdefault(task.rule, []).append(used)
+    report(list(rows_of(by_rule)), arguments.output)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=3, help="number of models")
+    parser.add_argument("--methods", type=int, default=12, help="number of methods")
+    parser.add_argument("--datasets", type=int, default=5, help="number of datasets")
+    parser.add_argument("--samples", type=int, default=2000, help="samples of each dataset")
+    parser.add_argument("--output", type=Path, default=Path("results/bench/aggregation.json"))
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())
