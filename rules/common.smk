@@ -8,6 +8,7 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
+from pisoft import display_settings, plan_settings
 from pisoft import settings as slices
 from pisoft.captions import settings_in_words
 from pisoft.config import load_run
@@ -46,7 +47,8 @@ def one_of(names):
 
 def settings(name):
     """Return a params function: the job's slice of the configuration as JSON."""
-    make = getattr(slices, f"{name}_slice")
+    modules = (slices, display_settings, plan_settings)
+    (make,) = {getattr(module, f"{name}_slice", None) for module in modules} - {None}
     keys = [key for key in make.__annotations__ if key not in ("config", "return")]
     return lambda wildcards: make(CONFIG, *(wildcards[key] for key in keys)).to_json()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pisoft.analysis.explorer import explorer_data, explorer_page
 from pisoft.commandline import run
-from pisoft.settings import ExplorerSlice
+from pisoft.display_settings import ExplorerSlice
 
 FILES = {
     "prompts": "…/{model}/{dataset}.parquet",

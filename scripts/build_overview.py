@@ -11,7 +11,7 @@ from pisoft.analysis.soft_tables import SoftRows, auc_table
 from pisoft.analysis.summary import load_rows, present
 from pisoft.commandline import run
 from pisoft.contracts import read_provenance
-from pisoft.settings import OverviewSlice
+from pisoft.display_settings import OverviewSlice
 
 SUMMARIES = ("statistics", "comparisons", "leave_one_out", "cost")
 

@@ -9,7 +9,7 @@ from pisoft.analysis.agreement import agreement_rows
 from pisoft.analysis.scores import read_scores
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_rows
-from pisoft.settings import CompareSlice
+from pisoft.display_settings import CompareSlice
 
 
 def parser() -> argparse.ArgumentParser:

@@ -13,7 +13,7 @@ from pisoft.analysis.pages import write_html, write_latex
 from pisoft.analysis.published import load_published
 from pisoft.analysis.summary import load_rows
 from pisoft.commandline import run
-from pisoft.settings import PublishedSlice
+from pisoft.display_settings import PublishedSlice
 
 
 def parser() -> argparse.ArgumentParser:

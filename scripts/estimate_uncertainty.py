@@ -12,7 +12,7 @@ import pyarrow as pa
 from pisoft.analysis.uncertainty import Uncertainty, estimate
 from pisoft.commandline import run
 from pisoft.contracts import SCHEMAS, provenance, write_table
-from pisoft.settings import UncertaintySlice
+from pisoft.display_settings import UncertaintySlice
 
 KINDS = tuple(field.name for field in fields(Uncertainty))
 

@@ -12,8 +12,8 @@ from pisoft.analysis.readme import put_between_markers, result_text
 from pisoft.analysis.summary import present
 from pisoft.commandline import run
 from pisoft.config import load_run
+from pisoft.display_settings import display_slice
 from pisoft.errors import BenchmarkError
-from pisoft.settings import display_slice
 from pisoft.validation import read_yaml
 
 RUN_FILE = Path("config/config.yaml")

@@ -9,10 +9,10 @@ from pathlib import Path
 from pisoft.commandline import run
 from pisoft.config import load_run
 from pisoft.errors import BenchmarkError
+from pisoft.plan_settings import plan_slice
 from pisoft.planning.plan import plan_run
 from pisoft.planning.report import plan_text
 from pisoft.planning.speed import given_speed, measured_speed
-from pisoft.settings import plan_slice
 from pisoft.validation import read_yaml
 
 

@@ -11,7 +11,7 @@ from pisoft.analysis.agreement_figures import plot_method_agreement
 from pisoft.analysis.style import save_figure
 from pisoft.analysis.summary import load_rows
 from pisoft.commandline import run
-from pisoft.settings import DisplaySlice
+from pisoft.display_settings import DisplaySlice
 
 
 def parser() -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ from pisoft.analysis.scores import perturbable_counts, read_scores
 from pisoft.analysis.style import save_figure
 from pisoft.analysis.summary import load_rows, present
 from pisoft.commandline import run
-from pisoft.settings import ProtocolFigureSlice
+from pisoft.display_settings import ProtocolFigureSlice
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from pisoft.analysis.rank_figure import plot_ranks
 from pisoft.analysis.style import save_figure
 from pisoft.analysis.summary import load_rows
 from pisoft.commandline import run
-from pisoft.settings import DisplaySlice
+from pisoft.display_settings import DisplaySlice
 
 
 def parser() -> argparse.ArgumentParser:

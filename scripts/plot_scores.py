@@ -9,7 +9,7 @@ from pisoft.analysis.score_figure import Distribution, distribution, plot_scores
 from pisoft.analysis.scores import read_scores
 from pisoft.analysis.style import save_figure
 from pisoft.commandline import run
-from pisoft.settings import ScoresSlice
+from pisoft.display_settings import ScoresSlice
 
 
 def parser() -> argparse.ArgumentParser:

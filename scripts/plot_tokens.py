@@ -11,7 +11,7 @@ from pisoft.analysis.style import save_figure
 from pisoft.analysis.token_figure import plot_tokens
 from pisoft.commandline import run
 from pisoft.contracts import read_rows
-from pisoft.settings import TokensSlice
+from pisoft.display_settings import TokensSlice
 
 
 def parser() -> argparse.ArgumentParser:

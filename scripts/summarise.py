@@ -8,7 +8,7 @@ from pathlib import Path
 from pisoft.analysis.summary import summarise
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_table
-from pisoft.settings import SummariseSlice
+from pisoft.display_settings import SummariseSlice
 
 
 def parser() -> argparse.ArgumentParser:

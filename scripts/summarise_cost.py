@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_rows
+from pisoft.plan_settings import PlanSlice
 from pisoft.planning.costs import cost_rows
 from pisoft.planning.plan import plan_run
-from pisoft.settings import PlanSlice
 
 
 def main(arguments: argparse.Namespace) -> None:

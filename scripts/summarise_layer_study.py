@@ -8,7 +8,7 @@ from pathlib import Path
 from pisoft.analysis.layer_study import study_samples
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_table
-from pisoft.settings import LayerStudySlice
+from pisoft.display_settings import LayerStudySlice
 
 
 def parser() -> argparse.ArgumentParser:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pisoft.analysis.ranking import ranking_samples
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_table
-from pisoft.settings import SummariseRankingSlice
+from pisoft.display_settings import SummariseRankingSlice
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from pisoft.analysis.agreement_tables import metric_agreement_table
 from pisoft.analysis.summary import load_rows
 from pisoft.analysis.table_writer import write
 from pisoft.commandline import run
-from pisoft.settings import DisplaySlice
+from pisoft.display_settings import DisplaySlice
 
 
 def parser() -> argparse.ArgumentParser:

@@ -16,8 +16,8 @@ from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import Table
 from pisoft.commandline import run
+from pisoft.display_settings import SoftDisplaySlice
 from pisoft.errors import BenchmarkError
-from pisoft.settings import SoftDisplaySlice
 
 NEEDS = {
     "auc": ("statistics", "samples", "curves"),

@@ -9,7 +9,7 @@ from pisoft.analysis.summary import load_rows
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.timings import timings_table
 from pisoft.commandline import run
-from pisoft.settings import TimingsSlice
+from pisoft.display_settings import TimingsSlice
 
 
 def parser() -> argparse.ArgumentParser:

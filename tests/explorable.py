@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pisoft.contracts import DEGENERATE_BASELINE, NONFINITE_ATTRIBUTION, OK, write_rows
+from pisoft.display_settings import ExplorerSlice
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
-from pisoft.settings import ExplorerSlice
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pisoft.catalogue import ModelShape
+from pisoft.plan_settings import PlanSlice
 from pisoft.planning.lengths import SampleLengths
-from pisoft.settings import PlanSlice
 
 LLAMA_8B = ModelShape(
     layers=32, hidden_size=4096, intermediate_size=14336, heads=32, key_value_heads=8,

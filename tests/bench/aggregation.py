@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from measuring import Row, report, row
+from pisoft import display_settings as displays
 from pisoft import settings as slices
 from pisoft.commandline import run
 from pisoft.config import Config, load_config
@@ -207,21 +208,21 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     summary, ranked = root / "summary", slices.ranked_datasets(config)
     yield job(
         "summarise",
-        slices.summarise_slice(config),
+        displays.summarise_slice(config),
         soft=[cell_path(root / "soft", *cell) for cell in config.cells],
         samples_output=summary / "soft_samples.parquet",
         curves_output=summary / "soft_curves.parquet",
     )
     yield job(
         "summarise_ranking",
-        slices.summarise_ranking_slice(config),
+        displays.summarise_ranking_slice(config),
         ranking=[cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked],
         output=summary / "ranking_samples.parquet",
     )
     kinds = ("statistics", "comparisons", "leave_one_out", "variances")
     yield job(
         "estimate_uncertainty",
-        slices.uncertainty_slice(config),
+        displays.uncertainty_slice(config),
         threads=2,
         samples=[summary / f"{name}_samples.parquet" for name in ("soft", "ranking")],
         **{f"{kind}_output": summary / f"{kind}.parquet" for kind in kinds},
@@ -230,8 +231,8 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
 
 def model_jobs(config: Config, root: Path, protocol: str, model: str) -> Iterator[Job]:
     """Return the tables and figures of one model."""
-    display, own = slices.display_slice(config), slices.model_display_slice(config, model)
-    soft = slices.soft_display_slice(config)
+    display, own = displays.display_slice(config), displays.model_display_slice(config, model)
+    soft = displays.soft_display_slice(config)
     files = summary_files(root)
     statistics = {"model": model, **chosen(files, "statistics")}
     cell = {"protocol": protocol, "model": model}
@@ -265,7 +266,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     published = root / "published"
     yield job(
         "compare_with_paper",
-        slices.published_slice(config),
+        displays.published_slice(config),
         published=CONFIG / "published.csv",
         **chosen(files, "statistics", "timings"),
         **{kind: published / f"{kind}.csv" for kind in ("cells", "agreement", "robustness")},
@@ -274,7 +275,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     protocol, model, _, dataset = config.cells[0]
     yield job(
         "build_overview",
-        slices.overview_slice(config),
+        displays.overview_slice(config),
         samples=files["soft_samples"],
         curves=files["soft_curves"],
         figure=outputs(root, "plot_pi_curves", protocol, model, dataset)["svg"],

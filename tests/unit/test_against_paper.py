@@ -19,7 +19,7 @@ from pisoft.analysis.published import load_published
 from pisoft.analysis.tables import Block, Entry, Row, Table
 from pisoft.config import load_config
 from pisoft.contracts import SCHEMAS, write_rows
-from pisoft.settings import PublishedSlice, published_slice
+from pisoft.display_settings import PublishedSlice, published_slice
 from pisoft.validation import read_yaml
 from typesetting import needs_latex, typeset
 

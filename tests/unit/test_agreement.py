@@ -29,7 +29,7 @@ from pisoft.analysis.scores import StepScores
 from pisoft.analysis.style import save_figure
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import read_rows, write_rows
-from pisoft.settings import CompareSlice, DisplaySlice
+from pisoft.display_settings import CompareSlice, DisplaySlice
 from typesetting import assert_latex_compiles, needs_latex
 
 SCRIPTS = Path(pisoft.__file__).parents[1]

@@ -30,6 +30,7 @@ from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.config import DrawBudget, DrawSettings
 from pisoft.contracts import provenance, read_table, write_rows
+from pisoft.display_settings import SummariseSlice
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
@@ -37,7 +38,7 @@ from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.model import LanguageModel
-from pisoft.settings import EvaluateSlice, ModelSlice, SummariseSlice
+from pisoft.settings import EvaluateSlice, ModelSlice
 from random_models import twins
 from tiny_tokenizers import llama_tokenizer
 

@@ -10,13 +10,7 @@ from pisoft.catalogue import label_key, placeholders
 from pisoft.config import load_config
 from pisoft.data.sources import check_columns
 from pisoft.errors import BenchmarkError
-from pisoft.settings import (
-    ModelSlice,
-    attribute_slice,
-    fetch_slice,
-    prompt_slice,
-    sample_slice,
-)
+from pisoft.settings import ModelSlice, attribute_slice, fetch_slice, prompt_slice, sample_slice
 from pisoft.validation import read_yaml
 
 RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}

@@ -26,7 +26,7 @@ from pisoft.analysis.layer_study_table import layer_study_table
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import read_rows, write_rows
-from pisoft.settings import LayerStudySlice
+from pisoft.display_settings import LayerStudySlice
 from pisoft.studies import StudyMethod
 
 SCRIPTS = Path(pisoft.__file__).parents[1]

@@ -20,7 +20,7 @@ from pisoft.analysis.metric_agreement import (
 )
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import write_rows
-from pisoft.settings import DisplaySlice
+from pisoft.display_settings import DisplaySlice
 from typesetting import assert_latex_compiles, needs_latex
 from uncertainty import frame, statistics_row
 

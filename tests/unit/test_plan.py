@@ -12,11 +12,11 @@ import pytest
 
 from pisoft.catalogue import ModelEntry
 from pisoft.config import DrawBudget, load_run
+from pisoft.plan_settings import PlanSlice, plan_slice
 from pisoft.planning import speed
 from pisoft.planning.plan import START_UP_WITH_MODEL, plan_run
 from pisoft.planning.report import job_seconds, plan_text
 from pisoft.planning.work import soft_forwards
-from pisoft.settings import PlanSlice, plan_slice
 from pisoft.units import duration, scaled
 from pisoft.validation import read_yaml
 from planning import run_of

@@ -10,7 +10,7 @@ import pytest
 import pisoft
 from pisoft.analysis.ranking import ranking_samples
 from pisoft.contracts import read_provenance, read_rows, write_rows
-from pisoft.settings import SummariseRankingSlice
+from pisoft.display_settings import SummariseRankingSlice
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
 METHODS = ("random", "mine")

@@ -17,7 +17,7 @@ from pisoft.analysis.rank_figure import METRICS, plot_ranks
 from pisoft.analysis.rank_table import rank_table
 from pisoft.analysis.tables import NOTHING
 from pisoft.contracts import write_rows
-from pisoft.settings import DisplaySlice
+from pisoft.display_settings import DisplaySlice
 from typesetting import assert_latex_compiles, needs_latex
 from uncertainty import comparison_rows, frame, left_out_rows, ranked_rows
 

@@ -14,8 +14,8 @@ from make_readme import COPY, FIGURE, RUN_FILE, TABLE
 from pisoft.analysis.readme import BEGIN, END, put_between_markers, result_text
 from pisoft.analysis.tables import VALUE_COLUMNS
 from pisoft.config import load_run
+from pisoft.display_settings import display_slice
 from pisoft.errors import BenchmarkError
-from pisoft.settings import display_slice
 from pisoft.validation import read_yaml
 
 LARGEST_FIGURE = 300_000  # bytes

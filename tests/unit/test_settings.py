@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pisoft import settings
+from pisoft import display_settings, plan_settings, settings
 from pisoft.attribution import load_method
 from pisoft.config import load_config
 from pisoft.errors import BenchmarkError
@@ -24,6 +24,7 @@ SLICES = {
     "ranking": ("demo-llama", "demo-sentiment"),
     "summarise": (),
     "summarise_ranking": (),
+    "uncertainty": (),
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
@@ -31,6 +32,9 @@ SLICES = {
     "compare": ("demo-llama",),
     "model_display": ("demo-llama",),
     "accuracy": (),
+    "overview": (),
+    "published": (),
+    "explorer": (),
     "scores": (),
     "tokens": (),
     "protocol_figure": (),
@@ -46,12 +50,15 @@ def raw(monkeypatch):
     return read_yaml(ROOT / "config/config.yaml")
 
 
+def slice_of(config, name):
+    modules = (settings, display_settings, plan_settings)
+    (make,) = {getattr(module, f"{name}_slice", None) for module in modules} - {None}
+    return make(config, *SLICES[name])
+
+
 def slices(raw):
     config = load_config(raw, ROOT / "config/catalogue", "test")
-    return {
-        name: getattr(settings, f"{name}_slice")(config, *keys).to_json()
-        for name, keys in SLICES.items()
-    }
+    return {name: slice_of(config, name).to_json() for name in SLICES}
 
 
 def changed(raw, **changes):
@@ -61,39 +68,45 @@ def changed(raw, **changes):
 
 def test_slices_are_read_back_as_they_were(raw):
     config = load_config(raw, ROOT / "config/catalogue", "test")
-    for name, keys in SLICES.items():
-        made = getattr(settings, f"{name}_slice")(config, *keys)
+    for name in SLICES:
+        made = slice_of(config, name)
         assert type(made).model_validate_json(made.to_json()) == made
 
 
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
-    assert changed(raw, run="other") == set()
+    assert changed(raw, run="other") == {"overview", "explorer"}  # their titles
     assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {
-        "sample", "attribute", "evaluate", "ranking", "layer_study",
+        "sample", "attribute", "evaluate", "ranking", "layer_study", "uncertainty",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
-    assert changed(raw, evaluation=more) == {"evaluate", "plan"}
+    assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
     everywhere = {**raw["evaluation"], "scope": "all"}
-    of_scores = {"scores", "tokens", "protocol_figure"}
+    of_scores = {"scores", "tokens", "protocol_figure", "explorer"}
     assert (
         changed(raw, evaluation=everywhere)
-        == {"evaluate", "ranking", "plan", "compare"} | of_scores
+        == {"evaluate", "ranking", "plan", "compare", "published"} | of_scores
     )
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": True}
-    assert changed(raw, evaluation=clamped) == {"summarise", "layer_study", "soft_display"}
-    assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan"}
+    assert changed(raw, evaluation=clamped) == {
+        "summarise", "layer_study", "soft_display", "overview", "published",
+    }  # fmt: skip
+    assert changed(raw, statistics={"resamples": 500}) == {"uncertainty"}
+    assert changed(raw, explorer={"samples": 3}) == {"explorer"}
+    assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
     assert changed(raw, block_size=4) == {
         "generate", "attribute", "evaluate", "ranking",
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
         "display", "soft_display", "timings", "plan", "compare", "model_display",
+        "overview",
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
         "generate",
         "plan",
+        "published",
     }
 
 
@@ -103,7 +116,7 @@ def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
     assert settings.ranked_datasets(config) == ("demo-sentiment",)
     assert settings.ranking_slice(config, "demo-llama", "demo-sentiment").not_applicable is None
     assert settings.ranking_slice(config, "demo-llama", "demo-why").not_applicable == reason
-    assert settings.summarise_ranking_slice(config).not_applicable == {"demo-why": reason}
+    assert display_settings.summarise_ranking_slice(config).not_applicable == {"demo-why": reason}
     without = load_config(raw | {"ranking": None}, ROOT / "config/catalogue", "test")
     assert settings.ranked_datasets(without) == ()
     with pytest.raises(BenchmarkError, match="ranking: is null"):
@@ -131,8 +144,8 @@ def test_tables_follow_the_order_of_selection(raw):
 def test_what_shows_one_model_depends_on_its_methods_only(raw):
     restrictions = {"demo-llama": {"methods": ["saliency", "random"]}}
     config = load_config(raw | {"restrictions": restrictions}, ROOT / "config/catalogue", "test")
-    shown = settings.model_display_slice(config, "demo-llama")
+    shown = display_settings.model_display_slice(config, "demo-llama")
     assert set(shown.methods) == {"saliency", "random"}
     assert list(shown.models) == ["demo-llama"]
-    assert settings.compare_slice(config, "demo-llama").methods == ("random", "saliency")
-    assert len(settings.model_display_slice(config, "demo-mistral").methods) > 2
+    assert display_settings.compare_slice(config, "demo-llama").methods == ("random", "saliency")
+    assert len(display_settings.model_display_slice(config, "demo-mistral").methods) > 2

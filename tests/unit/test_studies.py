@@ -8,14 +8,14 @@ import yaml
 from pisoft.attribution import load_method
 from pisoft.catalogue import HubModel, LocalModel, TrainedModel
 from pisoft.config import load_config
-from pisoft.errors import BenchmarkError
-from pisoft.settings import (
-    attribute_slice,
+from pisoft.display_settings import (
     display_slice,
     layer_study_display_slice,
     layer_study_slice,
     summarise_slice,
 )
+from pisoft.errors import BenchmarkError
+from pisoft.settings import attribute_slice
 from pisoft.studies import LayerStudy, decoder_layers, study_methods
 from pisoft.validation import read_yaml
 

@@ -30,7 +30,7 @@ from pisoft.analysis.summary import SAMPLE_METRICS
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import NOTHING, Block, Entry, Row, Table
 from pisoft.contracts import SCHEMAS, write_rows, write_table
-from pisoft.settings import DisplaySlice
+from pisoft.display_settings import DisplaySlice
 from typesetting import assert_latex_compiles, needs_latex
 
 GRID = [0.05, 0.5, 0.95]

@@ -11,8 +11,8 @@ import pytest
 
 from pisoft.config import load_run
 from pisoft.contracts import read_rows
+from pisoft.plan_settings import plan_slice
 from pisoft.planning.plan import plan_run
-from pisoft.settings import plan_slice
 from pisoft.validation import read_yaml
 
 pytestmark = pytest.mark.workflow

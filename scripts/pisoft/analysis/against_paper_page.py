@@ -27,7 +27,7 @@ from pisoft.analysis.published import (
 )
 from pisoft.analysis.tables import NOTHING
 from pisoft.config import EvaluationSettings, GenerationSettings, RankingSettings
-from pisoft.settings import PublishedSlice
+from pisoft.display_settings import PublishedSlice
 
 _PAPER_MASKED_MODEL = "roberta-base"
 

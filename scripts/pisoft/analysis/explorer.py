@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from pisoft.analysis.scores import StepScores, read_scores
 from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_rows, read_table
+from pisoft.display_settings import ExplorerSlice
 from pisoft.errors import BenchmarkError
-from pisoft.settings import ExplorerSlice
 
 TEMPLATES = Path(__file__).parent / "templates"
 ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by less than 1e-7

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from pisoft.analysis.summary import summarise
 from pisoft.contracts import SCHEMAS
+from pisoft.display_settings import LayerStudySlice
 from pisoft.keyed import keyed_generator
-from pisoft.settings import LayerStudySlice
 
 METRICS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft-NC ↑"}
 DEVELOPMENT, REST = "development", "rest"

@@ -13,7 +13,7 @@ from pisoft.config import Scope
 from pisoft.contracts import OK, read_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.settings import PlannedDataset, PlanSlice
+from pisoft.plan_settings import PlannedDataset, PlanSlice
 
 MEASURED = "measured"
 PROMPTS_MEASURED = "prompts measured, answers of full length"

@@ -9,6 +9,7 @@ from pathlib import Path
 from pisoft.attribution import AttributionMethod, method_without_models
 from pisoft.catalogue import ModelShape, TrainedMaskedModel, TrainedModel
 from pisoft.config import Cell, RankingSettings
+from pisoft.plan_settings import PlannedModel, PlanSlice
 from pisoft.planning import sizes
 from pisoft.planning.lengths import Lengths, sample_lengths
 from pisoft.planning.shapes import model_shape
@@ -23,7 +24,6 @@ from pisoft.planning.work import (
     total_work,
     training_work,
 )
-from pisoft.settings import PlannedModel, PlanSlice
 
 START_UP = 1.0  # seconds of a job
 START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
