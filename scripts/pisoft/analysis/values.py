@@ -33,12 +33,6 @@ class SampleValues:
     columns: pd.DataFrame
 
 
-def datasets_of(paths: Iterable[Path]) -> list[str]:
-    """Return the datasets of `soft_samples` and `ranking_samples` files, in order."""
-    found = (pc.unique(read_table(path, _kind(path), ["dataset"])[0]).to_pylist() for path in paths)
-    return list(dict.fromkeys(name for names in found for name in names))
-
-
 def sample_values(paths: Iterable[Path], dataset: str, metrics: Iterable[str]) -> SampleValues:
     """Read the values of one dataset.
 
@@ -65,17 +59,13 @@ def sample_values(paths: Iterable[Path], dataset: str, metrics: Iterable[str]) -
 
 def _read(path: Path, where: pc.Expression) -> pa.Table:
     """Read the rows of samples; those that say why a dataset has none are no samples."""
-    kind = _kind(path)
-    columns = [*(name for name in KEY if kind == "soft_samples" or name != "protocol")]
+    kind = path.stem
+    columns = [name for name in KEY if kind == "soft_samples" or name != "protocol"]
     table = read_table(path, kind, [*columns, "sample_id", "value", "status", "dataset"], where)
     if kind == "ranking_samples":
         table = table.filter(pc.is_valid(table.column("sample_id")))
         table = table.append_column("protocol", pa.nulls(table.num_rows, pa.string()))
     return table.select([*KEY, "sample_id", "value", "status"]).cast(_SCHEMA)
-
-
-def _kind(path: Path) -> str:
-    return path.stem
 
 
 _SCHEMA = pa.schema(
