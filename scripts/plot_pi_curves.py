@@ -8,19 +8,14 @@ from pathlib import Path
 from pisoft.analysis.figures import plot_pi_curves
 from pisoft.analysis.style import save_figure
 from pisoft.analysis.summary import load_rows, present
-from pisoft.commandline import run
+from pisoft.commandline import FIGURE, display_parser, run
 from pisoft.display_settings import DisplaySlice
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line = display_parser(__doc__, FIGURE, "protocol", "model", "dataset")
     line.add_argument("--curves", required=True, type=Path, help="soft_curves file")
-    for name in ("protocol", "model", "dataset"):
-        line.add_argument(f"--{name}", required=True)
-    for kind in ("pdf", "svg", "png"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

@@ -16,22 +16,18 @@ from pisoft.analysis.protocol_figure import (
 from pisoft.analysis.scores import perturbable_counts, read_scores
 from pisoft.analysis.style import save_figure
 from pisoft.analysis.summary import load_rows, present
-from pisoft.commandline import run
+from pisoft.commandline import FIGURE, display_parser, run
 from pisoft.display_settings import ProtocolFigureSlice
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="ProtocolFigureSlice as JSON")
+    line = display_parser(__doc__, FIGURE, "protocol")
     line.add_argument("--samples", required=True, type=Path, help="soft_samples file")
     line.add_argument("--curves", required=True, type=Path, help="soft_curves file")
     line.add_argument("--prompts", required=True, type=Path)
     for kind in ("attributions", "soft"):
         line.add_argument(f"--{kind}", required=True, type=Path, nargs="+")
-    line.add_argument("--protocol", required=True)
-    for kind in ("pdf", "svg", "png"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

@@ -8,20 +8,15 @@ from pathlib import Path
 from pisoft.analysis.rank_figure import plot_ranks
 from pisoft.analysis.style import save_figure
 from pisoft.analysis.summary import load_rows
-from pisoft.commandline import run
+from pisoft.commandline import FIGURE, display_parser, run
 from pisoft.display_settings import DisplaySlice
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line = display_parser(__doc__, FIGURE, "protocol", "model")
     for kind in ("statistics", "comparisons"):
         line.add_argument(f"--{kind}", required=True, type=Path, help=f"{kind} file")
-    for name in ("protocol", "model"):
-        line.add_argument(f"--{name}", required=True)
-    for kind in ("pdf", "svg", "png"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

@@ -8,18 +8,15 @@ from pathlib import Path
 from pisoft.analysis.score_figure import Distribution, distribution, plot_scores
 from pisoft.analysis.scores import read_scores
 from pisoft.analysis.style import save_figure
-from pisoft.commandline import run
+from pisoft.commandline import FIGURE, display_parser, run
 from pisoft.display_settings import ScoresSlice
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="ScoresSlice as JSON")
+    line = display_parser(__doc__, FIGURE)
     line.add_argument("--prompts", required=True, type=Path, nargs="+")
     line.add_argument("--attributions", required=True, type=Path, nargs="+")
-    for kind in ("pdf", "svg", "png"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

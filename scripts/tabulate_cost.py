@@ -8,17 +8,14 @@ from pathlib import Path
 from pisoft.analysis.cost_table import cost_table
 from pisoft.analysis.summary import load_rows
 from pisoft.analysis.table_writer import write
-from pisoft.commandline import run
+from pisoft.commandline import TABLE, display_parser, run
 from pisoft.display_settings import DisplaySlice
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line = display_parser(__doc__, TABLE)
     line.add_argument("--cost", required=True, type=Path, help="cost file")
-    for kind in ("csv", "tex", "html"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

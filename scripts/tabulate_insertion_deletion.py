@@ -8,19 +8,15 @@ from pathlib import Path
 from pisoft.analysis.ranking_table import insertion_deletion_table
 from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
-from pisoft.commandline import run
+from pisoft.commandline import TABLE, display_parser, run
 from pisoft.display_settings import DisplaySlice
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="DisplaySlice as JSON")
+    line = display_parser(__doc__, TABLE, "model")
     line.add_argument("--statistics", required=True, type=Path, help="statistics file")
     line.add_argument("--samples", required=True, type=Path, help="ranking_samples file")
-    line.add_argument("--model", required=True)
-    for kind in ("csv", "tex", "html"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

@@ -15,7 +15,7 @@ from pisoft.analysis.soft_tables import (
 from pisoft.analysis.summary import load_rows, present
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.tables import Table
-from pisoft.commandline import run
+from pisoft.commandline import TABLE, display_parser, run
 from pisoft.display_settings import SoftDisplaySlice
 from pisoft.errors import BenchmarkError
 
@@ -29,15 +29,10 @@ NEEDS = {
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="SoftDisplaySlice as JSON")
+    line = display_parser(__doc__, TABLE, "protocol", "model")
     line.add_argument("--kind", required=True, choices=list(NEEDS))
     for name in ("statistics", "samples", "curves", "variances"):
         line.add_argument(f"--{name}", type=Path, help=f"{name} file, if the kind needs it")
-    line.add_argument("--protocol", required=True)
-    line.add_argument("--model", required=True)
-    for kind in ("csv", "tex", "html"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

@@ -8,17 +8,14 @@ from pathlib import Path
 from pisoft.analysis.summary import load_rows
 from pisoft.analysis.table_writer import write
 from pisoft.analysis.timings import timings_table
-from pisoft.commandline import run
+from pisoft.commandline import TABLE, display_parser, run
 from pisoft.display_settings import TimingsSlice
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="TimingsSlice as JSON")
+    line = display_parser(__doc__, TABLE)
     line.add_argument("--timings", required=True, type=Path, help="timings file")
-    for kind in ("csv", "tex", "html"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
     return line
 
 

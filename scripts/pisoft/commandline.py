@@ -6,11 +6,14 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from pisoft.errors import BenchmarkError
+
+TABLE = ("csv", "tex", "html")
+FIGURE = ("pdf", "svg", "png")
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
@@ -64,6 +67,25 @@ def model_job_parser(description: str | None, *inputs: str) -> argparse.Argument
     parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
     parser.add_argument("--samples", type=sample_range, default=slice(None), metavar="FIRST:LAST")
     parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+def display_parser(
+    description: str | None, formats: Sequence[str], *names: str
+) -> argparse.ArgumentParser:
+    """Return the command line of a script that writes a table or a figure.
+
+    Args:
+        description: what the script does.
+        formats: those of the files that it writes, :data:`TABLE` or :data:`FIGURE`.
+        names: what says which cells are shown, such as `protocol` and `model`.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--settings", required=True, help="the job's slice of settings as JSON")
+    for name in names:
+        parser.add_argument(f"--{name}", required=True)
+    for kind in formats:
+        parser.add_argument(f"--{kind}", required=True, type=Path)
     return parser
 
 

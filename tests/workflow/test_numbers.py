@@ -21,7 +21,7 @@ pytestmark = pytest.mark.workflow
 METHODS = ("random", "attention", "saliency")
 DATASETS = ("toy-sentiment", "demo-why")
 GRID = (0.2, 0.25, 0.8)
-SAMPLES = 4
+SAMPLES = 6
 SHORT = ("summarise", "estimate", "compare", "tabulate", "plot", "build_overview", "build_explorer")
 RUN_FILE = """\
 run: tiny
@@ -31,6 +31,8 @@ methods: all
 max_samples: {samples}
 generation: {{max_new_tokens: 6, step_interval: 3}}
 evaluation: {{pi_grid: [0.2, 0.25, 0.8], draws: 2}}
+layer_study:
+  {{depths: [1, 2], token_weights: [loosened], datasets: [toy-sentiment], development_share: 0.5}}
 catalogue:
   models:
     toy:
@@ -238,6 +240,27 @@ def test_ranks_whole_and_without_each_dataset(finished):
             of_methods = [-values[line["metric"], dataset, m] for m in METHODS]
             expected = rankdata(of_methods)[METHODS.index(line["method"])]
             assert float(line[column]) == expected, (column, line["method"])
+
+
+def test_the_layer_study(finished):
+    path = finished.folder / "results/tiny/summary/layer_study.parquet"
+    parts = {row["sample_id"]: row["part"] for row in read_rows(path, "layer_study")}
+    counts = {part: list(parts.values()).count(part) for part in ("development", "rest")}
+    lines = lines_of(finished, "layer_study/dynamic/toy")
+    assert len(lines) == 2 * (2 + 2 + 3)
+    for line in lines:
+        part = "rest" if line["statistic"] in ("selected", "fixed") else line["statistic"]
+        chosen = [name for name, own in parts.items() if part in (own, "leaky")]
+        assert int(line["n"]) == len(chosen)
+        if min(counts.values()) < 2:
+            assert line["value"] == "", "a part is too small for a standard error"
+            continue
+        depth = f"grad_ellm-loosened-{int(line['depth']):02d}"
+        samples = samples_of(finished, depth, "toy-sentiment")
+        values = [samples[name][line["metric"]] for name in chosen]
+        assert float(line["value"]) == pytest.approx(statistics.fmean(values))
+        error = statistics.stdev(values) / math.sqrt(len(values))
+        assert float(line["standard_error"]) == pytest.approx(error)
 
 
 def test_agreement_of_methods_on_tokens(finished):
