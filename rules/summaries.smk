@@ -58,7 +58,7 @@ rule summarise_ranking:
 
 # Insertion and deletion may be switched off, or no dataset may have label words.
 SAMPLE_SUMMARIES = [
-    *rules.summarise.output[:1],
+    rules.summarise.output.samples,
     *(rules.summarise_ranking.output if ranking_cells("{dataset}") else []),
 ]
 
