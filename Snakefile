@@ -42,7 +42,6 @@ rule all:
     default_target: True
     input:
         tables=TABLES,
-        published=PUBLISHED_PAGES,
         figures=FIGURES,
         studies=STUDIES,
         pages=PAGES,

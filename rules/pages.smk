@@ -1,10 +1,11 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
-# Out: results/{run}/overview.html, the front page; results/{run}/explorer.html, the scores of single
-#      samples, token by token.
+# Out: results/{run}/overview.html, the front page; results/{run}/tables/published/, the run's numbers
+#      beside the paper's; results/{run}/explorer.html, the scores of single samples, token by token.
 # The report sorts categories by name, so they are numbered.
 
 PAGES = [
     f"results/{RUN}/overview.html",
+    f"results/{RUN}/tables/published/against_paper.html",
     *([f"results/{RUN}/explorer.html"] if CONFIG.run_file.explorer else []),
 ]
 
@@ -60,6 +61,59 @@ rule build_overview:
         "--leave-one-out {input.leave_one_out:q} --cost {input.cost:q} "
         "--samples {input.samples:q} --curves {input.curves:q} --figure {input.figure:q} "
         "--generations {input.generations:q} --output {output.html:q} > {log:q} 2>&1"
+
+
+rule compare_with_paper:
+    input:
+        published="config/published.csv",
+        statistics=rules.estimate_uncertainty.output.statistics,
+        timings=rules.summarise_timings.output.timings,
+        script="scripts/compare_with_paper.py",
+        code=code(
+            "analysis/against_paper",
+            "analysis/against_paper_page",
+            "analysis/against_paper_tables",
+            "analysis/metrics",
+            "analysis/pages",
+            "analysis/published",
+            "analysis/robustness",
+            "analysis/summary",
+            "analysis/table_writer",
+            "analysis/tables",
+            "curves",
+        ),
+        templates=PAGE_TEMPLATES,
+    output:
+        cells="results/{run}/tables/published/cells.csv",
+        agreement="results/{run}/tables/published/agreement.csv",
+        robustness="results/{run}/tables/published/robustness.csv",
+        tex="results/{run}/tables/published/against_paper.tex",
+        html=report(
+            "results/{run}/tables/published/against_paper.html",
+            caption="captions/against_paper.rst",
+            category="1 Overview",
+            labels={"page": "Against the paper"},
+        ),
+    log:
+        "results/{run}/logs/compare_with_paper.log",
+    benchmark:
+        "results/{run}/benchmarks/compare_with_paper.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=settings("published"),
+    message:
+        "Comparing {RUN} with the paper"
+    shell:
+        "python {input.script} --settings {params.settings:q} --published {input.published:q} "
+        "--statistics {input.statistics:q} --timings {input.timings:q} "
+        "--cells {output.cells:q} --agreement {output.agreement:q} "
+        "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "
+        "> {log:q} 2>&1"
 
 
 rule build_explorer:

@@ -334,62 +334,6 @@ rule tabulate_cost:
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
 
-PUBLISHED_PAGES = [f"results/{RUN}/tables/published/against_paper.html"]
-
-
-rule compare_with_paper:
-    input:
-        published="config/published.csv",
-        statistics=rules.estimate_uncertainty.output.statistics,
-        timings=rules.summarise_timings.output.timings,
-        script="scripts/compare_with_paper.py",
-        code=code(
-            "analysis/against_paper",
-            "analysis/against_paper_page",
-            "analysis/against_paper_tables",
-            "analysis/metrics",
-            "analysis/pages",
-            "analysis/published",
-            "analysis/robustness",
-            "analysis/summary",
-            "analysis/table_writer",
-            "analysis/tables",
-            "curves",
-        ),
-        templates=PAGE_TEMPLATES,
-    output:
-        cells="results/{run}/tables/published/cells.csv",
-        agreement="results/{run}/tables/published/agreement.csv",
-        robustness="results/{run}/tables/published/robustness.csv",
-        tex="results/{run}/tables/published/against_paper.tex",
-        html=report(
-            "results/{run}/tables/published/against_paper.html",
-            caption="captions/against_paper.rst",
-            category="1 Overview",
-            labels={"page": "Against the paper"},
-        ),
-    log:
-        "results/{run}/logs/compare_with_paper.log",
-    benchmark:
-        "results/{run}/benchmarks/compare_with_paper.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=10,
-    params:
-        settings=settings("published"),
-    message:
-        "Comparing {RUN} with the paper"
-    shell:
-        "python {input.script} --settings {params.settings:q} --published {input.published:q} "
-        "--statistics {input.statistics:q} --timings {input.timings:q} "
-        "--cells {output.cells:q} --agreement {output.agreement:q} "
-        "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "
-        "> {log:q} 2>&1"
-
-
 rule tabulate_method_agreement:
     input:
         agreement=expand(

@@ -70,6 +70,12 @@ _RECORD = (
     _field("status", _TEXT),
 )
 
+_CELL = tuple(_field(name, _TEXT) for name in ("protocol", "model", "method", "dataset"))
+_STATISTIC = (
+    _field("protocol", _TEXT, nullable=True),  # null: insertion and deletion
+    *(_field(name, _TEXT) for name in ("model", "metric", "dataset", "method")),
+)
+
 SCHEMAS: dict[str, pa.Schema] = {
     "datasets": pa.schema(_RECORD),
     "samples": pa.schema(_RECORD),
@@ -156,10 +162,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "soft_samples": pa.schema(
         [
-            _field("protocol", _TEXT),
-            _field("model", _TEXT),
-            _field("method", _TEXT),
-            _field("dataset", _TEXT),
+            *_CELL,
             _field("sample_id", _TEXT),
             _field("metric", _TEXT),
             _field("value", _REAL, nullable=True),
@@ -168,10 +171,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "soft_curves": pa.schema(
         [
-            _field("protocol", _TEXT),
-            _field("model", _TEXT),
-            _field("method", _TEXT),
-            _field("dataset", _TEXT),
+            *_CELL,
             _field("metric", _TEXT),
             _field("pi", _REAL),
             _field("mean", _REAL, nullable=True),
@@ -183,11 +183,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     # A number with its uncertainty; `dataset` may be `average`, the mean over datasets.
     "statistics": pa.schema(
         [
-            _field("protocol", _TEXT, nullable=True),  # null: insertion and deletion
-            _field("model", _TEXT),
-            _field("metric", _TEXT),
-            _field("dataset", _TEXT),
-            _field("method", _TEXT),
+            *_STATISTIC,
             _field("value", _REAL, nullable=True),
             _field("low", _REAL, nullable=True),  # ends of the 95 % bootstrap interval
             _field("high", _REAL, nullable=True),
@@ -206,11 +202,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     # Paired sign-flip permutation tests of every pair of methods.
     "comparisons": pa.schema(
         [
-            _field("protocol", _TEXT, nullable=True),
-            _field("model", _TEXT),
-            _field("metric", _TEXT),
-            _field("dataset", _TEXT),
-            _field("method", _TEXT),
+            *_STATISTIC,
             _field("other", _TEXT),
             _field("difference", _REAL),  # mean of method minus other over common samples
             _field("n", _WHOLE),  # common samples
@@ -272,10 +264,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "layer_study": pa.schema(
         [
-            _field("protocol", _TEXT),
-            _field("model", _TEXT),
-            _field("method", _TEXT),
-            _field("dataset", _TEXT),
+            *_CELL,
             _field("token_weights", _TEXT),
             _field("depth", _WHOLE, nullable=True),  # layers that are summed; null: all of them
             _field("candidate", _TRUTH),  # a depth that may be selected

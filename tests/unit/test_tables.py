@@ -250,10 +250,10 @@ def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance()
     table = variances_of(rows)
     deviation, between, draws, rounding = table.blocks[0].rows
     total = np.var(np.arange(5) / 100, ddof=1)
-    assert deviation.entries[0].text == f"{np.sqrt(total):.3g}"
-    assert draws.entries[0].text == f"{5e-5 / total:.2g}"
-    assert rounding.entries[0].text == f"{1e-6 / total:.2g}"
-    assert between.entries[0].text == f"{1 - (5e-5 + 1e-6) / total:.2g}"
+    assert deviation.entries[0].text == f"{np.sqrt(total):.4f}"
+    assert draws.entries[0].text == f"{5e-5 / total:.2f}"
+    assert rounding.entries[0].text == "<0.01"  # 0.004
+    assert between.entries[0].text == f"{1 - (5e-5 + 1e-6) / total:.2f}"
 
 
 def test_a_single_sample_has_no_variance():

@@ -163,6 +163,13 @@ def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_i
     assert "Random excepted" in table.notes[0]
 
 
+def test_standard_errors_stand_below_the_times_where_there_are_any():
+    (row, *_) = table_of(timings(standard_error=0.0000123)).blocks[0].rows
+    assert [entry.interval for entry in row.entries] == ["± 0.0000123"] * 2 + [None] * 2
+    (row, *_) = table_of(timings()).blocks[0].rows
+    assert {entry.interval for entry in row.entries} == {None}
+
+
 def test_without_a_control_every_method_can_be_the_fastest():
     table = table_of(timings(), controls=())
     assert strong(table, 0) == [[True, True], [False, False], [False, False]]

@@ -19,6 +19,7 @@ from pisoft.analysis.tables import (
     Table,
     coverage_notes,
     missing_average_notes,
+    number_text,
     statistic_block,
     statistic_entries,
     tidy,
@@ -227,20 +228,22 @@ def variance_table(
 def _deviations(
     numbers: pd.DataFrame, metric: str, dataset: str, methods: Mapping[str, str]
 ) -> tuple[Entry, ...]:
-    totals = (numbers["total"].get((metric, dataset, method)) for method in methods)
-    return tuple(_entry(None if total is None else total**0.5, ".3g") for total in totals)
+    deviations = np.sqrt(numbers["total"])
+    found = (deviations.get((metric, dataset, method), np.nan) for method in methods)
+    return tuple(Entry(number_text(value, 4)) for value in found)
 
 
 def _shares(
     numbers: pd.DataFrame, metric: str, dataset: str, methods: Mapping[str, str], source: str
 ) -> tuple[Entry, ...]:
     shares = numbers[source] / numbers["total"]
-    return tuple(_entry(shares.get((metric, dataset, method)), ".2g") for method in methods)
+    found = (shares.get((metric, dataset, method), np.nan) for method in methods)
+    return tuple(Entry(_share_text(value)) for value in found)
 
 
-def _entry(value: float | None, form: str) -> Entry:
-    known = value is not None and np.isfinite(value)
-    return Entry(f"{value:{form}}" if known else NOTHING)
+def _share_text(share: float) -> str:
+    """Return a share with two decimals; one that is too small for them is said to be small."""
+    return "<0.01" if 0 < share < 0.005 else number_text(share, 2)
 
 
 # Notes ----------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ def _block(
                         Entry(
                             _significant(value),
                             strong=method not in controls and value == best,
-                            interval=None if np.isnan(error) else f"± {error:.1g}",
+                            interval=None if np.isnan(error) else f"± {_significant(error)}",
                         )
                         for value, error, best in zip(
                             seconds.loc[method], errors.loc[method], fastest, strict=True
