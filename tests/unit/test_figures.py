@@ -144,6 +144,11 @@ def test_known_methods_keep_their_look_when_others_are_added():
     assert line_styles(["random", "attention", "mine", "new"])["mine"] == before["mine"]
 
 
+@pytest.mark.parametrize("own", ["attention_rollout", "occlusion", "grad_ellm_original"])
+def test_our_further_methods_look_the_same_whatever_is_shown_beside_them(own):
+    assert line_styles([own])[own] == line_styles(["mine", "gradient_shap", own])[own]
+
+
 def test_no_two_of_many_methods_look_the_same():
     names = ["random", "attention", "saliency", "input_x_gradient", "deeplift"]
     names += ["integrated_gradients", "value_zeroing", "reagent", "grad_ellm"]

@@ -13,11 +13,11 @@ from pisoft.analysis.layer_study import METRICS, REST, depth_statistics
 from pisoft.analysis.style import LineStyle, line_styles, theme
 
 DODGE = 1.02  # factor between a line's points and their depth, so that error bars do not overlap
-# The paper's own weighting looks like Grad-ELLM in the other figures.
+# Both weightings look like the methods that have them in the other figures.
 STYLES = dict(
     zip(
         ("loosened", "original"),
-        line_styles(["grad_ellm", "grad_ellm-original"]).values(),
+        line_styles(["grad_ellm", "grad_ellm_original"]).values(),
         strict=True,
     )
 )

@@ -43,6 +43,8 @@ _KNOWN = {
     "reagent": LineStyle("#7A5C00", "X", _DASHED),
     "grad_ellm": LineStyle("#D55E00", "*", _SOLID),
 }
+# The benchmark's further methods have the first of the other styles, shown or not.
+_FURTHER = ("attention_rollout", "occlusion", "gradient_shap", "grad_ellm_original")
 _OTHER_COLOURS = ("#332288", "#882255", "#117733", "#AA4499", "#661100", "#44AA99", "#999933")
 _OTHER_MARKERS = ("h", "<", ">", "p", "d")
 _OTHER_DASHES = (_DASH_DOTTED, _SOLID, _DASHED)
@@ -58,10 +60,11 @@ def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
     """Return the appearance of every method.
 
     The benchmark's own methods always look the same. Others get the free styles in the order
-    given: 105 (7 · 5 · 3) combinations, so appending a method changes no other one's.
+    given: 101 combinations (7 · 5 · 3, but for our own four), so appending a method changes no
+    other one's.
     """
     names = list(methods)
-    others = [name for name in names if name not in _KNOWN]
+    others = [*_FURTHER, *(name for name in names if name not in (*_KNOWN, *_FURTHER))]
     assigned = {name: _other_style(position) for position, name in enumerate(others)}
     return {name: _KNOWN.get(name) or assigned[name] for name in names}
 
