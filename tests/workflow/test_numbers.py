@@ -15,6 +15,7 @@ from scipy.stats import kendalltau, rankdata
 from statsmodels.stats.multitest import multipletests
 
 from pisoft.contracts import read_rows, write_rows
+from planning import SHORT
 
 pytestmark = pytest.mark.workflow
 
@@ -22,7 +23,6 @@ METHODS = ("random", "attention", "saliency")
 DATASETS = ("toy-sentiment", "demo-why")
 GRID = (0.2, 0.25, 0.8)
 SAMPLES = 6
-SHORT = ("summarise", "estimate", "compare", "tabulate", "plot", "build_overview", "build_explorer")
 RUN_FILE = """\
 run: tiny
 models: [toy]

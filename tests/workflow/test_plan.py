@@ -14,13 +14,12 @@ from pisoft.contracts import read_rows
 from pisoft.plan_settings import plan_slice
 from pisoft.planning.plan import plan_run
 from pisoft.validation import read_yaml
+from planning import SHORT
 
 pytestmark = pytest.mark.workflow
 
 CONFIG = Path(__file__).parents[2] / "config"
 FIX = "bring scripts/pisoft/planning/plan.py up to date"
-# Rules that only turn results into numbers and pages to look at.
-SHORT = ("summarise", "estimate", "compare", "tabulate", "plot", "build_overview", "build_explorer")
 
 
 @pytest.mark.parametrize("name", ["tiny", "config", "paper"])

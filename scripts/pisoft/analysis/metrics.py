@@ -50,7 +50,6 @@ METRICS = {
     "soft_nc": _soft("Soft-NC ↑", "soft_nc"),
     "expected_retained": Metric("E[R]", "expected_retained", None),
     "h0": Metric("H₀", "h0", None),
-    "identity": Metric("Noise floor", "identity", None),
     "deletion_auc": Metric("Deletion ↑", "deletion_auc", "highest"),
     "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest"),
 }

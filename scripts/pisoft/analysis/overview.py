@@ -81,7 +81,7 @@ _WHAT = (
     "of the model's next-token distribution was measured (Hellinger distance). A number sums up "
     "the curve over π; higher is better. Numbers are means over samples; in brackets, their 95 % "
     "bootstrap interval. Differences count only if a paired permutation test finds them after "
-    "Holm's correction over all pairs of methods (p < 0.05)."
+    f"Holm's correction over all pairs of methods (p < {LEVEL})."
 )
 
 

@@ -170,8 +170,8 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
 
 MARKS = (
     "In brackets: 95 % bootstrap interval over samples. Bold: the best of its row. ≈: not "
-    "distinguishable from it (paired sign-flip permutation test on the common samples, p ≥ 0.05 "
-    "after Holm's correction over all pairs of methods)."
+    "distinguishable from it (paired sign-flip permutation test on the common samples, "
+    f"p ≥ {LEVEL} after Holm's correction over all pairs of methods)."
 )
 AVERAGE_MEANING = (
     "mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark the best, "
