@@ -8,10 +8,11 @@ from snakemake.exceptions import WorkflowError
 
 sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
 
-from pisoft import display_settings, plan_settings
-from pisoft import settings as slices
-from pisoft.captions import settings_in_words
-from pisoft.config import load_run
+from pisoft.config import display_slices as display_settings
+from pisoft.config import plan_slices as plan_settings
+from pisoft.config import slices as slices
+from pisoft.config.captions import settings_in_words
+from pisoft.config.loading import load_run
 from pisoft.data.sources import check_columns
 from pisoft.errors import BenchmarkError
 

@@ -9,13 +9,13 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, warm_up
 from pisoft.commandline import model_job_parser, run
+from pisoft.config.slices.cells import AttributeSlice
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.masked import load_masked_model, masked_model_facts
 from pisoft.progress import progress
-from pisoft.settings import AttributeSlice
 
 
 def main(arguments: argparse.Namespace) -> None:

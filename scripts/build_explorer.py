@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.explorer import explorer_data, explorer_page
 from pisoft.commandline import run
-from pisoft.display_settings import ExplorerSlice
+from pisoft.config.slices.pages import ExplorerSlice
+from pisoft.pages.explorer import explorer_data, explorer_page
 
 FILES = {
     "prompts": "…/{model}/{dataset}.parquet",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.overview import Findings, Names, facts_of, overview_page
-from pisoft.analysis.pages import Figure, write_html
-from pisoft.analysis.soft_tables import SoftRows, auc_table
-from pisoft.analysis.summary import load_rows, present
 from pisoft.commandline import run
+from pisoft.config.slices.pages import OverviewSlice
 from pisoft.contracts import read_provenance
-from pisoft.display_settings import OverviewSlice
+from pisoft.pages.overview import Findings, Names, facts_of, overview_page
+from pisoft.pages.page import Figure, write_html
+from pisoft.statistics.reading import load_rows, present
+from pisoft.tables.pi_soft_auc import auc_table
+from pisoft.tables.soft import SoftRows
 
 SUMMARIES = ("statistics", "comparisons", "leave_one_out", "cost")
 

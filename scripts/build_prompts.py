@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
+from pisoft.config.slices.data import PromptSlice
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.data.prompts import build_prompts
 from pisoft.lm.tokenizer import load_tokenizer, model_context
-from pisoft.settings import PromptSlice
 
 
 def main(arguments: argparse.Namespace) -> None:

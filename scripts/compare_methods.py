@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.agreement import agreement_rows
-from pisoft.analysis.scores import read_scores
 from pisoft.commandline import run
+from pisoft.config.slices.summaries import CompareSlice
 from pisoft.contracts import provenance, write_rows
-from pisoft.display_settings import CompareSlice
+from pisoft.statistics.method_agreement import agreement_rows
+from pisoft.statistics.scores import read_scores
 
 
 def parser() -> argparse.ArgumentParser:

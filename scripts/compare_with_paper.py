@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.analysis.against_paper import agreement, compare, published_robustness
-from pisoft.analysis.against_paper_page import against_paper_page
-from pisoft.analysis.pages import write_html, write_latex
-from pisoft.analysis.published import load_published
-from pisoft.analysis.summary import load_rows
 from pisoft.commandline import run
-from pisoft.display_settings import PublishedSlice
+from pisoft.config.slices.pages import PublishedSlice
+from pisoft.pages.against_paper import against_paper_page
+from pisoft.pages.page import write_html, write_latex
+from pisoft.statistics.against_paper import agreement, compare, published_robustness
+from pisoft.statistics.published import load_published
+from pisoft.statistics.reading import load_rows
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pisoft.analysis.uncertainty import Uncertainty, estimate
 from pisoft.commandline import run
+from pisoft.config.slices.summaries import UncertaintySlice
 from pisoft.contracts import SCHEMAS, provenance, write_table
-from pisoft.display_settings import UncertaintySlice
+from pisoft.statistics.uncertainty import Uncertainty, estimate
 
 KINDS = tuple(field.name for field in fields(Uncertainty))
 

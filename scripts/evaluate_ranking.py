@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.commandline import model_job_parser, run
+from pisoft.config.slices.cells import RankingSlice
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
@@ -14,7 +15,6 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.progress import progress
-from pisoft.settings import RankingSlice
 
 Row = dict[str, Any]
 

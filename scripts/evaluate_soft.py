@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pisoft.commandline import model_job_parser, run
+from pisoft.config.slices.cells import EvaluateSlice
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
@@ -14,7 +15,6 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import compile_layers, load_model, model_facts
 from pisoft.progress import progress
-from pisoft.settings import EvaluateSlice
 
 
 def main(arguments: argparse.Namespace) -> None:

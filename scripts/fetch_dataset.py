@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
+from pisoft.config.slices.data import FetchSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.data.sources import fetch
-from pisoft.settings import FetchSlice
+from pisoft.embedded.source import made_source
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the records and write them in the order of the source."""
     settings = FetchSlice.model_validate_json(arguments.settings)
-    rows = fetch(settings)
+    rows = fetch(settings, made_source)
     write_rows(arguments.output, "datasets", rows, provenance(settings.model_dump(mode="json")))
 
 

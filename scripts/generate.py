@@ -6,6 +6,7 @@ import argparse
 from functools import partial
 
 from pisoft.commandline import model_job_parser, run
+from pisoft.config.slices.cells import GenerateSlice
 from pisoft.contracts import OK, provenance, read_rows, write_rows
 from pisoft.data.token_texts import token_texts
 from pisoft.lm.batching import blocks
@@ -14,7 +15,6 @@ from pisoft.lm.generation import classify, continue_greedily, empty_row
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.tokenizer import load_tokenizer
 from pisoft.progress import progress
-from pisoft.settings import GenerateSlice
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.analysis.readme import put_between_markers, result_text
-from pisoft.analysis.summary import present
+from pisoft.attribution import load_method
 from pisoft.commandline import run
-from pisoft.config import load_run
-from pisoft.display_settings import display_slice
+from pisoft.config.loading import load_run
+from pisoft.config.slices.display import display_slice
+from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
-from pisoft.validation import read_yaml
+from pisoft.pages.readme import put_between_markers, result_text
+from pisoft.statistics.reading import present
 
 RUN_FILE = Path("config/config.yaml")
 MODEL, PROTOCOL = "demo-llama", "dynamic"
@@ -29,7 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
         if not path.is_file():
             raise BenchmarkError(f"{path}: not found; `make demo` makes it")
     values = pd.read_csv(arguments.results / TABLE)
-    labels = display_slice(load_run(read_yaml(RUN_FILE), [RUN_FILE], RUN_FILE.parent))
+    labels = display_slice(load_run(read_yaml(RUN_FILE), [RUN_FILE], RUN_FILE.parent, load_method))
     text = result_text(
         values,
         model=labels.models[MODEL],

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pisoft.attribution import available_methods, load_method
 from pisoft.commandline import run
-from pisoft.schema import documents
+from pisoft.config.schema import documents
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Write every generated file below the configuration folder."""
-    for name, text in documents().items():
+    methods = {name: load_method(name) for name in available_methods()}
+    for name, text in documents(methods).items():
         path = arguments.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

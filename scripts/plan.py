@@ -6,14 +6,15 @@ import argparse
 import math
 from pathlib import Path
 
+from pisoft.attribution import load_method
 from pisoft.commandline import run
-from pisoft.config import load_run
+from pisoft.config.loading import load_run
+from pisoft.config.slices.plan import plan_slice
+from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
-from pisoft.plan_settings import plan_slice
 from pisoft.planning.plan import plan_run
 from pisoft.planning.report import plan_text
 from pisoft.planning.speed import given_speed, measured_speed
-from pisoft.validation import read_yaml
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -21,7 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     raw = read_yaml(arguments.configfile)
     if arguments.local_root is not None:
         raw["local_root"] = arguments.local_root
-    config = load_run(raw, [arguments.configfile], Path("config"))
+    config = load_run(raw, [arguments.configfile], Path("config"), load_method)
     plan = plan_run(plan_slice(config), Path("results", config.run_file.run))
     if arguments.throughput is None:
         speed = measured_speed(config.models)

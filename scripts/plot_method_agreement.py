@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.analysis.agreement_figures import plot_method_agreement
-from pisoft.analysis.style import save_figure
-from pisoft.analysis.summary import load_rows
 from pisoft.commandline import FIGURE, display_parser, run
-from pisoft.display_settings import DisplaySlice
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.figures.method_agreement import plot_method_agreement
+from pisoft.figures.style import save_figure
+from pisoft.statistics.reading import load_rows
 
 
 def parser() -> argparse.ArgumentParser:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.figures import plot_pi_curves
-from pisoft.analysis.style import save_figure
-from pisoft.analysis.summary import load_rows, present
 from pisoft.commandline import FIGURE, display_parser, run
-from pisoft.display_settings import DisplaySlice
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.figures.pi_curves import plot_pi_curves
+from pisoft.figures.style import save_figure
+from pisoft.statistics.reading import load_rows, present
 
 
 def parser() -> argparse.ArgumentParser:

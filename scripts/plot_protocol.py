@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.protocol_figure import (
+from pisoft.commandline import FIGURE, display_parser, run
+from pisoft.config.slices.display import ProtocolFigureSlice
+from pisoft.figures.protocol import (
     TARGET,
     calibrated,
     plot_protocol,
@@ -13,11 +15,9 @@ from pisoft.analysis.protocol_figure import (
     retaining_shares,
     shown_methods,
 )
-from pisoft.analysis.scores import perturbable_counts, read_scores
-from pisoft.analysis.style import save_figure
-from pisoft.analysis.summary import load_rows, present
-from pisoft.commandline import FIGURE, display_parser, run
-from pisoft.display_settings import ProtocolFigureSlice
+from pisoft.figures.style import save_figure
+from pisoft.statistics.reading import load_rows, present
+from pisoft.statistics.scores import perturbable_counts, read_scores
 
 
 def parser() -> argparse.ArgumentParser:

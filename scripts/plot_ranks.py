@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.rank_figure import plot_ranks
-from pisoft.analysis.style import save_figure
-from pisoft.analysis.summary import load_rows
 from pisoft.commandline import FIGURE, display_parser, run
-from pisoft.display_settings import DisplaySlice
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.figures.ranks import plot_ranks
+from pisoft.figures.style import save_figure
+from pisoft.statistics.reading import load_rows
 
 
 def parser() -> argparse.ArgumentParser:

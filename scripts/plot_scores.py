@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.score_figure import Distribution, distribution, plot_scores
-from pisoft.analysis.scores import read_scores
-from pisoft.analysis.style import save_figure
 from pisoft.commandline import FIGURE, display_parser, run
-from pisoft.display_settings import ScoresSlice
+from pisoft.config.slices.display import ScoresSlice
+from pisoft.figures.scores import Distribution, distribution, plot_scores
+from pisoft.figures.style import save_figure
+from pisoft.statistics.scores import read_scores
 
 
 def parser() -> argparse.ArgumentParser:

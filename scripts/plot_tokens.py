@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.examples import chosen_answers, examples, key_sentence
-from pisoft.analysis.scores import read_scores
-from pisoft.analysis.style import save_figure
-from pisoft.analysis.token_figure import plot_tokens
 from pisoft.commandline import run
+from pisoft.config.slices.display import TokensSlice
 from pisoft.contracts import read_rows
-from pisoft.display_settings import TokensSlice
+from pisoft.figures.examples import chosen_answers, examples, key_sentence
+from pisoft.figures.style import save_figure
+from pisoft.figures.tokens import plot_tokens
+from pisoft.statistics.scores import read_scores
 
 
 def parser() -> argparse.ArgumentParser:

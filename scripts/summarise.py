@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.summary import summarise
 from pisoft.commandline import run
+from pisoft.config.slices.summaries import SummariseSlice
 from pisoft.contracts import provenance, write_table
-from pisoft.display_settings import SummariseSlice
+from pisoft.statistics.soft import summarise
 
 
 def parser() -> argparse.ArgumentParser:

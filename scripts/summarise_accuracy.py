@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.summary import accuracy_rows
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.accuracy import accuracy_rows
 
 
 def parser() -> argparse.ArgumentParser:

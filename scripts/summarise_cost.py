@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
+from pisoft.config.slices.plan import PlanSlice
 from pisoft.contracts import provenance, write_rows
-from pisoft.plan_settings import PlanSlice
 from pisoft.planning.costs import cost_rows
 from pisoft.planning.plan import plan_run
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.layer_study import study_samples
 from pisoft.commandline import run
+from pisoft.config.slices.summaries import LayerStudySlice
 from pisoft.contracts import provenance, write_table
-from pisoft.display_settings import LayerStudySlice
+from pisoft.statistics.layer_study import study_samples
 
 
 def parser() -> argparse.ArgumentParser:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.ranking import ranking_samples
 from pisoft.commandline import run
+from pisoft.config.slices.summaries import SummariseRankingSlice
 from pisoft.contracts import provenance, write_table
-from pisoft.display_settings import SummariseRankingSlice
+from pisoft.statistics.insertion_deletion import ranking_samples
 
 
 def parser() -> argparse.ArgumentParser:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.timings import timing_rows
 from pisoft.commandline import run
 from pisoft.contracts import provenance, write_rows
+from pisoft.statistics.timings import timing_rows
 
 
 def parser() -> argparse.ArgumentParser:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.cost_table import cost_table
-from pisoft.analysis.summary import load_rows
-from pisoft.analysis.table_writer import write
 from pisoft.commandline import TABLE, display_parser, run
-from pisoft.display_settings import DisplaySlice
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.statistics.reading import load_rows
+from pisoft.tables.cost import cost_table
+from pisoft.tables.writer import write
 
 
 def parser() -> argparse.ArgumentParser:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.analysis.agreement_tables import method_agreement_table
-from pisoft.analysis.summary import load_rows
-from pisoft.analysis.table_writer import write
 from pisoft.commandline import TABLE, display_parser, run
-from pisoft.display_settings import DisplaySlice
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.statistics.reading import load_rows
+from pisoft.tables.method_agreement import method_agreement_table
+from pisoft.tables.writer import write
 
 
 def parser() -> argparse.ArgumentParser:

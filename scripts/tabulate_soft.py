@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.soft_tables import (
-    SoftRows,
-    auc_table,
-    original_table,
-    robust_table,
-    variance_table,
-)
-from pisoft.analysis.summary import load_rows, present
-from pisoft.analysis.table_writer import write
-from pisoft.analysis.tables import Table
 from pisoft.commandline import TABLE, display_parser, run
-from pisoft.display_settings import SoftDisplaySlice
+from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.reading import load_rows, present
+from pisoft.tables.layout import Table
+from pisoft.tables.original_soft import original_table
+from pisoft.tables.pi_soft_auc import auc_table
+from pisoft.tables.robust_statistics import robust_table
+from pisoft.tables.soft import SoftRows
+from pisoft.tables.variances import variance_table
+from pisoft.tables.writer import write
 
 NEEDS = {
     "auc": ("statistics", "samples", "curves"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.analysis.summary import load_rows
-from pisoft.analysis.table_writer import write
-from pisoft.analysis.timings import timings_table
 from pisoft.commandline import TABLE, display_parser, run
-from pisoft.display_settings import TimingsSlice
+from pisoft.config.slices.display import TimingsSlice
+from pisoft.statistics.reading import load_rows
+from pisoft.tables.timings import timings_table
+from pisoft.tables.writer import write
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.data.synthetic import make_records
-from pisoft.lm.tiny_masked import Prompt, train_tiny_masked_model
-from pisoft.settings import TrainingTask, TrainMaskedSlice
+from pisoft.config.slices.training import TrainingTask, TrainMaskedSlice
+from pisoft.embedded.masked_models import Prompt, train_tiny_masked_model
+from pisoft.embedded.records import make_records
 
 TRAINING_SEED, HELD_OUT_SEED = 1, 2  # added to the evaluation seed, so that no record is shared
 

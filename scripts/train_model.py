@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.data.synthetic import make_records
-from pisoft.lm.tiny import Dialogue, train_tiny_model
-from pisoft.settings import TrainingTask, TrainSlice
+from pisoft.config.slices.training import TrainingTask, TrainSlice
+from pisoft.embedded.models import train_tiny_model
+from pisoft.embedded.records import make_records
+from pisoft.embedded.tokenizers import Dialogue
 
 TRAINING_SEED, HELD_OUT_SEED = 1, 2  # added to the evaluation seed, so that no record is shared
 

@@ -5,8 +5,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from pisoft.analysis.uncertainty import Uncertainty, estimate
 from pisoft.contracts import write_rows
+from pisoft.statistics.uncertainty import Uncertainty, estimate
 
 
 def estimated(rows, kind="soft_samples", resamples=200) -> Uncertainty:

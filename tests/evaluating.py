@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config import EvaluationSettings
+from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from pisoft.lm.model import LanguageModel

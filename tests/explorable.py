@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pisoft.config.slices.pages import ExplorerSlice
 from pisoft.contracts import DEGENERATE_BASELINE, NONFINITE_ATTRIBUTION, OK, write_rows
-from pisoft.display_settings import ExplorerSlice
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
 

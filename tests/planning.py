@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pisoft.catalogue import ModelShape
-from pisoft.plan_settings import PlanSlice
+from pisoft.config.models import ModelShape
+from pisoft.config.slices.plan import PlanSlice
 from pisoft.planning.lengths import SampleLengths
 
 # Beginnings of the rules that only turn results into numbers and pages to look at.

@@ -13,8 +13,8 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
+from pisoft.embedded.masked_models import train_masked_tokenizer
 from pisoft.lm.masked import MaskedLanguageModel
-from pisoft.lm.tiny_masked import train_masked_tokenizer
 from tiny_tokenizers import CORPUS
 
 ROBERTA_SPECIALS = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.analysis.table_writer import write
-from pisoft.analysis.tables import Table
+from pisoft.tables.layout import Table
+from pisoft.tables.writer import write
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
 

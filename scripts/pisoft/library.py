@@ -14,12 +14,16 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from pisoft import settings
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.attribution.engine import attribute_block
-from pisoft.catalogue import Message, ModelEntry
-from pisoft.config import EvaluationSettings, Normalisation, Protocol, Scope
+from pisoft.config.base import Normalisation, Protocol, Scope
+from pisoft.config.datasets import Message
+from pisoft.config.evaluation import EvaluationSettings
+from pisoft.config.models import ModelEntry
+from pisoft.config.slices.base import ModelSlice, model_slice
+from pisoft.config.slices.data import PromptSlice
+from pisoft.config.validation import validate
 from pisoft.contracts import OK
 from pisoft.data.prompts import build_prompts
 from pisoft.errors import BenchmarkError, did_you_mean
@@ -36,7 +40,6 @@ from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.loading import load_model
 from pisoft.lm.masked import MaskedLanguageModel, load_masked_model
 from pisoft.lm.model import LanguageModel
-from pisoft.validation import validate
 
 Prompt = dict[str, Any]  # row of kind `prompts`
 TOKEN_BUDGET = 1024  # tokens per forward batch
@@ -71,7 +74,7 @@ def load(
         "quantization": quantization,
         "device": device,
     }
-    model = settings.model_slice(str(source), validate(ModelEntry, entry, f"model '{source}'"))
+    model = model_slice(str(source), validate(ModelEntry, entry, f"model '{source}'"))
     return load_model(model, folder)
 
 
@@ -86,7 +89,7 @@ def load_masked(source: str | Path, *, revision: str = "main") -> MaskedLanguage
         BenchmarkError: the model cannot be found or read, or predicts no masked tokens.
     """
     folder = Path(source) if Path(source).is_dir() else None
-    named = settings.ModelSlice(
+    named = ModelSlice(
         name=str(source),
         repository=None if folder else str(source),
         revision=revision,
@@ -122,7 +125,7 @@ def prompt(model: LanguageModel, messages: str | Sequence[Mapping[str, str]]) ->
     said = "\n".join(f"{turn.role} {turn.content}" for turn in turns)
     key = blake2b(said.encode(), digest_size=8).hexdigest()
     record = {"sample_id": key, "fields": fields, "evidence": None, "label": None, "status": OK}
-    slice_ = settings.PromptSlice(
+    slice_ = PromptSlice(
         model=_slice_of(model),
         chat_template="plain" if plain else "tokenizer",
         dataset="prompt",
@@ -277,9 +280,9 @@ def _with_field(turn: Message, name: str) -> Message:
     return turn.model_copy(update={"content": content})
 
 
-def _slice_of(model: LanguageModel) -> settings.ModelSlice:
+def _slice_of(model: LanguageModel) -> ModelSlice:
     """Return a slice that names a loaded model in messages."""
-    return settings.ModelSlice(
+    return ModelSlice(
         name=model.name,
         repository=None,
         revision=None,

@@ -1,7 +1,8 @@
-"""Numbers that span many orders of magnitude, as a reader takes them in."""
+"""Numbers as a reader takes them in: those that span many orders of magnitude, and none at all."""
 
 from __future__ import annotations
 
+NOTHING = "\N{EN DASH}"  # shown where there is no value
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 
 

@@ -31,16 +31,18 @@ import numpy as np
 import pyarrow as pa
 
 from measuring import Row, report, row
-from pisoft import display_settings as displays
-from pisoft import settings as slices
+from pisoft.attribution import load_method
 from pisoft.commandline import run
-from pisoft.config import Config, load_config
+from pisoft.config.loading import Config, load_config
+from pisoft.config.slices import slice_makers
+from pisoft.config.slices.base import Slice
+from pisoft.config.slices.cells import ranked_datasets
+from pisoft.config.validation import read_yaml
 from pisoft.contracts import OK, SCHEMAS, provenance, write_rows, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.progress import progress
-from pisoft.settings import Slice
-from pisoft.validation import read_yaml
 
+SLICES = slice_makers()
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"
 SECONDS_AIM = 300.0
@@ -99,14 +101,14 @@ def configure(arguments: argparse.Namespace) -> Config:
         if not 1 <= wanted <= len(known):
             raise BenchmarkError(f"--{kind} {wanted}: allowed are 1 to {len(known)}")
         content[kind] = known[:wanted]
-    return load_config(content, CONFIG / "catalogue", "the bench of aggregation")
+    return load_config(content, CONFIG / "catalogue", "the bench of aggregation", load_method)
 
 
 def make_results(config: Config, samples: int, root: Path) -> None:
     """Write what the jobs read and do not make themselves, below the folder of a run."""
     grid = config.run_file.evaluation.pi_grid
     noise = Noise(samples * (1 + len(grid)) * DRAWS)
-    ranked = slices.ranked_datasets(config)
+    ranked = ranked_datasets(config)
     for number, cell in enumerate(progress(config.cells, len(config.cells), "making", "cells")):
         *_, dataset = cell
         names = pa.array([f"{dataset}-{sample:05}" for sample in range(samples)])
@@ -117,7 +119,7 @@ def make_results(config: Config, samples: int, root: Path) -> None:
             write_table(path, "ranking", ranking_table(noise, number, names), {})
     for model in config.models:
         for dataset in config.datasets:
-            settings = slices.generate_slice(config, model, dataset).model_dump(mode="json")
+            settings = SLICES["generate"](config, model, dataset).model_dump(mode="json")
             path = cell_path(root / "generations", model, dataset)
             write_rows(path, "generations", [], provenance(settings, device="none"))
     for kind in ("timings", "cost"):
@@ -205,24 +207,24 @@ def jobs(config: Config, root: Path) -> Iterator[Job]:
 
 def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     """Return the jobs that read every cell or every sample."""
-    summary, ranked = root / "summary", slices.ranked_datasets(config)
+    summary, ranked = root / "summary", ranked_datasets(config)
     yield job(
         "summarise",
-        displays.summarise_slice(config),
+        SLICES["summarise"](config),
         soft=[cell_path(root / "soft", *cell) for cell in config.cells],
         samples_output=summary / "soft_samples.parquet",
         curves_output=summary / "soft_curves.parquet",
     )
     yield job(
         "summarise_ranking",
-        displays.summarise_ranking_slice(config),
+        SLICES["summarise_ranking"](config),
         ranking=[cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked],
         output=summary / "ranking_samples.parquet",
     )
     kinds = ("statistics", "comparisons", "leave_one_out", "variances")
     yield job(
         "estimate_uncertainty",
-        displays.uncertainty_slice(config),
+        SLICES["uncertainty"](config),
         threads=2,
         samples=[summary / f"{name}_samples.parquet" for name in ("soft", "ranking")],
         **{f"{kind}_output": summary / f"{kind}.parquet" for kind in kinds},
@@ -231,8 +233,8 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
 
 def model_jobs(config: Config, root: Path, protocol: str, model: str) -> Iterator[Job]:
     """Return the tables and figures of one model."""
-    display, own = displays.display_slice(config), displays.model_display_slice(config, model)
-    soft = displays.soft_display_slice(config)
+    display, own = SLICES["display"](config), SLICES["model_display"](config, model)
+    soft = SLICES["soft_display"](config)
     files = summary_files(root)
     statistics = {"model": model, **chosen(files, "statistics")}
     cell = {"protocol": protocol, "model": model}
@@ -266,7 +268,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     published = root / "published"
     yield job(
         "compare_with_paper",
-        displays.published_slice(config),
+        SLICES["published"](config),
         published=CONFIG / "published.csv",
         **chosen(files, "statistics", "timings"),
         **{kind: published / f"{kind}.csv" for kind in ("cells", "agreement", "robustness")},
@@ -275,7 +277,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     protocol, model, _, dataset = config.cells[0]
     yield job(
         "build_overview",
-        displays.overview_slice(config),
+        SLICES["overview"](config),
         samples=files["soft_samples"],
         curves=files["soft_curves"],
         figure=outputs(root, "plot_pi_curves", protocol, model, dataset)["svg"],

@@ -38,7 +38,10 @@ from scipy.stats import t
 
 from measuring import Row, report, row
 from pisoft.commandline import run
-from pisoft.config import PRESETS, DrawBudget, DrawSettings, Protocol
+from pisoft.config.base import Protocol
+from pisoft.config.evaluation import PRESETS, DrawBudget, DrawSettings
+from pisoft.config.slices.cells import EvaluateSlice
+from pisoft.config.validation import validate
 from pisoft.contracts import OK, read_provenance, read_rows
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness.budget import CONFIDENCE, first_draws, further_draws, half_width
@@ -55,8 +58,6 @@ from pisoft.lm.device import token_budget
 from pisoft.lm.loading import load_model
 from pisoft.lm.model import LanguageModel
 from pisoft.progress import progress
-from pisoft.settings import EvaluateSlice
-from pisoft.validation import validate
 
 PAPER_DRAWS, EFFICIENT_DRAWS = (PRESETS[name]["draws"] for name in ("paper", "efficient"))
 COST_AIM = (0.0, 0.1)  # forwards for the same interval, of paper's

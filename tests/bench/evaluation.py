@@ -36,7 +36,7 @@ from measuring import (
     row,
 )
 from pisoft.commandline import run
-from pisoft.config import Protocol
+from pisoft.config.base import Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities
 from pisoft.faithfulness.masks import uniforms
 from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, Perturber

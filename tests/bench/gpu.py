@@ -29,7 +29,8 @@ from measuring import Row, best_seconds, forward_flops, peak_flops, report, row
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.commandline import run
-from pisoft.config import DrawSettings, Protocol
+from pisoft.config.base import Protocol
+from pisoft.config.evaluation import DrawSettings
 from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber

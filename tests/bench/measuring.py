@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from pisoft.config import Protocol
+from pisoft.config.base import Protocol
 from pisoft.lm.device import synchronise
 from pisoft.lm.model import LanguageModel
 

@@ -11,11 +11,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from attributing import attribute
 from evaluating import distances
 from pisoft.attribution import available_methods
+from pisoft.config.slices.base import ModelSlice
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.loading import load_model
 from pisoft.lm.model import LanguageModel
-from pisoft.settings import ModelSlice
 from random_models import VOCABULARY, samples
 from tiny_tokenizers import numbered_tokenizer
 

@@ -24,13 +24,14 @@ import evaluation
 import gpu
 from measuring import build_network, forward_flops, report, row
 from pisoft import library
-from pisoft.analysis.summary import CELL, summarise
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
-from pisoft.config import DrawBudget, DrawSettings
+from pisoft.config.evaluation import DrawBudget, DrawSettings
+from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices.cells import EvaluateSlice
+from pisoft.config.slices.summaries import SummariseSlice
 from pisoft.contracts import provenance, read_table, write_rows
-from pisoft.display_settings import SummariseSlice
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
@@ -38,7 +39,7 @@ from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.model import LanguageModel
-from pisoft.settings import EvaluateSlice, ModelSlice
+from pisoft.statistics.soft import CELL, summarise
 from random_models import twins
 from tiny_tokenizers import llama_tokenizer
 

@@ -11,13 +11,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from evaluating import evaluated
 from pisoft import library as pisoft
-from pisoft.analysis.summary import summarise
-from pisoft.config import EvaluationSettings
+from pisoft.config.evaluation import EvaluationSettings
 from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.metrics import soft_metrics
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.statistics.soft import summarise
 from random_masked_models import roberta
 from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from pisoft.data.synthetic import make_records
-from pisoft.lm.tiny import Dialogue, train_tokenizer
+from pisoft.embedded.records import make_records
+from pisoft.embedded.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("Snakefile", "rules", "scripts", "config", "envs", "profiles")

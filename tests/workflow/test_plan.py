@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.config import load_run
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.slices.plan import plan_slice
+from pisoft.config.validation import read_yaml
 from pisoft.contracts import read_rows
-from pisoft.plan_settings import plan_slice
 from pisoft.planning.plan import plan_run
-from pisoft.validation import read_yaml
 from planning import SHORT
 
 pytestmark = pytest.mark.workflow
@@ -32,7 +33,7 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
     counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", listed, flags=re.M)}
     assert counts.pop("total") > counts.pop("all") == 1
     monkeypatch.chdir(project.folder)
-    config = load_run(read_yaml(Path(run_file)), [run_file], Path("config"))
+    config = load_run(read_yaml(Path(run_file)), [run_file], Path("config"), load_method)
     plan = plan_run(plan_slice(config), Path("results") / name)
     costly = {rule: count for rule, count in counts.items() if not rule.startswith(SHORT)}
     assert collections.Counter(job.rule for job in plan.jobs) == costly, FIX

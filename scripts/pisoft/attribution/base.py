@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pisoft.config import AttributedFunction
+from pisoft.config.base import AttributedFunction
 
 if TYPE_CHECKING:
     import torch

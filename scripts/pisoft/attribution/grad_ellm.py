@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from pisoft.attribution.base import AttributionMethod, MethodOptions
+from pisoft.config.base import TokenWeights
 from pisoft.errors import BenchmarkError
-from pisoft.studies import TokenWeights
 
 if TYPE_CHECKING:
     import torch

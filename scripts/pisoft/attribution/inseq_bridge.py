@@ -19,10 +19,10 @@ from transformers import PreTrainedModel
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
+from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME, attention_implementation
 from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
-from pisoft.validation import validate
 
 
 class GradEllmAttribution(InternalsAttributionRegistry):

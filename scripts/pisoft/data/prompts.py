@@ -14,7 +14,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from pisoft.catalogue import placeholders
+from pisoft.config.slices.data import PromptSlice
 from pisoft.contracts import NO_CONTENT_TOKENS, OK, PROMPT_TOO_LONG
 from pisoft.data.rendering import (
     ChatFormat,
@@ -28,7 +28,7 @@ from pisoft.data.rendering import (
 )
 from pisoft.data.token_texts import token_texts
 from pisoft.errors import BenchmarkError
-from pisoft.settings import PromptSlice
+from pisoft.records import placeholders
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from pisoft.catalogue import Message
+from pisoft.config.datasets import Message
 from pisoft.errors import BenchmarkError
 from pisoft.hub import first_line
 

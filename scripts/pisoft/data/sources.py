@@ -11,24 +11,23 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
 
-from pisoft.catalogue import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField, label_key
+from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
+from pisoft.config.slices.data import FetchSlice
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL
-from pisoft.data.synthetic import make_records
 from pisoft.data.text import first_sentences
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.hub import first_line, hub_advice
-from pisoft.settings import FetchSlice
+from pisoft.records import label_key
 
 Row = dict[str, Any]
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 # Tab-separated corpora (SST-2) hold stray quotation marks that quote nothing.
 QUOTING: dict[str, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "tsv": csv.QUOTE_NONE}
-EMBEDDED_COLUMNS = ("record_id", "label", "answer")  # besides the text fields
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,11 @@ class Source:
     evidence: Sequence[list[Row]] | None = None  # per record, offsets into a column
 
 
-def fetch(settings: FetchSlice) -> list[Row]:
+MakeRecords = Callable[[EmbeddedDataset, int], Source]
+"""Makes a number of an embedded dataset's records: :func:`pisoft.embedded.source.made_source`."""
+
+
+def fetch(settings: FetchSlice, make_records: MakeRecords) -> list[Row]:
     """Read a dataset as rows of contract kind `datasets`, in the order of the source.
 
     Texts lose white space at both ends, because chat templates trim messages: character offsets
@@ -50,12 +53,13 @@ def fetch(settings: FetchSlice) -> list[Row]:
 
     Args:
         settings: source, and which columns hold texts, label, answer and id.
+        make_records: makes the records of an embedded dataset.
 
     Raises:
         BenchmarkError: the source cannot be read, has no records, lacks a column, repeats an id,
             or no record's label has a label word.
     """
-    source = _read(settings)
+    source = _read(settings, make_records)
     _check_mapping(settings, source.columns, source.origin)
     if not source.records:
         raise BenchmarkError(f"{source.origin}: holds no records")
@@ -67,7 +71,7 @@ def fetch(settings: FetchSlice) -> list[Row]:
     return rows
 
 
-def check_columns(settings: FetchSlice) -> None:
+def check_columns(settings: FetchSlice, make_records: MakeRecords) -> None:
     """Check the column names of a local or embedded source by its first line alone.
 
     Sources on the hub are not touched: the workflow does not use the network while it parses.
@@ -82,14 +86,14 @@ def check_columns(settings: FetchSlice) -> None:
             next(_delimited(source, columns), None)
         _check_mapping(settings, columns, source.path)
     elif isinstance(source, EmbeddedDataset):
-        made = _embedded(source, 1)
+        made = make_records(source, 1)
         _check_mapping(settings, made.columns, made.origin)
 
 
 # Reading --------------------------------------------------------------------------------------
 
 
-def _read(settings: FetchSlice) -> Source:
+def _read(settings: FetchSlice, make_records: MakeRecords) -> Source:
     source = settings.source
     if isinstance(source, HubDataset):
         return _from_hub(source)
@@ -97,7 +101,7 @@ def _read(settings: FetchSlice) -> Source:
         columns = _file_columns(source)
         records = _FILE_RECORDS[source.format](source, columns)
         return Source(source.path, columns, list(records))
-    return _embedded(source, source.records)
+    return make_records(source, source.records)
 
 
 def _from_hub(source: HubDataset) -> Source:
@@ -112,15 +116,6 @@ def _from_hub(source: HubDataset) -> Source:
         advice = hub_advice(error, source.repository, source.revision, "datasets")
         raise BenchmarkError(f"{origin}: {advice}") from error
     return Source(origin, tuple(table.column_names), table.to_list())
-
-
-def _embedded(source: EmbeddedDataset, count: int) -> Source:
-    made = make_records(source.task, count, source.seed)
-    records = [
-        {**record["fields"], **{name: record[name] for name in EMBEDDED_COLUMNS}} for record in made
-    ]
-    evidence = [record["evidence"] for record in made]
-    return Source(f"embedded task '{source.task}'", tuple(records[0]), records, evidence)
 
 
 def _file_columns(source: FileDataset) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pisoft.config import FIRST_DRAWS, DrawBudget
+from pisoft.config.evaluation import FIRST_DRAWS, DrawBudget
 from pisoft.contracts import OK
 from pisoft.curves import area_variance
 from pisoft.faithfulness.soft import METRICS, Draws, StepEvaluation

@@ -19,7 +19,7 @@ import torch
 from torch.nn.functional import pad
 from transformers.cache_utils import Cache
 
-from pisoft.config import Protocol
+from pisoft.config.base import Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
 from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.lm.batching import fitted_batches

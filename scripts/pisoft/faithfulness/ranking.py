@@ -21,7 +21,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
-from pisoft.config import Operator, RankingSettings, Scope
+from pisoft.config.base import Operator, Scope
+from pisoft.config.evaluation import RankingSettings
 from pisoft.contracts import (
     NO_CONTENT_TOKENS,
     NONFINITE_ATTRIBUTION,

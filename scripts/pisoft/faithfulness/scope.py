@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config import Scope
+from pisoft.config.base import Scope
 
 
 def perturbable_positions(prompt: Mapping[str, Any], scope: Scope) -> np.ndarray:

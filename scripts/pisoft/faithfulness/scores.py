@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pisoft.config import Normalisation
+from pisoft.config.base import Normalisation
 
 CONSTANT_SCORE = 0.5
 

@@ -1,7 +1,7 @@
 """Soft-NC and Soft-NS, original and π-calibrated, under both routing protocols.
 
 Only what every draw does to the prediction is computed here; the metrics are means over draws (see
-:mod:`pisoft.analysis.summary`). Shapes: m perturbable tokens, d embedding width, K draws, P
+:mod:`pisoft.statistics.soft`). Shapes: m perturbable tokens, d embedding width, K draws, P
 retaining probabilities.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config import DrawSettings
+from pisoft.config.evaluation import DrawSettings
 from pisoft.contracts import (
     DEGENERATE_BASELINE,
     NO_CONTENT_TOKENS,

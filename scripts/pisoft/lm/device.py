@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from filelock import FileLock, Timeout
 
-from pisoft.catalogue import TOKEN_BUDGETS
+from pisoft.config.models import TOKEN_BUDGETS
 from pisoft.errors import BenchmarkError
 
 _held: list[FileLock] = []  # kept until the process ends

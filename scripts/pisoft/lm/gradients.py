@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import torch
 
-from pisoft.config import AttributedFunction
+from pisoft.config.base import AttributedFunction
 from pisoft.lm.model import Batch, LanguageModel
 from pisoft.lm.precision import at_least_single
 

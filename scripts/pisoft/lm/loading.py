@@ -10,13 +10,13 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging as transformers_logging
 
+from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
 from pisoft.lm.repository import explain_loading_error, model_location
 from pisoft.lm.tokenizer import load_tokenizer
-from pisoft.settings import ModelSlice
 
 
 def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:

@@ -17,11 +17,11 @@ import torch
 from transformers import AutoModelForMaskedLM
 from transformers.utils import logging as transformers_logging
 
+from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.batching import token_batches
 from pisoft.lm.repository import explain_loading_error, model_location
 from pisoft.lm.tokenizer import load_tokenizer
-from pisoft.settings import ModelSlice
 
 # No tokenizer joins a line end to the word behind it, and none skips a digit.
 ANCHOR = "1\n"

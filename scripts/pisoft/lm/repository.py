@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.hub import first_line, hub_advice
-from pisoft.settings import ModelSlice
 
 
 def explain_loading_error(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.repository import explain_loading_error, model_location
-from pisoft.settings import ModelSlice
 
 
 def load_tokenizer(model: ModelSlice, folder: Path | None) -> Any:

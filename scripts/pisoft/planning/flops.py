@@ -7,7 +7,7 @@ and element-wise products are left out; they take time, but few operations.
 
 from __future__ import annotations
 
-from pisoft.catalogue import ModelShape
+from pisoft.config.models import ModelShape
 from pisoft.planning.shapes import (
     feed_forward_parameters,
     layer_parameters,

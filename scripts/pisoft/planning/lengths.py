@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pisoft.catalogue import Message
-from pisoft.config import Scope
+from pisoft.config.base import Scope
+from pisoft.config.datasets import Message
+from pisoft.config.slices.plan import PlannedDataset, PlanSlice
 from pisoft.contracts import OK, read_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.plan_settings import PlannedDataset, PlanSlice
 
 MEASURED = "measured"
 PROMPTS_MEASURED = "prompts measured, answers of full length"

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pisoft.attribution import AttributionMethod, method_without_models
-from pisoft.catalogue import ModelShape, TrainedMaskedModel, TrainedModel
-from pisoft.config import Cell, RankingSettings
-from pisoft.plan_settings import PlannedModel, PlanSlice
+from pisoft.config.evaluation import RankingSettings
+from pisoft.config.loading import Cell
+from pisoft.config.models import ModelShape, TrainedMaskedModel, TrainedModel
+from pisoft.config.slices.plan import PlannedModel, PlanSlice
 from pisoft.planning import sizes
 from pisoft.planning.lengths import Lengths, sample_lengths
 from pisoft.planning.shapes import model_shape

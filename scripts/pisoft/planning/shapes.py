@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pisoft.catalogue import HubModel, LocalModel, ModelShape, TrainedModel
+from pisoft.config.models import HubModel, LocalModel, ModelShape, TrainedModel
+from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
-from pisoft.validation import validate
 
 
 def model_shape(name: str, source: HubModel | LocalModel | TrainedModel) -> ModelShape:
@@ -59,7 +59,7 @@ def vocabulary_parameters(shape: ModelShape) -> int:
 
 
 def _trained_shape(source: TrainedModel) -> ModelShape:
-    """Return the sizes that :mod:`pisoft.lm.tiny` gives a trained model."""
+    """Return the sizes that :mod:`pisoft.embedded.models` gives a trained model."""
     return ModelShape(
         layers=source.layers,
         hidden_size=source.hidden_size,

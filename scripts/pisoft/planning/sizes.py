@@ -6,7 +6,7 @@ Python and its libraries come on top (about 0.5 GB of main memory, as much on a 
 
 from __future__ import annotations
 
-from pisoft.catalogue import ModelShape
+from pisoft.config.models import ModelShape
 from pisoft.planning.lengths import SampleLengths
 from pisoft.planning.shapes import layer_parameters, vocabulary_parameters
 

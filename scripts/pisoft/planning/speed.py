@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
-from pisoft.catalogue import ModelEntry
+from pisoft.config.models import ModelEntry
 
 MEASURING_SECONDS = 1.0
 WIDTH = {"cpu": 1024, "cuda": 8192}  # of the multiplied matrices: large for the device

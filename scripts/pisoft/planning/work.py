@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pisoft.catalogue import ModelShape
-from pisoft.config import FIRST_DRAWS, DrawBudget, RankingSettings
+from pisoft.config.evaluation import FIRST_DRAWS, DrawBudget, RankingSettings
+from pisoft.config.models import ModelShape
 from pisoft.planning.flops import TRAINING_FORWARDS, forward_flops, next_token_flops
 from pisoft.planning.lengths import Lengths, SampleLengths
 

@@ -1,1 +1,0 @@
-"""Statistics, tables and figures made from the result files; nothing here needs torch."""

@@ -1,0 +1,5 @@
+"""Configuration: run file, catalogue, studies, validation, generated schema, slices of settings.
+
+The only reader of YAML. It knows none of the other rooms; methods are looked up by a function that
+its callers pass in.
+"""

@@ -1,0 +1,47 @@
+"""What run files and catalogue entries are made of: strict models, names, and words to choose."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+)
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+
+Task = Literal["classification", "generation"]
+Protocol = Literal["dynamic", "fixed"]
+Scope = Literal["content", "user_turn", "all_but_bos", "all"]
+Normalisation = Literal["minmax", "rank", "max"]
+AttributedFunction = Literal["probability", "logit"]
+Operator = Literal["remove", "zero"]
+TokenWeights = Literal["loosened", "original"]
+Sampler = Literal["iid", "latin"]
+
+
+def check_selection(names: Any) -> Any:
+    """Return a selection (names, or `all`) as it is; it must not be empty or repeat a name."""
+    if names != "all":
+        repeated = sorted({name for name in names if list(names).count(name) > 1})
+        if repeated:
+            raise ValueError(f"listed twice: {', '.join(repeated)}")
+        if not names:
+            raise ValueError("nothing is selected")
+    return names
+
+
+Selection = Annotated[Literal["all"] | tuple[Name, ...], AfterValidator(check_selection)]
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

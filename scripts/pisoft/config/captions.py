@@ -1,0 +1,99 @@
+"""A run's settings in words, for the captions of the report.
+
+A caption is a Jinja template that sees the run file as it was written, without the defaults that
+were filled in, so it takes these sentences instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from pisoft.config.evaluation import DrawBudget, DrawSettings, RankingSettings
+from pisoft.config.loading import Config
+from pisoft.config.slices.data import sample_slice
+from pisoft.config.studies import LayerStudy
+
+_SAMPLERS = {
+    "iid": "independent of each other",
+    "latin": "spread evenly over draws and values of π",
+}
+LONGEST_LIST = 5  # values of π that are all named
+ROUNDING = 1e-9  # by which the gaps of an even grid may differ
+_OPERATORS = {"remove": "left out of the sequence", "zero": "zeroed in the input embeddings"}
+
+
+def settings_in_words(config: Config) -> dict[str, str]:
+    """Return sentences on the settings that tables, figures and pages depend on.
+
+    They are reStructuredText. Sections that the run file switches off have no sentence.
+    """
+    run_file = config.run_file
+    evaluation = run_file.evaluation
+    generation = run_file.generation
+    sentences = {
+        "samples": f"Samples: {_samples(config)} (seed {run_file.seed}).",
+        "answers": f"Open answers: greedy, at most {generation.max_new_tokens} tokens; from the "
+        f"first on, one of every {generation.step_interval} is explained.",
+        "scores": f"Scope of the scores: ``{evaluation.scope}``; raw scores are normalised by "
+        f"``{evaluation.normalisation}``.",
+        "grid": f"Grid of π: {_numbers(evaluation.pi_grid)}; calibrated are scores clipped to "
+        f"[f, 1 − f] with f = {evaluation.score_floor:g}.",
+        "masks": f"Masks: {_draws(evaluation)}, {_SAMPLERS[evaluation.sampler]} "
+        f"(``{evaluation.sampler}``), one bit per {evaluation.mask} (seed {run_file.seed}). A step "
+        f"fails where H₀ is below {evaluation.minimum_h0:g}.",
+        "clamp": "Soft-NS is clamped at 0 after averaging over the draws of a step."
+        if evaluation.clamp
+        else "Soft-NS is not clamped at 0.",
+        "tests": f"{run_file.statistics.resamples} bootstrap resamples and sign flips "
+        f"(seed {run_file.seed}).",
+    }
+    if run_file.ranking is not None:
+        sentences["ranking"] = _ranking(run_file.ranking)
+    if run_file.layer_study is not None:
+        sentences["layer_study"] = _layer_study(run_file.layer_study)
+    if run_file.qualitative is not None:
+        sentences["tokens"] = f"Top tokens: {run_file.qualitative.top_share:.3g} of a text."
+    if run_file.explorer is not None:
+        sentences["explorer"] = (
+            f"At most {run_file.explorer.samples} samples of each model and dataset."
+        )
+    return sentences
+
+
+def _samples(config: Config) -> str:
+    limits = {name: sample_slice(config, name).samples for name in config.datasets}
+    return ", ".join(
+        f"``{name}`` " + ("all" if limit is None else f"at most {limit}")
+        for name, limit in limits.items()
+    )
+
+
+def _numbers(grid: Sequence[float]) -> str:
+    """List the values, of a long and even grid the first two and the last."""
+    gaps = [high - low for low, high in itertools.pairwise(grid)]
+    if len(grid) > LONGEST_LIST and max(gaps) - min(gaps) < ROUNDING:
+        return f"{grid[0]:g}, {grid[1]:g}, …, {grid[-1]:g} ({len(grid)} values)"
+    return ", ".join(f"{pi:g}" for pi in grid)
+
+
+def _draws(evaluation: DrawSettings) -> str:
+    draws = evaluation.draws
+    if isinstance(draws, DrawBudget):
+        return (
+            f"up to {draws.max} per π, until the 95 % Monte Carlo interval of a cell's mean AUC "
+            f"is ±{draws.target_half_width:g}"
+        )
+    return f"{draws} per π, and as many for the original metrics"
+
+
+def _ranking(ranking: RankingSettings) -> str:
+    return f"Tokens are {_OPERATORS[ranking.operator]}, in {ranking.steps} steps of equal share."
+
+
+def _layer_study(study: LayerStudy) -> str:
+    fixed = "all layers" if study.fixed_depth is None else str(study.fixed_depth)
+    return (
+        f"Depths: {', '.join(map(str, study.depths))}; fixed depth: {fixed}; share of samples that "
+        f"select the depth: {study.development_share:g}."
+    )

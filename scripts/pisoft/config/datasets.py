@@ -1,0 +1,146 @@
+"""Catalogue entries of datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from pisoft.config.base import Name, Strict, Task
+from pisoft.errors import did_you_mean
+from pisoft.records import label_key, placeholders
+
+
+class HubDataset(Strict):
+    """Records from the Hugging Face hub."""
+
+    kind: Literal["hub"]
+    repository: str = Field(description="Hub repository, `owner/name`.")
+    split: str = Field(description="Split to read.")
+    revision: str = Field("main", description="Branch, tag or commit.")
+    configuration: str | None = Field(None, description="Hub configuration name, if any.")
+
+
+class FileDataset(Strict):
+    """Records from one local file."""
+
+    kind: Literal["file"]
+    path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
+    format: Literal["csv", "tsv", "jsonl", "parquet"] = Field(description="File format.")
+    columns: tuple[str, ...] | None = Field(
+        None, description="Column names of a csv or tsv file without a header line."
+    )
+
+
+class EmbeddedDataset(Strict):
+    """Synthetic records with planted evidence, made by the workflow."""
+
+    kind: Literal["embedded"]
+    task: Literal["sentiment", "why"] = Field(description="Generator.")
+    records: int = Field(200, gt=0, description="Records to make.")
+    seed: int = Field(0, description="Seed of the records; training uses another.")
+
+
+class TextField(Strict):
+    """Where one text field comes from."""
+
+    column: str = Field(description="Column of the source.")
+    first_sentences: int | None = Field(
+        None, gt=0, description="Keep only the first N sentences of the column."
+    )
+
+
+class Labels(Strict):
+    """How the source's label column maps to the words the model is asked to answer with."""
+
+    column: str = Field(description="Column of the source.")
+    words: dict[str, str] = Field(
+        min_length=2, description="Label word for each value of the column."
+    )
+
+    @field_validator("words", mode="before")
+    @classmethod
+    def _keys_as_text(cls, words: Any) -> Any:
+        """YAML reads `0:` as a number and `true:` as a boolean; labels are compared as text."""
+        if not isinstance(words, Mapping):
+            return words
+        return {label_key(key): word for key, word in words.items()}
+
+    @field_validator("words")
+    @classmethod
+    def _distinct(cls, words: dict[str, str]) -> dict[str, str]:
+        if len(set(words.values())) < len(words):
+            raise ValueError(f"label words must differ, got {sorted(words.values())}")
+        return words
+
+
+class Message(Strict):
+    """One turn of the prompt; `{field}` inserts a text field of the record."""
+
+    role: Literal["system", "user"] = Field(description="Who speaks.")
+    content: str = Field(min_length=1, description="Text with `{field}` placeholders.")
+
+
+class ExpectedRecords(Strict):
+    """What `make plan` goes by until the run has built its prompts; no result depends on it."""
+
+    content_tokens: float = Field(gt=0, description="Mean tokens of a record's fields together.")
+    records: int | None = Field(
+        None, gt=0, description="Records of the source; needed if all of them are sampled."
+    )
+
+
+class DatasetEntry(Strict):
+    """One dataset, its prompt and its target."""
+
+    label: str = Field(description="Name in tables and figures.")
+    task: Task = Field(description="`classification` (label words) or `generation` (open text).")
+    source: Annotated[HubDataset | FileDataset | EmbeddedDataset, Field(discriminator="kind")]
+    fields: dict[Name, TextField] = Field(min_length=1, description="Text fields of a record.")
+    labels: Labels | None = Field(None, description="Label column; classification only.")
+    id_column: str | None = Field(
+        None, description="Column with a unique id; without it the id is a hash of the texts."
+    )
+    answer_column: str | None = Field(
+        None, description="Column with a reference answer (kept, not used by the metrics)."
+    )
+    messages: tuple[Message, ...] = Field(min_length=1, description="The prompt, turn by turn.")
+    samples: int | None = Field(
+        None, gt=0, description="Records to sample, equally many per label; null takes all."
+    )
+    truncate: Name | None = Field(
+        None, description="Field shortened when a prompt is too long; null: the longest one."
+    )
+    expected: ExpectedRecords | None = Field(
+        None, description="Estimates for `make plan`, which needs them before there are prompts."
+    )
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _short_form(cls, fields: Any) -> Any:
+        """`text: sentence` is short for `text: {column: sentence}`."""
+        if not isinstance(fields, Mapping):
+            return fields
+        return {k: {"column": v} if isinstance(v, str) else v for k, v in fields.items()}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> DatasetEntry:
+        if (self.task == "classification") != (self.labels is not None):
+            need = "needs" if self.task == "classification" else "takes no"
+            raise ValueError(f"a {self.task} dataset {need} `labels`")
+        used = {name for message in self.messages for name in placeholders(message.content)}
+        for name in sorted(used - set(self.fields)):
+            raise ValueError(
+                f"messages use the field '{name}', which `fields` does not define"
+                + did_you_mean(name, self.fields)
+            )
+        if not used:
+            raise ValueError("messages use no field of the record, so nothing could be explained")
+        if self.truncate is not None and self.truncate not in used:
+            raise ValueError(f"truncate: '{self.truncate}'" + did_you_mean(self.truncate, used))
+        return self

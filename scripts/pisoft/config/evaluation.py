@@ -1,0 +1,167 @@
+"""How attributions are evaluated: draws, insertion and deletion, uncertainty."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import (
+    Discriminator,
+    Field,
+    PositiveInt,
+    Tag,
+    field_validator,
+    model_validator,
+)
+
+from pisoft.config.base import Strict
+
+if TYPE_CHECKING:
+    pass
+from pisoft.config.base import Normalisation, Operator, Sampler, Scope
+
+Preset = Literal["paper", "efficient"]
+
+
+# What a preset says about keys that are not given.
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {"sampler": "iid", "draws": 15, "clamp": True},
+    "efficient": {"sampler": "latin", "draws": 1, "clamp": False},
+}
+
+
+FIRST_DRAWS = 1  # of a budget
+
+
+SMALLEST_BUDGET_GRID = 3  # retaining probabilities by which a single draw shows how much it varies
+
+
+class DrawBudget(Strict):
+    """Draws are added to a cell until its means are known well enough."""
+
+    target_half_width: float = Field(
+        gt=0,
+        description="Half-width of the 95 % Monte Carlo interval of the cell's mean AUC of "
+        "π-Soft-NS and of π-Soft-NC, at which no more draws are added.",
+    )
+    max: int = Field(15, gt=FIRST_DRAWS, description="Most draws per retaining probability.")
+
+
+# A tag in brackets is left out of the key path in error messages.
+Draws = Annotated[
+    Annotated[PositiveInt, Tag("[number]")] | Annotated[DrawBudget, Tag("[budget]")],
+    Discriminator(lambda given: "[budget]" if isinstance(given, dict | DrawBudget) else "[number]"),
+]
+
+
+class DrawSettings(Strict):
+    """How scores become masks: what the draws of a cell depend on."""
+
+    scope: Scope = Field("content", description="Tokens a perturbation may touch.")
+    normalisation: Normalisation = Field(
+        "minmax", description="How raw scores of one step become scores in [0, 1]."
+    )
+    score_floor: float = Field(
+        1e-6, gt=0, lt=0.5, description="Scores are clipped to [floor, 1 - floor] to calibrate."
+    )
+    pi_grid: tuple[float, ...] = Field(
+        tuple(round(0.05 * k, 2) for k in range(1, 20)),
+        min_length=2,
+        description="Target retaining probabilities, increasing, each in (0, 1).",
+    )
+    sampler: Sampler = Field(
+        "iid",
+        description="Masks drawn independently (`iid`), or spread evenly over draws and "
+        "retaining probabilities (`latin`), so that means vary less.",
+    )
+    mask: Literal["token", "element"] = Field(
+        "token",
+        description="One bit per token, or one per element of its embedding, as the code released "
+        "with the original metrics has it.",
+    )
+    draws: Draws = Field(
+        15,
+        description="Monte Carlo masks per retaining probability, or a budget: "
+        "`{target_half_width: 0.005, max: 15}`.",
+    )
+    minimum_h0: float = Field(
+        1e-4, gt=0, description="Zero-baseline distance below which a ratio is undefined."
+    )
+
+    @field_validator("pi_grid")
+    @classmethod
+    def _inside_and_increasing(cls, grid: tuple[float, ...]) -> tuple[float, ...]:
+        for pi in grid:
+            if not 0 < pi < 1:
+                raise ValueError(f"each retaining probability must be in (0, 1), got {pi}")
+        if any(b <= a for a, b in itertools.pairwise(grid)):
+            raise ValueError(f"retaining probabilities must increase, got {list(grid)}")
+        return grid
+
+    @model_validator(mode="after")
+    def _a_budget_needs_a_grid(self) -> DrawSettings:
+        if isinstance(self.draws, DrawBudget) and len(self.pi_grid) < SMALLEST_BUDGET_GRID:
+            raise ValueError(
+                f"a budget of draws needs at least {SMALLEST_BUDGET_GRID} retaining probabilities "
+                f"in pi_grid, got {list(self.pi_grid)}"
+            )
+        return self
+
+    @property
+    def most_draws(self) -> int:
+        """The number of draws, or the most that a budget allows."""
+        return self.draws.max if isinstance(self.draws, DrawBudget) else self.draws
+
+
+class EvaluationSettings(DrawSettings):
+    """The faithfulness metrics."""
+
+    preset: Preset = Field(
+        "paper",
+        description="Defaults of `sampler`, `draws` and `clamp`: `paper` for iid, 15, true; "
+        "`efficient` for latin, 1, false.",
+    )
+    clamp: bool = Field(
+        True,
+        description="Whether π-Soft-NS is clamped at 0 after averaging over draws (paper). The "
+        "clamped mean depends on the number of draws, so a budget reports the mean without.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        defaults = PRESETS.get(given.get("preset", "paper"), {})
+        if isinstance(given.get("draws"), dict | DrawBudget):
+            defaults = {**defaults, "clamp": False}
+        return {**defaults, **given}
+
+    @model_validator(mode="after")
+    def _no_clamp_with_a_budget(self) -> EvaluationSettings:
+        if self.clamp and isinstance(self.draws, DrawBudget):
+            raise ValueError("clamp must be false where draws is a budget: it depends on them")
+        return self
+
+
+class RankingSettings(Strict):
+    """Insertion and deletion, for datasets of label words; `evaluation.scope` holds here, too."""
+
+    operator: Operator = Field(
+        "remove",
+        description="How a token is deleted: left out, so that the prompt is shorter (`remove`), "
+        "or its input embedding multiplied by 0 (`zero`).",
+    )
+    steps: int = Field(
+        20, ge=1, description="Steps of equal share; paper: 20, each of 5 % of the tokens."
+    )
+
+
+class StatisticsSettings(Strict):
+    """How the uncertainty of the tables' numbers is estimated."""
+
+    resamples: int = Field(
+        10_000,
+        ge=100,
+        description="Bootstrap resamples of an interval, and sign flips of a permutation test.",
+    )

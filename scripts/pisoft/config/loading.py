@@ -1,0 +1,292 @@
+"""Reading a run file with the catalogue entries it selects.
+
+Unknown keys are forbidden, and every error names the file, the key path, the bad value, what is
+allowed and the nearest match (:mod:`pisoft.config.validation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pisoft.config.base import Protocol, Selection, Strict
+from pisoft.config.datasets import DatasetEntry
+from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
+from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
+from pisoft.config.run_file import Restriction, RunFile
+from pisoft.config.studies import LayerStudy, StudyMethod, study_methods
+from pisoft.config.validation import read_yaml, validate
+from pisoft.errors import BenchmarkError, did_you_mean
+
+CATALOGUES = ("models", "masked_models", "datasets", "methods")
+Cell = tuple[Protocol, str, str, str]  # protocol, model, method, dataset
+
+
+class Config(BaseModel):
+    """A run file with the catalogue entries it selects, in the order of selection.
+
+    ``masked_models`` holds one entry, that of ``run_file.masked_model``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    run_file: RunFile
+    models: dict[str, ModelEntry]
+    masked_models: dict[str, MaskedModelEntry]
+    datasets: dict[str, DatasetEntry]
+    methods: dict[str, Method]
+    study_methods: tuple[StudyMethod, ...] = ()
+    study_datasets: tuple[str, ...] = ()
+
+    @property
+    def evaluated_methods(self) -> dict[str, Method]:
+        """The selected methods, and those that only the layer study evaluates."""
+        return {**{study.name: study.method for study in self.study_methods}, **self.methods}
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Everything that the main tables show."""
+        return [
+            (protocol, model, method, dataset)
+            for protocol in self.run_file.protocols
+            for model in self.models
+            if protocol in self.protocols_of(model)
+            for method in self.methods
+            if method in self.methods_of(model)
+            for dataset in self.datasets
+        ]
+
+    @property
+    def study_cells(self) -> list[Cell]:
+        """Everything that the layer study shows."""
+        return [
+            (protocol, method.model, method.name, dataset)
+            for method in self.study_methods
+            for protocol in self.protocols_of(method.model)
+            for dataset in self.study_datasets
+        ]
+
+    def protocols_of(self, model: str) -> tuple[Protocol, ...]:
+        """Return the protocols under which a model is evaluated."""
+        allowed = self.run_file.restrictions.get(model, Restriction()).protocols
+        protocols = self.run_file.protocols
+        return tuple(name for name in protocols if allowed is None or name in allowed)
+
+    def methods_of(self, model: str) -> tuple[str, ...]:
+        """Return the methods that explain a model."""
+        allowed = self.run_file.restrictions.get(model, Restriction()).methods
+        return tuple(name for name in self.methods if allowed == "all" or name in allowed)
+
+
+def load_run(
+    raw: Mapping[str, Any],
+    run_files: Iterable[str | Path],
+    config_folder: Path,
+    load_method: LoadMethod,
+) -> Config:
+    """Validate what Snakemake has merged from run files and command line.
+
+    Args:
+        raw: the merged configuration.
+        run_files: files named by `--configfile`; empty if the embedded default is used.
+        config_folder: folder with the embedded default `config.yaml` and the catalogues.
+        load_method: looks methods up.
+
+    Raises:
+        BenchmarkError: as :func:`load_config`, or a duplicate key in a run file.
+    """
+    files = [Path(file) for file in run_files] or [config_folder / "config.yaml"]
+    for file in files:
+        read_yaml(file)
+    origin = ", ".join(map(str, files))
+    return load_config(raw, config_folder / "catalogue", origin, load_method)
+
+
+def load_config(
+    raw: Mapping[str, Any], catalogue_folder: Path, origin: str, load_method: LoadMethod
+) -> Config:
+    """Validate a run file's content against the catalogues.
+
+    Args:
+        raw: the merged content of the run file and the command line.
+        catalogue_folder: folder with one YAML file for each of :data:`CATALOGUES`.
+        origin: the run file's name, for error messages.
+        load_method: looks methods up.
+
+    Raises:
+        BenchmarkError: anything that is wrong and can be known without reading data or weights.
+    """
+    run_file = validate(RunFile, raw, origin)
+    entries: dict[str, dict[str, Any]] = {}
+    names: dict[str, list[str]] = {}
+    entry_types: dict[str, type[Strict]] = dict(
+        zip(CATALOGUES, (ModelEntry, MaskedModelEntry, DatasetEntry, MethodEntry), strict=True)
+    )
+    for kind in CATALOGUES:
+        path = catalogue_folder / f"{kind}.yaml"
+        listed = read_yaml(path)
+        additions = getattr(run_file.catalogue, kind)
+        for name in sorted(set(listed) & set(additions)):
+            raise BenchmarkError(
+                f"{origin}: catalogue.{kind}.{name}: duplicate name; {path} has it already"
+            )
+        where = {name: str(path) for name in listed} | dict.fromkeys(
+            additions, f"{origin}: catalogue.{kind}"
+        )
+        available = {**listed, **additions}
+        names[kind] = list(available)
+        key, selection = _selection(run_file, kind)
+        chosen = _selected(selection, available, f"{origin}: {key}")
+        entries[kind] = {
+            name: validate(
+                entry_types[kind],
+                _fill_local_root(_extended(name, available, where), run_file.local_root, origin),
+                f"{where[name]}: {name}",
+            )
+            for name in chosen
+        }
+    methods = {
+        name: resolve_method(name, entry, load_method, f"{origin}: method '{name}'")
+        for name, entry in entries.pop("methods").items()
+    }
+    config = Config(run_file=run_file, methods=methods, **entries)
+    _check_restrictions(config, names, origin)
+    _check_references(config, origin)
+    if run_file.layer_study is None:
+        return config
+    return _with_layer_study(config, run_file.layer_study, load_method, origin)
+
+
+def _check_restrictions(
+    config: Config, available: Mapping[str, Iterable[str]], origin: str
+) -> None:
+    """Check that restrictions name what the catalogues have, and leave something of every model."""
+    where = f"{origin}: restrictions"
+    restrictions = config.run_file.restrictions
+    _selected(restrictions, available["models"], where)
+    for model, restriction in restrictions.items():
+        _selected(restriction.methods, available["methods"], f"{where}.{model}.methods")
+    for model in sorted(set(restrictions) & set(config.models)):
+        if not config.protocols_of(model) or not config.methods_of(model):
+            raise BenchmarkError(
+                f"{where}.{model}: leaves nothing of the run's protocols "
+                f"({', '.join(config.run_file.protocols)}) and methods "
+                f"({', '.join(config.methods)}) for this model"
+            )
+
+
+def _with_layer_study(
+    config: Config, study: LayerStudy, load_method: LoadMethod, origin: str
+) -> Config:
+    """Resolve the layer study's selections, which are among those of the run."""
+    where = f"{origin}: layer_study"
+    models = _selected(study.models, config.models, f"{where}.models")
+    datasets = _selected(study.datasets, config.datasets, f"{where}.datasets")
+    sources = {name: config.models[name].source for name in models}
+    own = study_methods(study, sources, load_method)
+    for name in sorted({method.name for method in own} & set(config.methods)):
+        raise BenchmarkError(
+            f"{origin}: methods: '{name}' is a name that the layer study uses; rename this entry"
+        )
+    shared = tuple(
+        method.shared({name: config.methods[name] for name in config.methods_of(method.model)})
+        for method in own
+    )
+    return config.model_copy(update={"study_methods": shared, "study_datasets": tuple(datasets)})
+
+
+def _selection(run_file: RunFile, kind: str) -> tuple[str, Selection]:
+    """Return the key of the run file that selects from a catalogue, and what it selects."""
+    if kind == "masked_models":
+        return "masked_model", (run_file.masked_model,)
+    return kind, getattr(run_file, kind)
+
+
+def _selected(selection: Any, available: Iterable[str], where: str) -> list[str]:
+    """Resolve `all` or a list of names; an unknown name is an error with the nearest match."""
+    names = list(available)
+    if selection == "all":
+        return names
+    for name in selection:
+        if name not in names:
+            raise BenchmarkError(f"{where}: unknown name '{name}'" + did_you_mean(name, names))
+    return list(selection)
+
+
+def _extended(name: str, available: Mapping[str, Any], where: Mapping[str, str]) -> dict[str, Any]:
+    """Return an entry on top of the one it `extends`, key by key (sections are not merged)."""
+    chain: list[dict[str, Any]] = []
+    seen: list[str] = []
+    current: str | None = name
+    while current is not None:
+        if current in seen:
+            raise BenchmarkError(f"{where[name]}: {name}: extends itself: {' → '.join(seen)}")
+        if current not in available:
+            raise BenchmarkError(
+                f"{where[name]}: {name}: extends: unknown name '{current}'"
+                + did_you_mean(current, available)
+            )
+        entry = dict(available[current] or {})
+        seen.append(current)
+        current = entry.pop("extends", None)
+        chain.append(entry)
+    return {key: value for entry in reversed(chain) for key, value in entry.items()}
+
+
+def _fill_local_root(entry: dict[str, Any], local_root: str | None, origin: str) -> dict[str, Any]:
+    """Replace `{local_root}` in a source's path."""
+    source = entry.get("source")
+    if not isinstance(source, dict) or "{local_root}" not in str(source.get("path", "")):
+        return entry
+    if local_root is None:
+        raise BenchmarkError(
+            f"{origin}: local_root: not set, but '{source['path']}' needs it; "
+            "add `--config local_root=DIR` to the command line"
+        )
+    path = str(source["path"]).replace("{local_root}", str(local_root))
+    return {**entry, "source": {**source, "path": path}}
+
+
+def _check_references(config: Config, origin: str) -> None:
+    """Check what crosses entries: local paths exist, and models learn what the run has."""
+    for name, dataset in config.datasets.items():
+        if dataset.source.kind == "file" and not Path(dataset.source.path).is_file():
+            raise BenchmarkError(
+                f"{origin}: dataset '{name}': source.path: no such file: {dataset.source.path}"
+            )
+    for name, model in config.models.items():
+        _check_weights(f"{origin}: model '{name}'", model, config)
+    if any(method.needs_masked_model for method in config.methods.values()):  # else anywhere
+        for name, masked in config.masked_models.items():
+            _check_weights(f"{origin}: masked model '{name}'", masked, config)
+
+
+def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Config) -> None:
+    if entry.source.kind == "local":
+        _check_model_folder(Path(entry.source.path), f"{where}: source.path")
+    if entry.source.kind == "trained":
+        _check_training_datasets(entry.source, config, f"{where}: source.datasets")
+
+
+def _check_model_folder(folder: Path, where: str) -> None:
+    if not folder.is_dir():
+        raise BenchmarkError(f"{where}: no such folder: {folder}")
+    if not (folder / "config.json").is_file():
+        raise BenchmarkError(f"{where}: {folder} holds no config.json, so it is not a model folder")
+    if not any(folder.glob("*.safetensors")):
+        raise BenchmarkError(f"{where}: {folder} holds no *.safetensors; other formats are refused")
+
+
+def _check_training_datasets(
+    source: TrainedModel | TrainedMaskedModel, config: Config, where: str
+) -> None:
+    embedded = {k for k, v in config.datasets.items() if v.source.kind == "embedded"}
+    for dataset in source.datasets:
+        if dataset not in embedded:
+            raise BenchmarkError(
+                f"{where}: '{dataset}' is no selected embedded dataset"
+                + did_you_mean(dataset, embedded)
+            )

@@ -1,0 +1,149 @@
+"""Catalogue entries of language models, explained and masked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    Field,
+    PositiveInt,
+)
+
+from pisoft.config.base import Name, Strict
+
+
+class ModelShape(Strict):
+    """Sizes of a decoder of Llama's build, as its config.json has them under other names."""
+
+    layers: int = Field(gt=0, description="Decoder layers.")
+    hidden_size: int = Field(gt=0, description="Width of the residual stream.")
+    intermediate_size: int = Field(gt=0, description="Width of the gated feed-forward block.")
+    heads: int = Field(gt=0, description="Query heads.")
+    key_value_heads: int = Field(gt=0, description="Key/value heads.")
+    head_size: int = Field(gt=0, description="Width of a head.")
+    vocabulary_size: int = Field(gt=0, description="Entries of the vocabulary.")
+    tied_embeddings: bool = Field(False, description="The output head is the embedding matrix.")
+    context: int | None = Field(None, gt=0, description="Longest sequence, tokens.")
+
+
+class HubModel(Strict):
+    """Weights and tokenizer from the Hugging Face hub (safetensors only)."""
+
+    kind: Literal["hub"]
+    repository: str = Field(description="Hub repository, `owner/name`.")
+    revision: str = Field("main", description="Branch, tag or commit.")
+    shape: ModelShape | None = Field(
+        None, description="What `make plan` goes by until config.json is in the hub's local cache."
+    )
+
+
+class LocalModel(Strict):
+    """Weights and tokenizer from a local folder as written by `save_pretrained`."""
+
+    kind: Literal["local"]
+    path: str = Field(description="Folder; `{local_root}` is replaced by the run's `local_root`.")
+
+
+class TrainedModel(Strict):
+    """A tiny model that a rule of the workflow trains on the embedded datasets."""
+
+    kind: Literal["trained"]
+    architecture: Literal["llama", "mistral"] = Field(description="Model class and chat template.")
+    datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to train on.")
+    hidden_size: int = Field(96, gt=0, description="Width of the residual stream.")
+    layers: int = Field(4, gt=0, description="Decoder layers.")
+    heads: int = Field(4, gt=0, description="Query heads.")
+    key_value_heads: int = Field(2, gt=0, description="Key/value heads (grouped-query attention).")
+    vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
+    context: int = Field(256, gt=0, description="Longest sequence, tokens.")
+    steps: int = Field(1200, gt=0, description="Optimiser steps.")
+    batch_size: int = Field(32, gt=0, description="Dialogues per optimiser step.")
+    learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate.")
+    training_records: int = Field(6000, gt=0, description="Records per dataset to train on.")
+    held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
+    required_accuracy: float = Field(
+        0.98, gt=0, le=1, description="Held-out accuracy below which the rule fails."
+    )
+    seed: int = Field(1, description="Seed of weights and batches.")
+
+
+class Resources(Strict):
+    """What one job with this model asks of the machine."""
+
+    gpu: int = Field(0, ge=0, description="GPUs per job.")
+    mem_mb: int = Field(4000, ge=300, description="Main memory per job, MB.")
+    runtime: int = Field(60, gt=0, description="Wall-clock limit per job, minutes.")
+    threads: int = Field(1, gt=0, description="CPU threads per job.")
+
+
+# Tokens per forward batch where nothing else is said, by kind of device.
+TOKEN_BUDGETS = {"cpu": 1024, "cuda": 16384}
+
+
+class ModelEntry(Strict):
+    """One explained language model."""
+
+    label: str = Field(description="Name in tables and figures.")
+    source: Annotated[HubModel | LocalModel | TrainedModel, Field(discriminator="kind")]
+    dtype: Literal["float32", "bfloat16", "float16", "float64"] = Field(
+        "float32", description="Type of weights and activations."
+    )
+    quantization: Literal["none", "nf4"] = Field(
+        "none", description="4-bit weights through bitsandbytes (`nf4`)."
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="`auto` takes a free CUDA device if there is one."
+    )
+    chat_template: Literal["tokenizer", "plain"] = Field(
+        "tokenizer",
+        description="`plain` joins the messages by blank lines, for models without a template.",
+    )
+    token_budget: PositiveInt | None = Field(
+        None,
+        description="Tokens per forward batch; null: 1024 on a CPU, whose caches it suits, and "
+        "16384 on a GPU. The number used is stored with every result.",
+    )
+    compile: bool = Field(
+        False,
+        description="Whether evaluation compiles feed-forward blocks and norms by torch.compile: "
+        "a minute of warm-up per job, and results that differ by rounding.",
+    )
+    resources: Resources = Field(default_factory=Resources, description="Job resources.")
+
+
+class TrainedMaskedModel(Strict):
+    """A tiny model of RoBERTa's architecture that a rule trains on the embedded datasets."""
+
+    kind: Literal["trained"]
+    datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to train on.")
+    hidden_size: int = Field(96, gt=0, description="Width of the residual stream.")
+    layers: int = Field(2, gt=0, description="Encoder layers.")
+    heads: int = Field(4, gt=0, description="Attention heads.")
+    vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
+    context: int = Field(256, gt=0, description="Longest sequence, tokens.")
+    steps: int = Field(800, gt=0, description="Optimiser steps.")
+    batch_size: int = Field(32, gt=0, description="Prompts per optimiser step.")
+    learning_rate: float = Field(4e-3, gt=0, description="Peak learning rate.")
+    training_records: int = Field(6000, gt=0, description="Records per dataset to train on.")
+    held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
+    required_accuracy: float = Field(
+        0.3,
+        gt=0,
+        le=1,
+        description="Share of masked held-out record tokens ranked first, below which the rule "
+        "fails (the most frequent token alone: about 0.1).",
+    )
+    seed: int = Field(1, description="Seed of weights, masks and batches.")
+
+
+class MaskedModelEntry(Strict):
+    """One masked language model, which proposes replacements for tokens."""
+
+    label: str = Field(description="Name in messages and reports.")
+    source: Annotated[HubModel | LocalModel | TrainedMaskedModel, Field(discriminator="kind")]
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(
+        "float32", description="Type of weights and activations."
+    )
+    device: Literal["auto", "cpu"] = Field(
+        "auto", description="`auto` is the device of the explained model."
+    )

@@ -1,0 +1,44 @@
+"""What every slice is, and what identifies a loaded model."""
+
+from __future__ import annotations
+
+import json
+
+from pisoft.config.base import Strict
+from pisoft.config.models import (
+    HubModel,
+    MaskedModelEntry,
+    ModelEntry,
+)
+
+
+class Slice(Strict):
+    """Settings of one job."""
+
+    def to_json(self) -> str:
+        """Return the slice as JSON with sorted keys, equal for equal settings."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
+
+class ModelSlice(Slice):
+    """What identifies a loaded model; weights of local and trained models are input files."""
+
+    name: str
+    repository: str | None  # None: the weights lie in the folder given to the script
+    revision: str | None
+    dtype: str
+    quantization: str
+    device: str
+
+
+def model_slice(name: str, entry: ModelEntry | MaskedModelEntry) -> ModelSlice:
+    """Return what identifies a loaded model."""
+    hub = entry.source if isinstance(entry.source, HubModel) else None
+    return ModelSlice(
+        name=name,
+        repository=hub.repository if hub else None,
+        revision=hub.revision if hub else None,
+        dtype=entry.dtype,
+        quantization=entry.quantization if isinstance(entry, ModelEntry) else "none",
+        device=entry.device,
+    )

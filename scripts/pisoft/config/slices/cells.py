@@ -1,0 +1,144 @@
+"""Slices of the jobs that generate, attribute and evaluate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pisoft.config.base import Protocol, Scope, Task
+from pisoft.config.datasets import (
+    DatasetEntry,
+)
+from pisoft.config.evaluation import DrawSettings, RankingSettings
+from pisoft.config.loading import Config
+from pisoft.config.slices.base import ModelSlice, Slice, model_slice
+from pisoft.errors import BenchmarkError
+
+OPEN_GENERATION = "open generation has no label word that could flip"
+
+
+class GenerateSlice(Slice):
+    """Settings of `generate`."""
+
+    model: ModelSlice
+    task: Task
+    max_new_tokens: int
+    step_interval: int
+    block_size: int
+    token_budget: int | None  # None: by device
+
+
+class AttributeSlice(Slice):
+    """Settings of `attribute`."""
+
+    model: ModelSlice
+    masked_model: ModelSlice | None  # None: the method needs none
+    method: str
+    options: dict[str, Any]
+    seed: int
+    block_size: int
+    token_budget: int | None  # None: by device
+
+
+class EvaluateSlice(Slice):
+    """Settings of `evaluate_soft`."""
+
+    model: ModelSlice
+    compile: bool
+    protocol: Protocol
+    evaluation: DrawSettings
+    seed: int
+    block_size: int
+    token_budget: int | None  # None: by device
+
+
+class RankingSlice(Slice):
+    """Settings of `evaluate_ranking`."""
+
+    model: ModelSlice
+    not_applicable: str | None  # why the dataset cannot be ranked; None: it can
+    ranking: RankingSettings
+    scope: Scope
+    seed: int
+    block_size: int
+    token_budget: int | None  # None: by device
+
+
+def generate_slice(config: Config, model: str, dataset: str) -> GenerateSlice:
+    """Return what `generate` depends on."""
+    return GenerateSlice(
+        model=model_slice(model, config.models[model]),
+        task=config.datasets[dataset].task,
+        max_new_tokens=config.run_file.generation.max_new_tokens,
+        step_interval=config.run_file.generation.step_interval,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
+    """Return what `attribute` depends on."""
+    chosen = config.evaluated_methods[method]
+    masked = config.run_file.masked_model if chosen.needs_masked_model else None
+    return AttributeSlice(
+        model=model_slice(model, config.models[model]),
+        masked_model=model_slice(masked, config.masked_models[masked]) if masked else None,
+        method=chosen.file,
+        options=chosen.options,
+        seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSlice:
+    """Return what `evaluate_soft` depends on."""
+    return EvaluateSlice(
+        model=model_slice(model, config.models[model]),
+        compile=config.models[model].compile,
+        protocol=protocol,
+        evaluation=draw_settings(config),
+        seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def draw_settings(config: Config) -> DrawSettings:
+    """Return the part of the run's evaluation settings that its draws depend on."""
+    part = config.run_file.evaluation.model_dump(include=set(DrawSettings.model_fields))
+    return DrawSettings.model_validate(part)
+
+
+def ranking_slice(config: Config, model: str, dataset: str) -> RankingSlice:
+    """Return what `evaluate_ranking` depends on.
+
+    Raises:
+        BenchmarkError: the run file switches insertion and deletion off.
+    """
+    return RankingSlice(
+        model=model_slice(model, config.models[model]),
+        not_applicable=ranking_obstacle(config.datasets[dataset]),
+        ranking=_ranking_settings(config),
+        scope=config.run_file.evaluation.scope,
+        seed=config.run_file.seed,
+        block_size=config.run_file.block_size,
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def ranked_datasets(config: Config) -> tuple[str, ...]:
+    """Return the datasets that insertion and deletion are computed on; none if switched off."""
+    if config.run_file.ranking is None:
+        return ()
+    return tuple(name for name, entry in config.datasets.items() if ranking_obstacle(entry) is None)
+
+
+def _ranking_settings(config: Config) -> RankingSettings:
+    if config.run_file.ranking is None:
+        raise BenchmarkError("ranking: is null, which switches insertion and deletion off")
+    return config.run_file.ranking
+
+
+def ranking_obstacle(entry: DatasetEntry) -> str | None:
+    """Return why a dataset cannot be ranked by flips of the label word; None if it can."""
+    return None if entry.task == "classification" else OPEN_GENERATION

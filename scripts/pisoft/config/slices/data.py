@@ -1,0 +1,86 @@
+"""Slices of the jobs that fetch, sample and build prompts."""
+
+from __future__ import annotations
+
+from pisoft.config.base import Task
+from pisoft.config.datasets import (
+    EmbeddedDataset,
+    FileDataset,
+    HubDataset,
+    Labels,
+    Message,
+    TextField,
+)
+from pisoft.config.loading import Config
+from pisoft.config.slices.base import ModelSlice, Slice, model_slice
+
+
+class FetchSlice(Slice):
+    """Settings of `fetch_dataset`."""
+
+    dataset: str
+    task: Task
+    source: HubDataset | FileDataset | EmbeddedDataset
+    fields: dict[str, TextField]
+    labels: Labels | None
+    id_column: str | None
+    answer_column: str | None
+
+
+class SampleSlice(Slice):
+    """Settings of `sample_dataset`."""
+
+    dataset: str
+    samples: int | None
+    seed: int
+
+
+class PromptSlice(Slice):
+    """Settings of `build_prompts`."""
+
+    model: ModelSlice
+    chat_template: str
+    dataset: str
+    messages: tuple[Message, ...]
+    label_words: tuple[str, ...]
+    truncate: str | None
+    max_tokens: int | None
+    reserved_tokens: int
+
+
+def fetch_slice(config: Config, dataset: str) -> FetchSlice:
+    """Return what `fetch_dataset` depends on."""
+    entry = config.datasets[dataset]
+    return FetchSlice(
+        dataset=dataset,
+        task=entry.task,
+        source=entry.source,
+        fields=entry.fields,
+        labels=entry.labels,
+        id_column=entry.id_column,
+        answer_column=entry.answer_column,
+    )
+
+
+def sample_slice(config: Config, dataset: str) -> SampleSlice:
+    """Return what `sample_dataset` depends on."""
+    limits = [config.datasets[dataset].samples, config.run_file.max_samples]
+    given = [limit for limit in limits if limit is not None]
+    return SampleSlice(dataset=dataset, samples=min(given, default=None), seed=config.run_file.seed)
+
+
+def prompt_slice(config: Config, model: str, dataset: str) -> PromptSlice:
+    """Return what `build_prompts` depends on."""
+    entry = config.datasets[dataset]
+    words = tuple(entry.labels.words.values()) if entry.labels else ()
+    generated = 1 if entry.task == "classification" else config.run_file.generation.max_new_tokens
+    return PromptSlice(
+        model=model_slice(model, config.models[model]),
+        chat_template=config.models[model].chat_template,
+        dataset=dataset,
+        messages=entry.messages,
+        label_words=words,
+        truncate=entry.truncate,
+        max_tokens=config.run_file.prompts.max_tokens,
+        reserved_tokens=generated,
+    )

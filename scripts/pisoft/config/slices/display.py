@@ -1,0 +1,132 @@
+"""Slices of the jobs that draw tables and figures."""
+
+from __future__ import annotations
+
+from pisoft.config.base import Normalisation, Scope
+from pisoft.config.loading import Config
+from pisoft.config.slices.base import Slice
+
+
+class DisplaySlice(Slice):
+    """Settings of tables and figures: names in order, with their labels."""
+
+    models: dict[str, str]
+    datasets: dict[str, str]
+    methods: dict[str, str]
+
+    def to_json(self) -> str:
+        """Return the slice as JSON in the order of selection, which tables and legends follow."""
+        return self.model_dump_json()
+
+
+class SoftDisplaySlice(DisplaySlice):
+    """Settings of tables of the soft metrics."""
+
+    clamp: bool  # whether Soft-NS is clamped at 0
+    types: dict[str, str]  # number type of each model, which the noise floor depends on
+
+
+class ScoresSlice(DisplaySlice):
+    """Settings of what shows or compares the scores of single samples."""
+
+    scope: Scope  # tokens that have scores
+    normalisation: Normalisation
+
+
+class TokensSlice(ScoresSlice):
+    """Settings of the figures of single texts."""
+
+    top_share: float  # of the tokens that have scores
+
+
+class ProtocolFigureSlice(ScoresSlice):
+    """Settings of the figure that explains the π-Soft metrics."""
+
+    score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
+
+
+class TimingsSlice(DisplaySlice):
+    """Settings of the table of timings."""
+
+    controls: tuple[str, ...]  # methods of family `baseline`, whose speed is no achievement
+
+
+def display_slice(config: Config) -> DisplaySlice:
+    """Return what tables and figures depend on, besides the summary files."""
+    return DisplaySlice(
+        models={name: entry.label for name, entry in config.models.items()},
+        datasets={name: entry.label for name, entry in config.datasets.items()},
+        methods={name: method.label for name, method in config.methods.items()},
+    )
+
+
+def accuracy_slice(config: Config) -> DisplaySlice:
+    """Return what the accuracy table depends on: no method, as answers come before them."""
+    return display_slice(config).model_copy(update={"methods": {}})
+
+
+def soft_display_slice(config: Config) -> SoftDisplaySlice:
+    """Return what tables of the soft metrics depend on, besides the summary files."""
+    return SoftDisplaySlice(
+        **dict(display_slice(config)),
+        clamp=config.run_file.evaluation.clamp,
+        types=_number_types(config),
+    )
+
+
+def scores_slice(config: Config) -> ScoresSlice:
+    """Return what the display of scores depends on, besides their files."""
+    evaluation = config.run_file.evaluation
+    return ScoresSlice(
+        **dict(display_slice(config)),
+        scope=evaluation.scope,
+        normalisation=evaluation.normalisation,
+    )
+
+
+def tokens_slice(config: Config) -> TokensSlice:
+    """Return what the figures of single texts depend on; they must be switched on."""
+    qualitative = config.run_file.qualitative
+    assert qualitative is not None
+    return TokensSlice(**dict(scores_slice(config)), top_share=qualitative.top_share)
+
+
+def protocol_figure_slice(config: Config) -> ProtocolFigureSlice:
+    """Return what the figure that explains the π-Soft metrics depends on, besides its files."""
+    floor = config.run_file.evaluation.score_floor
+    return ProtocolFigureSlice(**dict(scores_slice(config)), score_floor=floor)
+
+
+def model_display_slice(config: Config, model: str) -> DisplaySlice:
+    """Return what tables and figures of one model depend on: its methods are those it has."""
+    shown = display_slice(config)
+    methods = {name: shown.methods[name] for name in config.methods_of(model)}
+    return shown.model_copy(update={"models": {model: shown.models[model]}, "methods": methods})
+
+
+def timings_slice(config: Config) -> TimingsSlice:
+    """Return what the table of timings depends on, besides its summary file."""
+    controls = tuple(name for name, method in config.methods.items() if method.family == "baseline")
+    return TimingsSlice(**dict(display_slice(config)), controls=controls)
+
+
+def cost_slice(config: Config) -> DisplaySlice:
+    """Return what the table of costs depends on, besides its summary file."""
+    return display_slice(config).model_copy(update={"datasets": {}, "methods": {}})
+
+
+def layer_study_display_slice(config: Config) -> DisplaySlice:
+    """Return what the layer study's tables and figures depend on, besides its summary file."""
+    return DisplaySlice(
+        models={method.model: config.models[method.model].label for method in config.study_methods},
+        datasets={name: config.datasets[name].label for name in config.study_datasets},
+        methods={},
+    )
+
+
+def _number_types(config: Config) -> dict[str, str]:
+    """Return the number type of each model's weights and activations in words."""
+    return {
+        name: entry.dtype + ("" if entry.quantization == "none" else f", {entry.quantization}")
+        for name, entry in config.models.items()
+    }

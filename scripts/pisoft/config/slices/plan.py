@@ -1,0 +1,114 @@
+"""The slice of the configuration that the cost of a run depends on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from pisoft.config.base import Strict, Task
+from pisoft.config.datasets import EmbeddedDataset, ExpectedRecords, Message
+from pisoft.config.evaluation import DrawSettings, RankingSettings
+from pisoft.config.loading import Cell, Config
+from pisoft.config.models import (
+    TOKEN_BUDGETS,
+    HubModel,
+    LocalModel,
+    ModelEntry,
+    TrainedMaskedModel,
+    TrainedModel,
+)
+from pisoft.config.run_file import GenerationSettings
+from pisoft.config.slices.base import Slice
+from pisoft.config.slices.cells import draw_settings
+from pisoft.config.slices.data import sample_slice
+
+
+class PlannedModel(Strict):
+    """What a model's jobs cost depends on."""
+
+    source: HubModel | LocalModel | TrainedModel = Field(discriminator="kind")
+    dtype: str
+    quantization: str
+    token_budget: int
+
+
+class PlannedDataset(Strict):
+    """What a dataset's jobs cost depends on."""
+
+    task: Task
+    messages: tuple[Message, ...]
+    samples: int | None
+    records: int | None  # of the source; None: not known
+    expected: ExpectedRecords | None
+
+
+class PlannedMethod(Strict):
+    """What a method's jobs cost depends on."""
+
+    method: str
+    options: dict[str, Any]
+
+
+class PlanSlice(Slice):
+    """What a run costs depends on: `make plan`, and settings of `summarise_cost`."""
+
+    models: dict[str, PlannedModel]
+    masked_models: dict[str, TrainedMaskedModel]  # those that the workflow trains
+    datasets: dict[str, PlannedDataset]
+    methods: dict[str, PlannedMethod]  # every evaluated one
+    cells: tuple[Cell, ...]  # of the main tables
+    study_cells: tuple[Cell, ...]
+    max_prompt_tokens: int | None
+    generation: GenerationSettings
+    evaluation: DrawSettings
+    ranking: RankingSettings | None
+
+
+def plan_slice(config: Config) -> PlanSlice:
+    """Return what a run costs depends on; labels and resources are no part of it."""
+    run_file = config.run_file
+    return PlanSlice(
+        models={name: _planned_model(entry) for name, entry in config.models.items()},
+        masked_models=_trained_masked_models(config),
+        datasets={name: _planned_dataset(config, name) for name in config.datasets},
+        methods={
+            name: PlannedMethod(method=method.file, options=method.options)
+            for name, method in config.evaluated_methods.items()
+        },
+        cells=tuple(config.cells),
+        study_cells=tuple(config.study_cells),
+        max_prompt_tokens=run_file.prompts.max_tokens,
+        generation=run_file.generation,
+        evaluation=draw_settings(config),
+        ranking=run_file.ranking,
+    )
+
+
+def _planned_model(entry: ModelEntry) -> PlannedModel:
+    return PlannedModel(
+        source=entry.source,
+        dtype=entry.dtype,
+        quantization=entry.quantization,
+        token_budget=entry.token_budget or TOKEN_BUDGETS["cuda" if entry.resources.gpu else "cpu"],
+    )
+
+
+def _planned_dataset(config: Config, name: str) -> PlannedDataset:
+    entry = config.datasets[name]
+    expected = None if entry.expected is None else entry.expected.records
+    return PlannedDataset(
+        task=entry.task,
+        messages=entry.messages,
+        samples=sample_slice(config, name).samples,
+        records=entry.source.records if isinstance(entry.source, EmbeddedDataset) else expected,
+        expected=entry.expected,
+    )
+
+
+def _trained_masked_models(config: Config) -> dict[str, TrainedMaskedModel]:
+    """Return the masked models that a rule trains, if a method needs them."""
+    if not any(method.needs_masked_model for method in config.evaluated_methods.values()):
+        return {}
+    sources = {name: entry.source for name, entry in config.masked_models.items()}
+    return {name: s for name, s in sources.items() if isinstance(s, TrainedMaskedModel)}

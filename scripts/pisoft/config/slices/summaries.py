@@ -1,0 +1,96 @@
+"""Slices of the jobs that summarise results and estimate uncertainty."""
+
+from __future__ import annotations
+
+from pisoft.config.base import Normalisation, Scope
+from pisoft.config.loading import Config
+from pisoft.config.slices.base import Slice
+from pisoft.config.slices.cells import ranking_obstacle
+from pisoft.config.studies import StudyMethod
+
+
+class SummariseSlice(Slice):
+    """Settings of `summarise`."""
+
+    minimum_h0: float
+    clamp: bool
+
+
+class SummariseRankingSlice(Slice):
+    """Settings of `summarise_ranking`."""
+
+    not_applicable: dict[str, str]  # datasets that cannot be ranked, and why
+
+
+class UncertaintySlice(Slice):
+    """Settings of `estimate_uncertainty`."""
+
+    datasets: tuple[str, ...]
+    seed: int
+    resamples: int
+
+
+class LayerStudySlice(Slice):
+    """Settings of `summarise_layer_study`."""
+
+    methods: tuple[StudyMethod, ...]
+    development_share: float
+    seed: int
+    minimum_h0: float
+    clamp: bool
+
+
+class CompareSlice(Slice):
+    """Settings of `compare_methods`."""
+
+    methods: tuple[str, ...]  # that explain the model
+    scope: Scope
+    normalisation: Normalisation
+
+
+def summarise_slice(config: Config) -> SummariseSlice:
+    """Return what `summarise` depends on."""
+    return SummariseSlice(
+        minimum_h0=config.run_file.evaluation.minimum_h0,
+        clamp=config.run_file.evaluation.clamp,
+    )
+
+
+def summarise_ranking_slice(config: Config) -> SummariseRankingSlice:
+    """Return what `summarise_ranking` depends on."""
+    obstacles = {name: ranking_obstacle(entry) for name, entry in config.datasets.items()}
+    return SummariseRankingSlice(
+        not_applicable={name: why for name, why in obstacles.items() if why is not None}
+    )
+
+
+def uncertainty_slice(config: Config) -> UncertaintySlice:
+    """Return what `estimate_uncertainty` depends on."""
+    return UncertaintySlice(
+        datasets=tuple(config.datasets),
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def compare_slice(config: Config, model: str) -> CompareSlice:
+    """Return what `compare_methods` depends on."""
+    evaluation = config.run_file.evaluation
+    return CompareSlice(
+        methods=config.methods_of(model),
+        scope=evaluation.scope,
+        normalisation=evaluation.normalisation,
+    )
+
+
+def layer_study_slice(config: Config) -> LayerStudySlice:
+    """Return what `summarise_layer_study` depends on; there must be a layer study."""
+    study = config.run_file.layer_study
+    assert study is not None
+    return LayerStudySlice(
+        methods=config.study_methods,
+        development_share=study.development_share,
+        seed=config.run_file.seed,
+        minimum_h0=config.run_file.evaluation.minimum_h0,
+        clamp=config.run_file.evaluation.clamp,
+    )

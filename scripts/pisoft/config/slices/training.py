@@ -1,0 +1,70 @@
+"""Slices of the jobs that train the embedded models."""
+
+from __future__ import annotations
+
+from pisoft.config.base import Strict
+from pisoft.config.datasets import (
+    DatasetEntry,
+    EmbeddedDataset,
+    Labels,
+    Message,
+)
+from pisoft.config.loading import Config
+from pisoft.config.models import (
+    TrainedMaskedModel,
+    TrainedModel,
+)
+from pisoft.config.slices.base import Slice
+
+
+class TrainingTask(Strict):
+    """One embedded dataset as a tiny model trains on it."""
+
+    dataset: str
+    generator: str
+    evaluation_seed: int  # training must use other records
+    messages: tuple[Message, ...]
+    labels: Labels | None
+
+
+class TrainSlice(Slice):
+    """Settings of `train_model`."""
+
+    model: str
+    source: TrainedModel
+    tasks: tuple[TrainingTask, ...]
+
+
+class TrainMaskedSlice(Slice):
+    """Settings of `train_masked_model`."""
+
+    model: str
+    source: TrainedMaskedModel
+    tasks: tuple[TrainingTask, ...]
+
+
+def train_slice(config: Config, model: str) -> TrainSlice:
+    """Return what `train_model` depends on; the model's source must be of kind `trained`."""
+    source = config.models[model].source
+    assert isinstance(source, TrainedModel)
+    tasks = tuple(_training_task(name, config.datasets[name]) for name in source.datasets)
+    return TrainSlice(model=model, source=source, tasks=tasks)
+
+
+def train_masked_slice(config: Config, masked_model: str) -> TrainMaskedSlice:
+    """Return what `train_masked_model` depends on; the source must be of kind `trained`."""
+    source = config.masked_models[masked_model].source
+    assert isinstance(source, TrainedMaskedModel)
+    tasks = tuple(_training_task(name, config.datasets[name]) for name in source.datasets)
+    return TrainMaskedSlice(model=masked_model, source=source, tasks=tasks)
+
+
+def _training_task(name: str, entry: DatasetEntry) -> TrainingTask:
+    assert isinstance(entry.source, EmbeddedDataset)
+    return TrainingTask(
+        dataset=name,
+        generator=entry.source.task,
+        evaluation_seed=entry.source.seed,
+        messages=entry.messages,
+        labels=entry.labels,
+    )

@@ -1,0 +1,1 @@
+"""The embedded default: synthetic records, tiny tokenizers, tiny models and their training."""

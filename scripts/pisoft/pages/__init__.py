@@ -1,0 +1,1 @@
+"""One file for each page: front page, explorer, comparison with the paper, part of README."""

@@ -1,0 +1,57 @@
+"""A page of several tables with text between them, as HTML and as LaTeX."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+
+from pisoft.tables.layout import Table
+from pisoft.tables.writer import render_html, render_latex
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing inside a page; `source` is a data URI, so that the page needs no other file."""
+
+    source: str
+    description: str
+
+    @classmethod
+    def of(cls, svg: Path, description: str) -> Figure:
+        """Return an SVG file as a figure."""
+        encoded = b64encode(svg.read_bytes()).decode("ascii")
+        return cls(f"data:image/svg+xml;base64,{encoded}", description)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Paragraphs, a list of points, a figure and tables under a common heading."""
+
+    heading: str
+    paragraphs: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    points: tuple[str, ...] = ()
+    figure: Figure | None = None
+
+
+@dataclass(frozen=True)
+class Page:
+    """Sections under a title."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+def write_html(page: Page, html: Path) -> None:
+    """Write a page as HTML, which needs no other file."""
+    html.write_text(render_html("page.html.jinja", page=page), encoding="utf-8")
+
+
+def write_latex(page: Page, tex: Path) -> None:
+    """Write headings, paragraphs and tables of a page as LaTeX.
+
+    The file is to be read by `\\input` in a document with booktabs and xcolor; it gives each table
+    a page.
+    """
+    tex.write_text(render_latex("page.tex.jinja", page=page), encoding="utf-8")

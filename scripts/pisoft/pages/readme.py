@@ -1,0 +1,105 @@
+"""The part of README.md that shows what a run found: a table in Markdown, and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.tables.layout import Entry, statistic_entries
+from pisoft.tables.soft import AUC_METRICS
+
+BEGIN = "<!-- written by `make readme`: begin -->"
+END = "<!-- written by `make readme`: end -->"
+
+
+def result_text(
+    values: pd.DataFrame,
+    *,
+    model: str,
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+    figure: str,
+) -> str:
+    """Return table and figure with what they show, as Markdown.
+
+    Args:
+        values: rows of the CSV of a table of π-Soft AUC (:func:`pisoft.tables.layout.tidy`).
+        model: label of its model.
+        methods: label of each method, in the order of the rows.
+        datasets: label of each dataset, in the order of the columns.
+        figure: path of the figure from README.md.
+    """
+    sizes = values.groupby("dataset")["n"].max()
+    counted = ", ".join(f"{label} {sizes[name]}" for name, label in datasets.items())
+    return "\n".join(
+        [
+            *_table(values, methods, datasets),
+            "",
+            f"AUC of both metrics for {model}, dynamic routing: means over samples",
+            f"({counted}), with 95 % bootstrap intervals. Bold is the best of a",
+            "column; ≈ marks methods that a paired permutation test does not tell apart from it.",
+            "Below, both metrics over π on one of the datasets, with 95 % confidence bands.",
+            "",
+            "Table and figure are of the embedded demonstration (`make demo`, then `make readme`):",
+            "a tiny model that the workflow trains, on synthetic records. They show that the",
+            "benchmark works, not how good the methods are on real models.",
+            "",
+            f"![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})",
+        ]
+    )
+
+
+def put_between_markers(document: str, text: str, name: str) -> str:
+    """Replace what stands between the two markers of a document.
+
+    Args:
+        document: text with :data:`BEGIN` and, behind it, :data:`END`, each on a line of its own.
+        text: what is to stand there.
+        name: of the document, for the error message.
+
+    Raises:
+        BenchmarkError: a marker is missing, there more than once, or in the wrong place.
+    """
+    lines = document.splitlines()
+    if [line for line in lines if line in (BEGIN, END)] != [BEGIN, END]:
+        raise BenchmarkError(f"{name}: needs one line '{BEGIN}' and, below it, one line '{END}'")
+    head, tail = lines[: lines.index(BEGIN) + 1], lines[lines.index(END) :]
+    return "\n".join([*head, text, *tail, ""])
+
+
+def _table(
+    values: pd.DataFrame, methods: Mapping[str, str], datasets: Mapping[str, str]
+) -> list[str]:
+    """Return the lines of a table with a row for each method."""
+    places = {**datasets, AVERAGE: "Average"}
+    columns = [(metric, place) for metric in AUC_METRICS for place in places]
+    cells = [statistic_entries(values, *column, methods, decimals=3) for column in columns]
+    names = [
+        METRICS[metric].label.removeprefix("AUC ").replace("-", "&#8209;") for metric, _ in columns
+    ]
+    headings = [
+        f"{name}<br>{places[place]}" for name, (_, place) in zip(names, columns, strict=True)
+    ]
+    return [
+        _line(["Method", *headings]),
+        _line(["---", *["--:"] * len(columns)]),
+        *(
+            _line([label, *map(_cell, row)])
+            for label, row in zip(methods.values(), zip(*cells, strict=True), strict=True)
+        ),
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(entry: Entry) -> str:
+    """Return a number with its marks, and its interval in small type below it, each unbroken."""
+    number = f"**{entry.text}**" if entry.strong else entry.text
+    tied = " ≈" if entry.tied else ""
+    interval = f"<br><sub>{entry.interval}</sub>" if entry.interval else ""
+    return f"{number}{tied}{interval}".replace(" ", "&nbsp;")

@@ -1,0 +1,1 @@
+"""From results to numbers: summaries, bootstrap, tests, ranks, agreement; without torch."""

@@ -1,0 +1,169 @@
+"""Each published number beside the run's own, and what the published order owes to single datasets.
+
+A run's number is compared only if it is of the published model and datasets; see
+:func:`pisoft.config.slices.published_slice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.published import COLUMN, METRICS, columns_of, matrix
+from pisoft.statistics.robustness import kendall_tau, leave_one_out, order_changes
+
+INSIDE = "inside"
+OUTSIDE = "outside"
+NO_INTERVAL = "no interval"
+OTHER_MACHINE = "other machine"  # times, which are shown and not judged
+COMPARED = (INSIDE, OUTSIDE, NO_INTERVAL, OTHER_MACHINE)  # outcomes with a number of the run
+OTHER_MODEL = "other model"
+OTHER_DATASET = "other dataset"
+OTHER_AVERAGE = "other average"  # over other datasets than the paper's
+NOT_RUN = "not run"
+NO_VALUE = "no value"  # nothing could be evaluated
+SECONDS = "seconds_per_sample"
+_CELL = [*COLUMN, "dataset", "method"]
+_NUMBERS = ["value", "low", "high", "n", "n_failed"]
+
+
+def compare(
+    published: pd.DataFrame,
+    statistics: pd.DataFrame,
+    timings: pd.DataFrame,
+    *,
+    other_models: Collection[str],
+    other_datasets: Collection[str],
+) -> pd.DataFrame:
+    """Set every published number beside the run's.
+
+    A published number stands for all numbers that are printed so: it is `inside` if one of them
+    lies in the run's interval.
+
+    Args:
+        published: rows of :func:`pisoft.statistics.published.load_published`.
+        statistics: rows of kind `statistics`.
+        timings: rows of kind `timings`.
+        other_models: models of the run that are not the published ones, whatever their name.
+        other_datasets: the same of datasets.
+
+    Returns:
+        The published rows, `value` renamed `published`, with the run's `value`, `low`, `high`, `n`
+        and `n_failed` where they are of the same, the `difference` (run minus paper), and the
+        `outcome`: one of :data:`COMPARED`, or why there is no number of the run.
+    """
+    ours = _numbers_of_run(statistics, timings)
+    cells = published.rename(columns={"value": "published"}).merge(ours, on=_CELL, how="left")
+    cells["outcome"] = _outcomes(cells, ours, other_models, other_datasets)
+    of_same = cells["outcome"].isin([*COMPARED, NO_VALUE])
+    cells[_NUMBERS] = cells[_NUMBERS].where(of_same)
+    return cells.assign(difference=cells["value"] - cells["published"])
+
+
+def agreement(cells: pd.DataFrame) -> pd.DataFrame:
+    """Summarise the comparison of each published column of a dataset.
+
+    Args:
+        cells: rows of :func:`compare`.
+
+    Returns:
+        One row per protocol, model, metric and dataset: how many cells are `compared`, `inside`,
+        `outside` and with `no_interval`, and `kendall_tau` between the published and the run's
+        order of the methods that are compared (NaN below two of them).
+    """
+    rows = []
+    for key, column in cells.groupby([*COLUMN, "dataset"], sort=False):
+        compared = column[column["outcome"].isin(COMPARED)].set_index("method")
+        rows.append(
+            {
+                **dict(zip([*COLUMN, "dataset"], key, strict=True)),
+                "compared": len(compared),
+                "inside": int((compared["outcome"] == INSIDE).sum()),
+                "outside": int((compared["outcome"] == OUTSIDE).sum()),
+                "no_interval": int((compared["outcome"] == NO_INTERVAL).sum()),
+                "kendall_tau": kendall_tau(compared["published"], compared["value"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
+    """Leave each dataset out of the published averages.
+
+    The averages are computed from the printed cells, not taken as printed.
+
+    Returns:
+        For every protocol, model and metric with an average the rows of
+        :func:`pisoft.statistics.robustness.leave_one_out` and, repeated for each method, the
+        columns of :func:`pisoft.statistics.robustness.order_changes`.
+    """
+    parts = []
+    for key, column in columns_of(published).items():
+        values = matrix(column)
+        best = METRICS[key[-1]].best
+        if AVERAGE not in values.index or best is None:
+            continue
+        averages = leave_one_out(values.drop(index=AVERAGE), best)
+        changes = averages.merge(order_changes(averages), on="left_out")
+        parts.append(changes.assign(**dict(zip(COLUMN, key, strict=True))))
+    found = pd.concat(parts, ignore_index=True)
+    return found[[*COLUMN, *(name for name in found if name not in COLUMN)]]
+
+
+def _numbers_of_run(statistics: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
+    """Return the run's numbers by cell; times have no protocol and no interval."""
+    measured = statistics.fillna({"protocol": ""})[[*_CELL, *_NUMBERS]]
+    times = timings.rename(columns={SECONDS: "value"}).assign(
+        protocol="", metric=SECONDS, low=np.nan, high=np.nan
+    )[[*_CELL, *_NUMBERS]]
+    return pd.concat([measured, times], ignore_index=True)
+
+
+def _outcomes(
+    cells: pd.DataFrame,
+    ours: pd.DataFrame,
+    other_models: Collection[str],
+    other_datasets: Collection[str],
+) -> np.ndarray:
+    """Return the outcome of every cell, the first that applies."""
+    half = 0.5 * 10.0 ** -cells["decimals"]  # what rounding may have changed
+    published = cells["published"]
+    averages_differ = (cells["dataset"] == AVERAGE) & ~_over_same_datasets(cells, ours)
+    reaches = (cells["low"] <= published + half) & (published - half <= cells["high"])
+    return np.select(
+        [
+            cells["model"].isin(list(other_models)),
+            cells["dataset"].isin(list(other_datasets)),
+            cells["n"].isna(),
+            averages_differ,
+            cells["value"].isna(),
+            cells["metric"] == SECONDS,
+            cells[["low", "high"]].isna().any(axis=1),
+            reaches,
+        ],
+        [
+            OTHER_MODEL,
+            OTHER_DATASET,
+            NOT_RUN,
+            OTHER_AVERAGE,
+            NO_VALUE,
+            OTHER_MACHINE,
+            NO_INTERVAL,
+            INSIDE,
+        ],
+        default=OUTSIDE,
+    )
+
+
+def _over_same_datasets(cells: pd.DataFrame, ours: pd.DataFrame) -> pd.Series:
+    """Return for every cell whether its column has the same datasets in the paper and the run."""
+    with_value = ours[ours["value"].notna()]
+    printed, found = (
+        rows[rows["dataset"] != AVERAGE].groupby(COLUMN)["dataset"].agg(frozenset)
+        for rows in (cells, with_value)
+    )
+    same = printed == found.reindex(printed.index)
+    return pd.Series(pd.MultiIndex.from_frame(cells[COLUMN]).map(same), index=cells.index)

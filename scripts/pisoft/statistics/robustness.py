@@ -1,0 +1,84 @@
+"""What the order of the methods owes to single datasets: averages with each of them left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import kendalltau
+
+from pisoft.statistics.metrics import Best
+
+# Means of the same numbers in another order of summation may differ in the last bits, and are ties.
+_DECIMALS = 12
+
+
+def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
+    """Return the mean over datasets and its rank for every method, with each dataset left out.
+
+    Args:
+        values: datasets × methods, NaN where a method has no value.
+        best: which end of the scale is rank 1.
+
+    Returns:
+        One row per left-out dataset and method, those with all datasets (no `left_out`) first.
+        `value` is the mean over the datasets that remain, NaN if the method lacks one of them;
+        `rank` is 1 for the best, ties share the mean rank, and a method without a value has none.
+        Of a single dataset nothing can be left out.
+    """
+    left_out = [None, *values.index] if len(values) > 1 else [None]
+    parts = []
+    for name in left_out:
+        remaining = values if name is None else values.drop(index=name)
+        means = remaining.mean(skipna=False)
+        ranks = means.round(_DECIMALS).rank(ascending=best == "lowest")
+        parts.append(
+            pd.DataFrame(
+                {
+                    "left_out": pd.Series(name, index=means.index, dtype="str"),
+                    "method": means.index,
+                    "value": means,
+                    "rank": ranks,
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
+    """Compare the order of the methods without each dataset with that on all of them.
+
+    Args:
+        averages: rows of :func:`leave_one_out`.
+
+    Returns:
+        One row per `left_out`, in their order: `kendall_tau` (τ-b) between the two orders, over the
+        methods with a value in both (NaN below two of them, or if one order is all ties), `best`, a
+        tuple of the methods that share the first rank, and `best_changes`, whether they are others
+        than on all datasets.
+    """
+    full = averages[averages["left_out"].isna()].set_index("method")["rank"]
+    rows = []
+    for name, part in averages.groupby("left_out", dropna=False, sort=False):
+        ranks = part.set_index("method")["rank"]
+        rows.append(
+            {
+                "left_out": name,
+                "kendall_tau": kendall_tau(full, ranks),
+                "best": first(ranks),
+                "best_changes": first(ranks) != first(full),
+            }
+        )
+    return pd.DataFrame(rows).astype({"left_out": "str"})
+
+
+def kendall_tau(one: pd.Series, other: pd.Series) -> float:
+    """Return Kendall's τ-b of two columns of numbers over the names with a number in both."""
+    both = pd.concat([one, other], axis=1, join="inner").dropna()
+    if len(both) < 2:
+        return np.nan
+    return float(kendalltau(*both.to_numpy().T).statistic)
+
+
+def first(ranks: pd.Series) -> tuple[str, ...]:
+    """Return the names that share the first of the ranks; none if there is no rank."""
+    return tuple(ranks.index[ranks == ranks.min()])

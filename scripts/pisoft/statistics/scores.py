@@ -1,0 +1,112 @@
+"""The scores of all methods side by side, as figures and comparisons of methods need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pisoft.config.base import Normalisation, Scope
+from pisoft.contracts import OK, read_table
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.faithfulness.scores import normalise
+
+
+@dataclass(frozen=True)
+class StepScores:
+    """What every method says of one explained step.
+
+    Attributes:
+        prompt: the sample's row of `prompts`.
+        step: index of the generated token, 0 for the first.
+        perturbable: prompt positions that a perturbation may touch, (m,).
+        raw: by method, raw scores of all prompt tokens (prompt tokens,); of its ok steps only.
+        status: by method, `ok` or why there are no scores.
+    """
+
+    prompt: Mapping[str, Any]
+    step: int
+    perturbable: np.ndarray
+    raw: Mapping[str, np.ndarray]
+    status: Mapping[str, str]
+    normalisation: Normalisation
+
+    def scores(self, method: str) -> np.ndarray:
+        """Return a method's scores of the perturbable tokens, in [0, 1], (m,)."""
+        return normalise(self.raw[method][self.perturbable], self.normalisation)
+
+
+def read_scores(
+    prompts: Path,
+    attributions: Iterable[Path],
+    scope: Scope,
+    normalisation: Normalisation,
+    samples: int | None = None,
+) -> Iterator[StepScores]:
+    """Read the scores of one model and dataset, step by step in the order of the samples.
+
+    Args:
+        prompts: `prompts` file.
+        attributions: `attributions` files `…/{model}/{method}/{dataset}.parquet`.
+        scope: tokens that a perturbation may touch.
+        normalisation: how raw scores of one step become scores.
+        samples: how many samples to read, the first ones; None: all.
+
+    Raises:
+        BenchmarkError: an unreadable file, or one that holds other samples than the prompts.
+    """
+    asked = {row["sample_id"]: row for row in read_table(prompts, "prompts")[:samples].to_pylist()}
+    by_step: dict[tuple[str, int], dict[str, tuple[str, np.ndarray | None]]] = {}
+    for path in attributions:
+        table = read_table(path, "attributions")
+        chosen = pc.is_in(table.column("sample_id"), value_set=pa.array(asked, pa.string()))
+        table = table.filter(chosen)
+        missing = set(asked) - set(table.column("sample_id").to_pylist())
+        if missing:
+            raise BenchmarkError(
+                f"{path}: lacks sample '{min(missing)}' of {prompts}; delete it and run the "
+                "workflow again"
+            )
+        for sample_id, step, status, raw in _rows(table):
+            by_step.setdefault((sample_id, step), {})[path.parts[-2]] = (status, raw)
+    order = {sample_id: place for place, sample_id in enumerate(asked)}
+    for sample_id, step in sorted(by_step, key=lambda key: (order[key[0]], key[1])):
+        found = by_step[sample_id, step]
+        yield StepScores(
+            prompt=asked[sample_id],
+            step=step,
+            perturbable=perturbable_positions(asked[sample_id], scope),
+            raw={
+                method: raw.astype(np.float64)
+                for method, (_, raw) in found.items()
+                if raw is not None
+            },
+            status={method: status for method, (status, _) in found.items()},
+            normalisation=normalisation,
+        )
+
+
+def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:
+    """Return each sample's number of perturbable tokens, m, by `sample_id`.
+
+    Args:
+        prompts: `prompts` file.
+        scope: tokens that a perturbation may touch.
+    """
+    rows = read_table(prompts, "prompts").to_pylist()
+    return {row["sample_id"]: perturbable_positions(row, scope).size for row in rows}
+
+
+def _rows(table: pa.Table) -> Iterator[tuple[str, int, str, np.ndarray | None]]:
+    """Return sample, step, status and raw scores of each row; no scores where it is not ok."""
+    columns = (table.column(name).to_pylist() for name in ("sample_id", "step", "status"))
+    lists = table.column("raw_scores").combine_chunks()
+    for place, (sample_id, step, status) in enumerate(zip(*columns, strict=True)):
+        raw = lists[place].values.to_numpy() if status == OK else None  # of the table's memory
+        yield sample_id, step, status, raw

@@ -1,0 +1,330 @@
+"""From per-draw distances to per-sample metrics, curves over π, and means per cell.
+
+Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero baseline:
+
+- soft_ns_unclamped = (H₀ − mean of ns_distances) / H₀
+- soft_ns = max(0, soft_ns_unclamped): clamped after averaging over the draws; the run may leave the
+  clamp out of its curves and of `soft_ns`
+- soft_nc = mean of nc_distances / H₀
+
+A step counts if all of its rows are ok. A sample's value is the mean over its steps that count; a
+sample without one has no value, and the status of its first failing row.
+
+The numerators of the ratios, H₀ − mean of ns_distances and mean of nc_distances, are kept for
+ratios of means over samples: where H₀ is small, a sample's own ratio says little and can rule a
+mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pisoft.contracts import DEGENERATE_BASELINE, OK, SCHEMAS, read_table
+from pisoft.curves import area_variance, auc, auc_full
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.reading import REPAIR
+
+CURVE_METRICS = ("pi_soft_ns", "pi_soft_nc")
+
+
+SAMPLE_METRICS = (
+    "auc_pi_soft_ns",
+    "auc_pi_soft_nc",
+    "auc_full_pi_soft_ns",
+    "auc_full_pi_soft_nc",
+    "auc_low_pi_soft_ns",  # over π ≤ LOW_PI only, where few tokens are kept or removed
+    "auc_low_pi_soft_nc",
+    "soft_ns",  # original metrics, α = 1
+    "soft_nc",
+    "soft_ns_unclamped",
+    "auc_pi_soft_ns_unclamped",
+    "expected_retained",  # E[R] = Σ s_i, tokens, of the original metrics
+    "mean_score",  # E[R] / m, the share that the original metrics retain
+    "h0",
+    "identity",  # distance of the unperturbed input evaluated again: numerical noise
+    "auc_numerator_ns",  # areas of H₀ − mean of ns_distances and of mean of nc_distances
+    "auc_numerator_nc",
+    "monte_carlo_ns",  # variance of both AUCs, not clamped, that comes from the draws
+    "monte_carlo_nc",
+    "numerical",  # bound of what rounding may add to both AUCs: identity / H₀ at every π
+)
+
+
+LOW_PI = 0.3
+
+
+CELL = ["protocol", "model", "method", "dataset"]
+
+
+_MEASURED = ("ns_distances", "nc_distances")
+
+
+_UNEVEN = "an ok step lacks or repeats a retaining probability"
+
+
+_ROW_COLUMNS = ("sample_id", "step", "pi", "perturbable", "achieved", "h0", "identity", "status")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination that is evaluated: the rows of one `soft` file."""
+
+    protocol: str
+    model: str
+    method: str
+    dataset: str
+
+    @classmethod
+    def of(cls, path: Path) -> Cell:
+        """Return the cell of a file `…/{protocol}/{model}/{method}/{dataset}.parquet`."""
+        return cls(*path.with_suffix("").parts[-4:])
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps that count, G of them, with the original metrics in front of the P grid points."""
+
+    sample: np.ndarray  # (G,) position of the sample in the file
+    ns: np.ndarray  # (G, 1 + P, K) distances of every draw
+    nc: np.ndarray  # (G, 1 + P, K)
+    expected: np.ndarray  # (G,)
+    mean_score: np.ndarray  # (G,)
+    h0: np.ndarray  # (G,)
+    identity: np.ndarray  # (G,)
+
+
+@dataclass(frozen=True)
+class _Curves:
+    """Means over samples of one cell; `grid` is empty if the file has no row with a π."""
+
+    cell: Cell
+    grid: np.ndarray  # (P,)
+    means: dict[str, np.ndarray]  # by metric, (P,)
+    errors: dict[str, np.ndarray]  # by metric, (P,)
+    n: int
+    n_failed: int
+
+
+def summarise(paths: Iterable[Path], minimum_h0: float, clamp: bool) -> tuple[pa.Table, pa.Table]:
+    """Summarise `soft` files, one cell in memory at a time.
+
+    Args:
+        paths: the files; their paths name their cells, see :meth:`Cell.of`.
+        minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`.
+        clamp: whether Soft-NS is clamped at 0 where it is not called unclamped.
+
+    Returns:
+        A `soft_samples` table, one row per cell, sample and metric of :data:`SAMPLE_METRICS`, and
+        a `soft_curves` table, one row per cell, metric of :data:`CURVE_METRICS` and π.
+
+    Raises:
+        BenchmarkError: an unreadable file, an ok row without distances, a step that lacks a
+            retaining probability, or cells evaluated on different π grids.
+    """
+    samples, curves = [SCHEMAS["soft_samples"].empty_table()], []
+    for path in paths:
+        cell = Cell.of(path)
+        rows, draws = _read(path, minimum_h0)
+        grid = np.unique(rows["pi"].dropna().to_numpy())
+        steps = _steps_that_count(rows, draws, grid, path)
+        by_sample = _means_over_steps(steps, grid, clamp)
+        samples.append(_sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
+        curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
+    return pa.concat_tables(samples), _curve_rows(curves)
+
+
+def _read(path: Path, minimum_h0: float) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Read one file: its rows, and by metric the distances of its ok rows by every draw, (R, K).
+
+    `place` of an ok row is its position among the distances.
+    """
+    table = read_table(path, "soft", columns=[*_ROW_COLUMNS, *_MEASURED])
+    rows = table.drop_columns(list(_MEASURED)).to_pandas()
+    rows["sample"] = pd.factorize(rows["sample_id"])[0]
+    degenerate = (rows["status"] == OK) & (rows["h0"] < minimum_h0)
+    rows.loc[degenerate, "status"] = DEGENERATE_BASELINE
+    ok = (rows["status"] == OK).to_numpy()
+    rows["place"] = np.cumsum(ok) - 1
+    usable = table.filter(pa.array(ok))
+    draws = {name[:2]: _by_draw(usable, name, path) for name in _MEASURED}
+    for name in ("h0", "achieved"):
+        if not np.isfinite(rows.loc[ok, name]).all():
+            raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
+    return rows, draws
+
+
+def _by_draw(table: pa.Table, column: str, path: Path) -> np.ndarray:
+    """Return every row's list as a line, in float64, (R, K)."""
+    lists = table.column(column)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).unique().to_pylist()
+    if not lengths:
+        return np.empty((0, 1))
+    if 0 in lengths:
+        raise BenchmarkError(f"{path}: an ok row has no '{column}'; {REPAIR}")
+    if len(lengths) > 1:
+        raise BenchmarkError(
+            f"{path}: an ok row has {min(lengths)} values in '{column}', another {max(lengths)}; "
+            f"{REPAIR}"
+        )
+    draws = pc.list_flatten(lists).to_numpy().astype(np.float64).reshape(-1, lengths[0])
+    if not np.isfinite(draws).all():
+        raise BenchmarkError(f"{path}: an ok row has no finite value for '{column}'; {REPAIR}")
+    return draws
+
+
+def _steps_that_count(
+    rows: pd.DataFrame, draws: Mapping[str, np.ndarray], grid: np.ndarray, path: Path
+) -> _Steps:
+    """Arrange the steps of which every row is ok as one line each, original metrics first."""
+    failed = (rows["status"] != OK).groupby([rows["sample"], rows["step"]]).transform("any")
+    kept = rows[~failed].sort_values(["sample", "step", "pi"], na_position="first")
+    line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π
+    if len(kept) % line.size:
+        raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
+    names = ("sample", "step", "pi", "place", "perturbable", "achieved", "h0", "identity")
+    lines = {name: kept[name].to_numpy().reshape(-1, line.size) for name in names}
+    whole = (np.nan_to_num(lines["pi"]) == line).all()
+    one_step = all((lines[name] == lines[name][:, :1]).all() for name in ("sample", "step"))
+    if not whole or not one_step or (len(kept) and grid.size < 2):
+        raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
+    original = {name: values[:, 0] for name, values in lines.items()}
+    return _Steps(
+        sample=original["sample"],
+        ns=draws["ns"][lines["place"]],
+        nc=draws["nc"][lines["place"]],
+        expected=original["achieved"] * original["perturbable"],
+        mean_score=original["achieved"],
+        h0=original["h0"],
+        identity=original["identity"],
+    )
+
+
+def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: bool) -> dict[str, pd.DataFrame]:
+    """Return means over each sample's steps, indexed by the samples that have a step."""
+    h0 = steps.h0[:, None]
+    numerators = {"ns": h0 - steps.ns.mean(axis=-1), "nc": steps.nc.mean(axis=-1)}  # (G, 1 + P)
+    ns = numerators["ns"] / h0
+    columns = {
+        "ns": np.maximum(ns, 0.0) if clamp else ns,
+        "nc": numerators["nc"] / h0,
+        "ns_unclamped": ns,
+        "numerator_ns": numerators["ns"],
+        "numerator_nc": numerators["nc"],
+        "expected": steps.expected[:, None],  # (G, 1)
+        "mean_score": steps.mean_score[:, None],
+        "h0": h0,
+        "identity": steps.identity[:, None],
+        "relative_identity": steps.identity[:, None] / h0,
+    }
+    by_sample = {
+        name: pd.DataFrame(values).groupby(steps.sample).mean() for name, values in columns.items()
+    }
+    for metric, distances in (("ns", steps.ns), ("nc", steps.nc)):
+        variances = _variances(distances[:, 1:] / h0[..., None], grid)
+        groups = pd.DataFrame(variances).groupby(steps.sample)
+        by_sample[f"monte_carlo_{metric}"] = groups.mean().div(groups.size(), axis="index")
+    return by_sample
+
+
+def _variances(curves: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Return the Monte Carlo variance of every step's AUC, (G,), from curves (G, P, K)."""
+    return area_variance(curves, grid)[0] if len(curves) else np.empty(0)
+
+
+def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.DataFrame:
+    """Return one row per sample that has a value, one column per sample metric."""
+    metrics = pd.DataFrame(index=by_sample["h0"].index, columns=SAMPLE_METRICS, dtype=np.float64)
+    if metrics.empty:
+        return metrics
+    low = grid <= LOW_PI
+    for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True):
+        values = by_sample[name].to_numpy()
+        metrics[f"soft_{name}"] = values[:, 0]
+        metrics[f"auc_{metric}"] = auc(grid, values[:, 1:])
+        metrics[f"auc_full_{metric}"] = auc_full(grid, values[:, 1:], metric)
+        if low.sum() > 1:  # else the grid has no such part, and the column stays empty
+            metrics[f"auc_low_{metric}"] = auc(grid[low], values[:, 1:][:, low])
+        numerator = by_sample[f"numerator_{name}"].to_numpy()
+        metrics[f"auc_numerator_{name}"] = auc(grid, numerator[:, 1:])
+        metrics[f"monte_carlo_{name}"] = by_sample[f"monte_carlo_{name}"][0]
+    unclamped = by_sample["ns_unclamped"].to_numpy()
+    metrics["soft_ns_unclamped"] = unclamped[:, 0]
+    metrics["auc_pi_soft_ns_unclamped"] = auc(grid, unclamped[:, 1:])
+    metrics["expected_retained"] = by_sample["expected"][0]
+    metrics["numerical"] = by_sample["relative_identity"][0] * (grid[-1] - grid[0])
+    for name in ("mean_score", "h0", "identity"):
+        metrics[name] = by_sample[name][0]
+    return metrics
+
+
+def _sample_rows(cell: Cell, rows: pd.DataFrame, metrics: pd.DataFrame) -> pa.Table:
+    """Return the `soft_samples` rows of one cell, every sample of the file included."""
+    identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
+    failures = rows[rows["status"] != OK].drop_duplicates("sample").set_index("sample")["status"]
+    status = failures.reindex(identifiers.index)
+    status[identifiers.index.isin(metrics.index)] = OK
+    width = len(SAMPLE_METRICS)
+    tidy = {
+        **{name: getattr(cell, name) for name in CELL},
+        "sample_id": identifiers.repeat(width).to_numpy(),
+        "metric": np.tile(SAMPLE_METRICS, len(identifiers)),
+        "value": metrics.reindex(identifiers.index).to_numpy().ravel(),
+        "status": status.repeat(width).to_numpy(),
+    }
+    schema = SCHEMAS["soft_samples"]
+    return pa.Table.from_pandas(
+        pd.DataFrame(tidy), schema=schema, preserve_index=False
+    ).replace_schema_metadata(None)
+
+
+def _curves(
+    cell: Cell, by_sample: dict[str, pd.DataFrame], grid: np.ndarray, samples: int
+) -> _Curves:
+    """Reduce the curves of one cell's samples to means and standard errors."""
+    curves = {
+        metric: by_sample[name].reindex(columns=range(1, 1 + grid.size))
+        for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True)
+    }
+    n = len(by_sample["h0"])
+    return _Curves(
+        cell=cell,
+        grid=grid,
+        means={metric: curve.mean().to_numpy() for metric, curve in curves.items()},
+        errors={metric: curve.sem(ddof=1).to_numpy() for metric, curve in curves.items()},
+        n=n,
+        n_failed=samples - n,
+    )
+
+
+def _curve_rows(cells: list[_Curves]) -> pa.Table:
+    """Return the `soft_curves` rows; a cell without any π takes the grid of the others."""
+    grid = next((curves.grid for curves in cells if curves.grid.size), np.empty(0))
+    schema = SCHEMAS["soft_curves"]
+    tables = [schema.empty_table()]
+    for curves in cells:
+        if curves.grid.size and not np.array_equal(curves.grid, grid):
+            raise BenchmarkError(
+                f"{curves.cell}: evaluated at π = {curves.grid.tolist()}, other cells at "
+                f"{grid.tolist()}; delete its soft file and run the workflow again"
+            )
+        for metric in CURVE_METRICS:
+            unknown = np.full(grid.size, np.nan)
+            tidy = {
+                **{name: getattr(curves.cell, name) for name in CELL},
+                "metric": metric,
+                "pi": grid,
+                "mean": curves.means[metric] if curves.grid.size else unknown,
+                "standard_error": curves.errors[metric] if curves.grid.size else unknown,
+                "n": curves.n,
+                "n_failed": curves.n_failed,
+            }
+            frame = pd.DataFrame(tidy)
+            tables.append(pa.Table.from_pandas(frame, schema=schema, preserve_index=False))
+    return pa.concat_tables(tables).replace_schema_metadata(None)

@@ -1,0 +1,78 @@
+"""The table of insertion and deletion (paper, app:insertion/deletion)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from pisoft.statistics.metrics import METRICS
+from pisoft.tables.layout import (
+    AVERAGE_MEANING,
+    MARKS,
+    Table,
+    coverage_notes,
+    missing_average_notes,
+    statistic_block,
+    tidy,
+)
+
+RANKING_METRICS = ("deletion_auc", "insertion_auc")
+
+
+def insertion_deletion_table(
+    statistics: pd.DataFrame,
+    samples: pd.DataFrame,
+    *,
+    where: str,
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+) -> Table:
+    """Build the table of insertion and deletion.
+
+    Args:
+        statistics: `statistics` rows of one model, those without a protocol.
+        samples: its `ranking_samples` rows.
+        where: model, for the title.
+        methods: label of each method, in the order of the columns.
+        datasets: label of each dataset, in the order of the rows; those that cannot be ranked are
+            named below the table.
+    """
+    without = samples.dropna(subset="reason").drop_duplicates("dataset")
+    left_out = without.set_index("dataset")["reason"]
+    ranked = samples[samples["reason"].isna()]
+    shown = {name: label for name, label in datasets.items() if name not in left_out.index}
+    blocks = tuple(
+        statistic_block(
+            METRICS[metric].label,
+            statistics,
+            metric,
+            methods=methods,
+            datasets=shown,
+            average="Average",
+            decimals=4,
+        )
+        for metric in RANKING_METRICS
+    )
+    statistic = (
+        "Mean over samples of the share of steps at which the model prefers another label word "
+        "than for the clean prompt. Deletion takes the tokens with the highest scores out of the "
+        "prompt, step by step; higher is better. Insertion puts them into a prompt without any; "
+        "lower is better."
+    )
+    return Table(
+        title=f"Insertion and deletion · {where}",
+        corner="Dataset",
+        columns=tuple(methods.values()),
+        blocks=blocks,
+        notes=(
+            statistic,
+            MARKS,
+            f"Average: {AVERAGE_MEANING}",
+            *missing_average_notes(ranked, methods, shown),
+            *coverage_notes(ranked, methods, shown),
+            *(f"Left out: {datasets[name]}, because {why}." for name, why in left_out.items()),
+        ),
+        values=tidy(statistics, RANKING_METRICS, methods, shown),
+        spanner="Methods",
+    )

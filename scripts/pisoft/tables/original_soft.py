@@ -1,0 +1,38 @@
+"""The original Soft-NS and Soft-NC with E[R] (paper, `llama verify`)."""
+
+from __future__ import annotations
+
+from pisoft.statistics.metrics import METRICS
+from pisoft.tables.layout import MARKS, Block, Row, Table, statistic_entries
+from pisoft.tables.soft import SoftRows, clamp_note
+
+ORIGINAL_METRICS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}  # decimals
+
+
+def original_table(rows: SoftRows) -> Table:
+    """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`)."""
+    blocks = tuple(
+        Block(
+            title,
+            tuple(
+                Row(
+                    METRICS[metric].label,
+                    statistic_entries(rows.statistics, metric, name, rows.methods, decimals),
+                )
+                for metric, decimals in ORIGINAL_METRICS.items()
+            ),
+        )
+        for name, title in rows.datasets.items()
+    )
+    statistic = (
+        "Means over samples, scores used as they are (no calibration). Higher is better for "
+        "Soft-NS and Soft-NC. E[R] is the expected number of retained tokens, the sum of the "
+        "scores: methods that retain different numbers of tokens are not comparable here."
+    )
+    return rows.table(
+        "Original Soft-NS and Soft-NC",
+        "Metric",
+        ORIGINAL_METRICS,
+        blocks,
+        (statistic, MARKS, clamp_note(rows.clamp)),
+    )

@@ -1,0 +1,92 @@
+"""What the tables of the soft metrics share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pisoft.statistics.metrics import METRICS
+from pisoft.tables.layout import (
+    AVERAGE_MEANING,
+    Block,
+    Table,
+    coverage_notes,
+    missing_average_notes,
+    statistic_block,
+    tidy,
+)
+
+AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
+
+
+@dataclass(frozen=True)
+class SoftRows:
+    """What the tables of one protocol and model show.
+
+    Attributes:
+        statistics: its `statistics` rows.
+        outcomes: its `soft_samples` rows of the metric `identity`.
+        where: model and protocol, for titles.
+        methods: label of each method, in the order of the columns.
+        datasets: label of each dataset, in the order of the rows.
+        clamp: whether Soft-NS is clamped at 0.
+    """
+
+    statistics: pd.DataFrame
+    outcomes: pd.DataFrame
+    where: str
+    methods: Mapping[str, str]
+    datasets: Mapping[str, str]
+    clamp: bool
+
+    def table(
+        self,
+        title: str,
+        corner: str,
+        metrics: Iterable[str],
+        blocks: tuple[Block, ...],
+        notes: Iterable[str],
+    ) -> Table:
+        """Return a table of some metrics; notes on the samples follow those given."""
+        return Table(
+            title=f"{title} · {self.where}",
+            corner=corner,
+            columns=tuple(self.methods.values()),
+            blocks=blocks,
+            notes=(*notes, *coverage_notes(self.outcomes, self.methods, self.datasets)),
+            values=tidy(self.statistics, metrics, self.methods, self.datasets),
+            spanner="Methods",
+        )
+
+    def averaged_blocks(self, metrics: Iterable[str]) -> tuple[Block, ...]:
+        """Return a block for each metric: datasets, and their average."""
+        return tuple(
+            statistic_block(
+                METRICS[metric].label,
+                self.statistics,
+                metric,
+                methods=self.methods,
+                datasets=self.datasets,
+                average="Avg",
+                decimals=3,
+            )
+            for metric in metrics
+        )
+
+    def average_notes(self) -> tuple[str, ...]:
+        """Say what the average is, and which method has none."""
+        missing = missing_average_notes(self.outcomes, self.methods, self.datasets)
+        return (f"Avg: {AVERAGE_MEANING}", *missing)
+
+
+def clamp_note(clamp: bool) -> str:
+    """Say whether Soft-NS is clamped."""
+    if clamp:
+        return "Soft-NS is clamped at 0 for every step, after averaging over its draws."
+    return (
+        "Soft-NS is not clamped at 0, because a clamped mean would depend on the number of draws. "
+        "It may be negative, and a sample whose zero baseline hardly changes the prediction (small "
+        "H₀) can then rule a mean: see the table of other statistics."
+    )

@@ -1,0 +1,141 @@
+"""How long attribution takes and how much memory it needs (paper, tab:computational_complexity)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.units import NOTHING
+
+_MEASURES = ("seconds_per_sample", "standard_error", "peak_memory_mb", "peak_device_memory_mb")
+
+
+def timings_table(
+    rows: pd.DataFrame,
+    *,
+    models: Mapping[str, str],
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+    controls: Collection[str],
+) -> Table:
+    """Build the table of seconds per sample and peak memory.
+
+    Args:
+        rows: rows of kind `timings`.
+        models: label of each model, in the order of the columns.
+        methods: label of each method, in the order of the rows.
+        datasets: label of each dataset, in the order of the blocks.
+        controls: methods that are shown but cannot be the fastest.
+    """
+    cells = pd.MultiIndex.from_product([models, methods, datasets])
+    cells.names = ["model", "method", "dataset"]
+    wanted = rows.set_index(cells.names).reindex(cells)
+    numbers = wanted[list(_MEASURES)].astype(np.float64)
+    blocks = tuple(
+        _block(label, numbers.xs(dataset, level="dataset"), models, methods, controls)
+        for dataset, label in datasets.items()
+    )
+    labels = models.values()
+    return Table(
+        title="Attribution: seconds per sample and peak memory",
+        corner="Method",
+        columns=(*(f"{name}, s ↓" for name in labels), *(f"{name}, MB" for name in labels)),
+        blocks=blocks,
+        notes=(
+            *_explanations(rows, [methods[name] for name in methods if name in controls]),
+            *_coverage_notes(wanted, models, methods, datasets),
+        ),
+        values=wanted.dropna(subset="n").reset_index()[rows.columns].astype(rows.dtypes),
+    )
+
+
+def _block(
+    title: str,
+    numbers: pd.DataFrame,
+    models: Iterable[str],
+    methods: Mapping[str, str],
+    controls: Collection[str],
+) -> Block:
+    """Return one dataset's lines from measures by model and method."""
+    seconds = numbers["seconds_per_sample"].unstack("model")[list(models)]
+    errors = numbers["standard_error"].unstack("model")[list(models)]
+    memory = numbers["peak_device_memory_mb"].fillna(numbers["peak_memory_mb"])
+    megabytes = memory.unstack("model")[list(models)]
+    fastest = seconds.drop(index=list(controls), errors="ignore").min()
+    return Block(
+        title,
+        tuple(
+            Row(
+                label,
+                (
+                    *(
+                        Entry(
+                            _significant(value),
+                            strong=method not in controls and value == best,
+                            interval=None if np.isnan(error) else f"± {_significant(error)}",
+                        )
+                        for value, error, best in zip(
+                            seconds.loc[method], errors.loc[method], fastest, strict=True
+                        )
+                    ),
+                    *(Entry(_whole(value)) for value in megabytes.loc[method]),
+                ),
+            )
+            for method, label in methods.items()
+        ),
+    )
+
+
+def _significant(value: float) -> str:
+    """Return a number with three significant digits, as times span many orders of magnitude."""
+    if np.isnan(value):
+        return NOTHING
+    magnitude = math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{max(0, 2 - magnitude)}f}"
+
+
+def _whole(value: float) -> str:
+    return NOTHING if np.isnan(value) else f"{value:.0f}"
+
+
+def _explanations(rows: pd.DataFrame, controls: list[str]) -> list[str]:
+    """Say what the numbers are, and which machine they are of."""
+    excepted = f", {', '.join(controls)} excepted" if controls else ""
+    measured = rows["peak_device_memory_mb"].notna()
+    what = {
+        "memory allocated on the device during attribution, the model included": measured.any(),
+        "resident memory of the whole job, loading the model included": not measured.all(),
+    }
+    return [
+        "s: mean seconds per sample, all of its explained steps together. Timed is the method "
+        "alone, the device synchronised before and after, without a first warm-up run. Samples of "
+        "a batch share its time in proportion to the tokens read. ±: standard error of the mean "
+        "over samples. Lower is better; bold marks the "
+        f"fastest method of a column{excepted}.",
+        f"MB: peak {' or '.join(text for text, applies in what.items() if applies)}.",
+        f"Measured on: {', '.join(rows['device'].unique())}. Times are of this machine and differ "
+        "from run to run.",
+    ]
+
+
+def _coverage_notes(
+    wanted: pd.DataFrame,
+    models: Mapping[str, str],
+    methods: Mapping[str, str],
+    datasets: Mapping[str, str],
+) -> list[str]:
+    """Say how many samples there are, and how many of them failed where."""
+    totals = (wanted["n"] + wanted["n_failed"]).groupby("dataset").max()
+    present = [name for name in datasets if totals[name] > 0]
+    listed = ", ".join(f"{datasets[name]} {totals[name]:.0f}" for name in present)
+    failed = [
+        f"{datasets[dataset]} ({models[model]}, {methods[method]}): {count:.0f}"
+        for (model, method, dataset), count in wanted["n_failed"].items()
+        if count > 0
+    ]
+    told = f"Failed samples, left out of the means: {'; '.join(failed)}." if failed else ""
+    return [f"Samples per dataset: {listed}.", told or "No sample failed."]

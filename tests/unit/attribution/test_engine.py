@@ -1,0 +1,339 @@
+"""Running a method: what is timed, what does not fit, and failures as rows or one clear error."""
+
+import argparse
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import attribute
+from pisoft.attribution import engine, load_method
+from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
+from pisoft.attribution.engine import attribute_block, warm_up
+from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices.cells import AttributeSlice
+from pisoft.contracts import read_provenance, read_rows, write_rows
+from pisoft.errors import BenchmarkError
+from random_models import samples, twins
+
+
+class Fixed(AttributionMethod):
+    label, family, reference = "Fixed", "baseline", "test"
+
+    def __init__(self, scores):
+        super().__init__(MethodOptions(), Context(seed=0))
+        self.scores = scores
+
+    def attribute(self, model, batch):
+        return [self.scores for _ in batch.samples]
+
+
+def pair(ids=(4, 5, 6), status="ok", sample_id="a", other_id="a"):
+    generation = {
+        "sample_id": other_id,
+        "status": status,
+        "output_ids": [7],
+        "steps": [0],
+        "target_ids": [7],
+    }
+    return {"sample_id": sample_id, "input_ids": list(ids)}, generation
+
+
+@pytest.fixture(scope="module")
+def model():
+    return twins("llama-gqa")[0]
+
+
+def test_nan_scores_are_kept_with_their_status(model):
+    scores = torch.tensor([[0.0, float("nan"), 1.0]])
+    (row,) = attribute_block(Fixed(scores), model, [pair()])
+    assert row["status"] == "nonfinite_attribution"
+    assert row["raw_scores"][2] == 1.0
+
+
+def test_an_earlier_failure_is_passed_on(model):
+    rows = attribute_block(Fixed(None), model, [pair(status="empty_generation")])
+    assert [(row["step"], row["status"], row["raw_scores"]) for row in rows] == [
+        (0, "empty_generation", None)
+    ]
+
+
+def test_scores_of_a_wrong_shape_are_refused(model):
+    with pytest.raises(
+        BenchmarkError, match=r"'test_engine': sample a: scores have shape \(1, 2\), expected .*3"
+    ):
+        attribute_block(Fixed(torch.zeros(1, 2)), model, [pair()])
+
+
+def test_a_token_outside_the_vocabulary_is_named(model):
+    with pytest.raises(BenchmarkError, match=r"sample a: token id 500 .* \(allowed: 0 to 96\)"):
+        attribute_block(Fixed(torch.zeros(1, 3)), model, [pair(ids=(4, 500, 6))])
+
+
+def test_prompts_and_generations_of_different_samples_are_refused(model):
+    with pytest.raises(BenchmarkError, match="do not belong together"):
+        attribute_block(Fixed(torch.zeros(1, 3)), model, [pair(other_id="b")])
+
+
+def test_unknown_methods_name_the_nearest_match():
+    with pytest.raises(BenchmarkError, match="did you mean 'saliency'"):
+        load_method("salency")
+
+
+def block_of(chosen):
+    """Rows of `prompts` and `generations` of samples."""
+    return [
+        (
+            {"sample_id": sample.sample_id, "input_ids": sample.prompt_ids},
+            {
+                "sample_id": sample.sample_id,
+                "status": "ok",
+                "output_ids": sample.output_ids,
+                "steps": sample.steps,
+                "target_ids": sample.target_ids,
+            },
+        )
+        for sample in chosen
+    ]
+
+
+class Recording(AttributionMethod):
+    """Scores tokens by their ids, and keeps which samples it was given."""
+
+    label, family, reference = "Recording", "baseline", "test"
+
+    def __init__(self, token_budget=1024):
+        super().__init__(MethodOptions(), Context(seed=0, token_budget=token_budget))
+        self.calls = []
+
+    def attribute(self, model, batch):
+        self.calls.append([sample.sample_id for sample in batch.samples])
+        return [
+            torch.tensor([sample.prompt_ids] * len(sample.steps), dtype=torch.float32)
+            for sample in batch.samples
+        ]
+
+
+def scores_of(rows):
+    return [(row["sample_id"], row["step"], row["raw_scores"]) for row in rows]
+
+
+def expected_scores(chosen):
+    return [(s.sample_id, step, list(s.prompt_ids)) for s in chosen for step in s.steps]
+
+
+# Time -----------------------------------------------------------------------------------------
+
+
+class Clocked(Recording):
+    """Takes a second for each padded token, and a hundred more the first time."""
+
+    def __init__(self, clock, token_budget=1024):
+        super().__init__(token_budget)
+        self.clock = clock
+
+    def attribute(self, model, batch):
+        self.clock.now += batch.input_ids.numel() + (0 if self.calls else 100)
+        return super().attribute(model, batch)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return the clock that the engine reads; it stands still unless a method moves it."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(engine, "perf_counter", lambda: clock.now)
+    return clock
+
+
+def test_the_first_run_is_not_timed(model, clock):
+    method = Clocked(clock)
+    block = block_of(samples())
+    warm_up(method, model, block)
+    assert method.calls == [["single"]], "the shortest sample, once"
+    rows = attribute_block(method, model, block)
+    assert sum(row["seconds"] for row in rows) == pytest.approx(4 * 18), "four padded samples"
+    cold = attribute_block(Clocked(clock), model, block)
+    assert sum(row["seconds"] for row in cold) == pytest.approx(4 * 18 + 100)
+
+
+def test_shares_of_a_batch_add_up_to_its_time_and_follow_the_tokens_read(model, clock):
+    method = Clocked(clock, token_budget=36)
+    rows = attribute_block(method, model, block_of(samples()))
+    assert method.calls == [["long", "same"], ["short", "single"]]
+    seconds = {(row["sample_id"], row["step"]): row["seconds"] for row in rows}
+    assert seconds["long", 0] + seconds["long", 5] + seconds["same", 0] == pytest.approx(136)
+    assert seconds["short", 0] + seconds["single", 0] == pytest.approx(12)
+    assert seconds["long", 5] / seconds["long", 0] == pytest.approx(18 / 13)
+    assert seconds["short", 0] / seconds["single", 0] == pytest.approx(6 / 1)
+
+
+def test_the_device_is_synchronised_before_the_clock_is_read(model, monkeypatch):
+    events = []
+    monkeypatch.setattr(engine, "synchronise", lambda device: events.append("synchronise"))
+    monkeypatch.setattr(engine, "perf_counter", lambda: events.append("clock") or 0.0)
+    method = Recording()
+    monkeypatch.setattr(method, "attribute", lambda *_: events.append("run") or [torch.zeros(1, 3)])
+    attribute_block(method, model, [pair()])
+    assert events == ["synchronise", "clock", "run", "synchronise", "clock"]
+
+
+def test_nothing_is_warmed_up_without_a_usable_sample(model):
+    method = Recording()
+    warm_up(method, model, [pair(status="empty_generation")])
+    assert method.calls == []
+
+
+# Memory ---------------------------------------------------------------------------------------
+
+
+CUDA_ERROR = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+
+class Hungry(Recording):
+    """Runs out of memory above a number of padded tokens, of a batch or of one of its own."""
+
+    def __init__(self, token_budget, limit, error=CUDA_ERROR):
+        super().__init__(token_budget)
+        self.limit = limit
+        self.error = error
+        self.failures = 0
+
+    def attribute(self, model, batch):
+        width = batch.input_ids.shape[1]
+        own_rows = max(1, self.context.token_budget // width)
+        if max(batch.input_ids.numel(), own_rows * width) > self.limit:
+            self.failures += 1
+            raise self.error
+        return super().attribute(model, batch)
+
+
+CPU_ERROR = RuntimeError(
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
+    "you tried to allocate 1125899906842624 bytes. Error code 12 (Cannot allocate memory)"
+)
+
+
+@pytest.mark.parametrize("error", [CUDA_ERROR, CPU_ERROR, MemoryError()], ids=["cuda", "cpu", "py"])
+@pytest.mark.parametrize("limit", [18, 36, 40])
+def test_batches_that_do_not_fit_are_halved_without_losing_or_reordering_a_row(model, limit, error):
+    chosen = [
+        *samples(),
+        *(replace(sample, sample_id=f"{n}") for n, sample in enumerate(samples())),
+    ]
+    method = Hungry(1024, limit, error)
+    rows = attribute_block(method, model, block_of(chosen))
+    assert scores_of(rows) == expected_scores(chosen)
+    assert method.failures > 0
+    assert method.context.token_budget // 18 * 18 <= limit, "rows of the longest sample"
+
+
+def test_the_lower_budget_is_kept_for_the_next_blocks_and_said(model, caplog):
+    method = Hungry(72, 36)
+    with caplog.at_level("INFO"):
+        for _ in range(3):
+            attribute_block(method, model, block_of(samples()))
+    assert method.failures == 1
+    assert caplog.messages == ["out of memory; token_budget is lowered to 36"]
+    assert method.calls == [["long", "same"], ["short", "single"]] * 3
+
+
+def test_a_single_sample_lowers_the_budget_of_the_methods_own_batches(model):
+    method = Hungry(1024, 20)
+    (long, *_) = samples()
+    rows = attribute_block(method, model, block_of([long]))
+    assert scores_of(rows) == expected_scores([long])
+    assert method.context == Context(seed=0, token_budget=32), "one row of 18 tokens fits, not two"
+
+
+def test_a_sample_that_does_not_fit_alone_is_named_with_what_to_do(model):
+    with pytest.raises(BenchmarkError) as caught:
+        attribute_block(Hungry(1024, 10), model, block_of(samples()))
+    message = str(caught.value)
+    assert message.startswith("method 'test_engine', model 'llama-gqa': sample long: 18 tokens")
+    assert "token_budget lowered to 18" in message
+    assert "prompts.max_tokens" in message
+
+
+def test_any_other_error_of_a_method_is_left_as_it_is(model):
+    method = Hungry(1024, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        attribute_block(method, model, block_of(samples()))
+    assert method.failures == 1, "it is not tried again"
+
+
+def test_time_of_an_attempt_that_failed_is_not_counted(model, clock):
+    class FailsLate(Clocked):
+        def attribute(self, model, batch):
+            scores = super().attribute(model, batch)
+            if len(batch.samples) > 2:
+                raise torch.OutOfMemoryError
+            return scores
+
+    rows = attribute_block(FailsLate(clock, token_budget=72), model, block_of(samples()))
+    assert sum(row["seconds"] for row in rows) == pytest.approx(18 * 2 + 6 * 2)
+
+
+def test_a_sample_longer_than_the_context_is_named_with_the_option_to_set(model):
+    ids = list(range(3, 93)) + list(range(3, 42))
+    with pytest.raises(
+        BenchmarkError,
+        match=r"method 'test_engine': sample a: .*129, .*context of model 'llama-gqa', 128; .*"
+        r"prompts\.max_tokens",
+    ):
+        attribute_block(Recording(), model, [pair(ids=ids)])
+    attribute_block(Recording(), model, [pair(ids=ids[:128])])
+
+
+# Script ---------------------------------------------------------------------------------------
+
+
+def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkeypatch):
+    twins("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
+    lists = {"content_mask": [], "user_mask": [], "bos_mask": [], "evidence_mask": None}
+    prompt_rest = {
+        "token_texts": [],
+        "prompt_text": "",
+        "label": None,
+        "label_token_ids": [],
+        "label_words": [],
+    }
+    absent = ("predicted_label", "label", "correct", "greedy_token_id", "greedy_is_label")
+    prompts, generations = [], []
+    for prompt, generation in block_of(samples()):
+        prompts.append({**prompt, **lists, **prompt_rest, "truncated": False, "status": "ok"})
+        generations.append(
+            {**generation, "output_text": "", "output_token_texts": [], **dict.fromkeys(absent)}
+        )
+    write_rows(tmp_path / "prompts.parquet", "prompts", prompts, {})
+    write_rows(tmp_path / "generations.parquet", "generations", generations, {})
+    settings = AttributeSlice(
+        model=ModelSlice(
+            name="toy", repository=None, revision=None, dtype="float32", quantization="none",
+            device="cpu",
+        ),
+        masked_model=None, method="my_method", options={}, seed=1, block_size=2, token_budget=72,
+    )  # fmt: skip
+    made = []
+
+    class Small(Hungry):
+        def __init__(self, options, context):
+            super().__init__(context.token_budget, 20)
+            made.append(self)
+
+    monkeypatch.setattr(attribute, "load_method", lambda name: Small)
+    output = tmp_path / "attributions.parquet"
+    attribute.main(
+        argparse.Namespace(
+            settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
+            generations=tmp_path / "generations.parquet", model_folder=tmp_path / "model",
+            samples=slice(None), output=output,
+        )
+    )  # fmt: skip
+    facts = read_provenance(output)
+    assert scores_of(read_rows(output, "attributions")) == expected_scores(samples())
+    assert made[0].calls[0] == ["single"], "the job begins with a warm-up"
+    assert facts["token_budget_used"] == made[0].context.token_budget < 72
+    assert facts["settings"]["token_budget"] == 72
+    assert facts["peak_memory_mb"] > 50, "torch alone needs more"
+    assert facts["peak_device_memory_mb"] is None

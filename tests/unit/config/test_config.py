@@ -1,0 +1,534 @@
+"""The configuration: every mistake is one clear error, and the shipped run files load."""
+
+import copy
+
+import pytest
+import yaml
+
+from pisoft.attribution import load_method
+from pisoft.attribution.base import AttributionMethod
+from pisoft.config.loading import load_config
+from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices.cells import attribute_slice
+from pisoft.config.slices.data import fetch_slice, prompt_slice, sample_slice
+from pisoft.config.validation import read_yaml
+from pisoft.data.sources import check_columns
+from pisoft.embedded.source import made_source
+from pisoft.errors import BenchmarkError
+from pisoft.records import label_key, placeholders
+
+RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}
+CATALOGUE = {
+    "models": {
+        "small": {"label": "Small", "source": {"kind": "hub", "repository": "o/small"}},
+        "trained": {
+            "label": "Trained",
+            "source": {"kind": "trained", "architecture": "llama", "datasets": ["made"]},
+        },
+    },
+    "masked_models": {
+        "roberta-base": {"label": "RoBERTa", "source": {"kind": "hub", "repository": "o/roberta"}},
+        "made-masked": {"label": "Made", "source": {"kind": "trained", "datasets": ["made"]}},
+        "kept-masked": {"label": "Kept", "source": {"kind": "local", "path": "nowhere"}},
+    },
+    "datasets": {
+        "reviews": {
+            "label": "Reviews",
+            "task": "classification",
+            "source": {"kind": "hub", "repository": "o/reviews", "split": "test"},
+            "fields": {"text": "review"},
+            "labels": {"column": "label", "words": {1: "Positive", 0: "Negative"}},
+            "messages": [{"role": "user", "content": "Text: {text}"}],
+        },
+        "made": {
+            "label": "Made",
+            "task": "generation",
+            "source": {"kind": "embedded", "task": "why"},
+            "fields": {"text": "narrative"},
+            "messages": [{"role": "user", "content": "{text}"}],
+        },
+    },
+    "methods": {"saliency": {}, "random": None},
+}
+DELETED = object()
+
+
+def changed(tree, path, value):
+    """Return a copy of a nested mapping with one value set, or removed."""
+    tree = copy.deepcopy(tree)
+    *parents, last = path.split("/")
+    inner = tree
+    for key in parents:
+        inner = inner[int(key) if isinstance(inner, list) else key]
+    if value is DELETED:
+        del inner[last]
+    else:
+        inner[last] = value
+    return tree
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a configuration of which one place is changed: `run/…` or `models/…` and so on."""
+
+    def load_changed(path=None, value=None, **run):
+        tree = {"run": {**RUN, **run}, **CATALOGUE}
+        if path is not None:
+            tree = changed(tree, path, value)
+        for kind in CATALOGUE:
+            (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump(tree[kind]))
+        return load_config(tree["run"], tmp_path, "run.yaml", load_method)
+
+    return load_changed
+
+
+def test_the_unchanged_configuration_loads(load):
+    config = load()
+    assert list(config.models) == ["small"]
+    assert config.datasets["reviews"].fields["text"].column == "review"
+    assert config.datasets["reviews"].labels.words == {"1": "Positive", "0": "Negative"}
+    assert len(config.run_file.evaluation.pi_grid) == 19
+
+
+@pytest.mark.parametrize(
+    ("given", "sampler", "draws", "clamp"),
+    [
+        ({}, "iid", 15, True),
+        ({"preset": "efficient"}, "latin", 1, False),
+        ({"preset": "efficient", "draws": 4, "clamp": True}, "latin", 4, True),
+        (
+            {"draws": {"target_half_width": 0.01}},
+            "iid",
+            {"target_half_width": 0.01, "max": 15},
+            False,
+        ),
+    ],
+)
+def test_a_preset_fills_in_what_is_not_given(load, given, sampler, draws, clamp):
+    evaluation = load(evaluation=given).run_file.evaluation
+    found = evaluation.model_dump()["draws"]
+    assert (evaluation.sampler, found, evaluation.clamp) == (sampler, draws, clamp)
+
+
+def test_a_restricted_model_has_the_cells_that_are_left(load):
+    run = {"models": "all", "datasets": ["reviews", "made"], "methods": ["saliency", "random"]}
+    run |= {"protocols": ["dynamic", "fixed"], "masked_model": "roberta-base"}
+    limits = {"small": {"protocols": ["fixed"], "methods": ["random"]}}
+    assert load(**run, restrictions=limits).cells == [
+        *(("dynamic", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
+        *(("fixed", "small", "random", d) for d in run["datasets"]),
+        *(("fixed", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
+    ]
+
+
+def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
+    config = load(restrictions={"trained": {"methods": ["random"]}})
+    assert config.cells == [("dynamic", "small", "saliency", "reviews")]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "parts"),
+    [
+        # unknown keys, at every depth
+        ("run/modles", [], ["run.yaml: modles: unknown key", "did you mean 'models'?"]),
+        (
+            "run/evaluation",
+            {"drwas": 3},
+            ["run.yaml: evaluation.drwas: unknown key", "did you mean 'draws'?", "allowed: "],
+        ),
+        (
+            "run/qualitative",
+            {"top_shre": 0.2},
+            ["run.yaml: qualitative.top_shre: unknown key", "did you mean 'top_share'?"],
+        ),
+        ("run/qualitative", {"top_share": 0}, ["run.yaml: qualitative.top_share", "0"]),
+        ("run/qualitative", {"top_share": 1.5}, ["run.yaml: qualitative.top_share", "1.5"]),
+        (
+            "models/small/source/revison",
+            "x",
+            ["models.yaml: small: source.revison: unknown key", "did you mean 'revision'?"],
+        ),
+        (
+            "datasets/reviews/source/spilt",
+            "x",
+            ["datasets.yaml: reviews: source.spilt: unknown key", "did you mean 'split'?"],
+        ),
+        (
+            "datasets/reviews/fields/text",
+            {"colum": "x"},
+            ["reviews: fields.text.colum: unknown key", "did you mean 'column'?"],
+        ),
+        (
+            "datasets/reviews/messages/0/contents",
+            "x",
+            ["reviews: messages.0.contents: unknown key", "did you mean 'content'?"],
+        ),
+        ("models/small/resources", {"gpus": 1}, ["small: resources.gpus", "did you mean 'gpu'?"]),
+        ("methods/saliency/optoins", {}, ["saliency: optoins", "did you mean 'options'?"]),
+        # unknown names
+        ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
+        ("run/datasets", ["review"], ["run.yaml: datasets: unknown name", "'reviews'?"]),
+        (
+            "run/masked_model",
+            "roberta-bas",
+            ["run.yaml: masked_model: unknown name 'roberta-bas'", "did you mean 'roberta-base'?"],
+        ),
+        ("run/methods", ["salienzy"], ["run.yaml: methods: unknown name", "'saliency'?"]),
+        (
+            "methods/saliency/method",
+            "salience",
+            ["method 'saliency'", "unknown attribution method 'salience'", "'saliency'?"],
+        ),
+        ("datasets/reviews/extends", "movies", ["extends: unknown name 'movies'", "allowed: "]),
+        # wrong types and values
+        ("run/seed", "one", ["run.yaml: seed: ", "valid integer", "'one'"]),
+        ("run/max_samples", 0, ["run.yaml: max_samples: ", "greater than 0"]),
+        ("run/run", "a b", ["run.yaml: run: ", "'a b'"]),
+        ("run/run", DELETED, ["run.yaml: run: is required and missing"]),
+        ("run", {"runn": "r"}, ["run.yaml: runn: unknown key", "did you mean 'run'?"]),
+        ("run/protocols", ["fixd"], ["run.yaml: protocols.0: 'fixd' is not allowed", "dynamic"]),
+        ("run/evaluation", {"scope": "contents"}, ["evaluation.scope", "did you mean 'content'?"]),
+        ("run/evaluation", {"pi_grid": [0.5, 1.0]}, ["evaluation.pi_grid", "in (0, 1), got 1.0"]),
+        ("run/evaluation", {"pi_grid": [0.0, 0.5]}, ["evaluation.pi_grid", "in (0, 1), got 0.0"]),
+        ("run/evaluation", {"pi_grid": [0.5, 0.5]}, ["evaluation.pi_grid", "must increase"]),
+        ("run/evaluation", {"pi_grid": []}, ["evaluation.pi_grid", "at least 2 items"]),
+        ("run/evaluation", {"draws": 0}, ["run.yaml: evaluation.draws: ", "greater than 0", "0"]),
+        ("run/evaluation", {"draws": "many"}, ["evaluation.draws: ", "valid integer", "'many'"]),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0}},
+            ["evaluation.draws.target_half_width: ", "greater than 0"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1, "mx": 3}},
+            ["evaluation.draws.mx: unknown key", "did you mean 'max'?"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1, "max": 1}},
+            ["evaluation.draws.max: ", "greater than 1"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1}, "pi_grid": [0.3, 0.6]},
+            ["run.yaml: evaluation: a budget of draws needs at least 3", "[0.3, 0.6]"],
+        ),
+        (
+            "run/evaluation",
+            {"draws": {"target_half_width": 0.1}, "clamp": True},
+            ["run.yaml: evaluation: clamp must be false where draws is a budget"],
+        ),
+        ("run/evaluation", {"preset": "effcient"}, ["evaluation.preset", "mean 'efficient'?"]),
+        ("run/evaluation", {"sampler": "latn"}, ["evaluation.sampler", "did you mean 'latin'?"]),
+        ("run/evaluation", {"mask": "tokn"}, ["evaluation.mask", "did you mean 'token'?"]),
+        ("run/restrictions", {"smal": {}}, ["restrictions: unknown name 'smal'", "'small'?"]),
+        (
+            "run/restrictions",
+            {"small": {"methods": ["salency"]}},
+            ["restrictions.small.methods: unknown name 'salency'", "did you mean 'saliency'?"],
+        ),
+        (
+            "run/restrictions",
+            {"small": {"methods": ["random"]}},
+            ["restrictions.small: leaves nothing", "(dynamic)", "(saliency)"],
+        ),
+        (
+            "run/restrictions",
+            {"small": {"protocols": ["fixd"]}},
+            ["restrictions.small.protocols.0: 'fixd' is not allowed", "did you mean 'fixed'?"],
+        ),
+        ("run/ranking", {"step": 20}, ["run.yaml: ranking.step: unknown key", "'steps'?"]),
+        ("run/ranking", {"steps": 0}, ["ranking.steps", "greater than or equal to 1", "got 0"]),
+        ("run/ranking", {"steps": 2.5}, ["ranking.steps", "valid integer", "got 2.5"]),
+        (
+            "run/ranking",
+            {"operator": "removes"},
+            ["ranking.operator: 'removes' is not allowed", "did you mean 'remove'?", "zero"],
+        ),
+        ("models/small/dtype", "float8", ["small: dtype: 'float8' is not allowed", "float32"]),
+        ("models/small/source/kind", "hb", ["small: source", "'hb'"]),
+        ("models/small/source/repository", DELETED, ["source.repository: is required"]),
+        ("models/small/source/repository", 3, ["small: source.repository: ", "valid string"]),
+        ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
+        (
+            "masked_models/roberta-base/dtype",
+            "float64",
+            ["masked_models.yaml: roberta-base: dtype: 'float64' is not allowed", "float32"],
+        ),
+        (
+            "masked_models/roberta-base/source/revison",
+            "x",
+            ["masked_models.yaml: roberta-base: source.revison", "did you mean 'revision'?"],
+        ),
+        # selections
+        ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
+        ("run/datasets", [], ["run.yaml: datasets: nothing is selected"]),
+        # datasets that contradict themselves
+        (
+            "datasets/reviews/labels/words",
+            {1: "Good", 0: "Good"},
+            ["reviews: labels.words: label words must differ"],
+        ),
+        ("datasets/reviews/labels", DELETED, ["reviews: a classification dataset needs `labels`"]),
+        ("datasets/reviews/task", "generation", ["a generation dataset takes no `labels`"]),
+        (
+            "datasets/reviews/messages/0/content",
+            "{txt}",
+            ["reviews: messages use the field 'txt'", "did you mean 'text'?"],
+        ),
+        ("datasets/reviews/messages/0/content", "hello", ["messages use no field of the record"]),
+        ("datasets/reviews/truncate", "txet", ["truncate: 'txet'", "did you mean 'text'?"]),
+        ("datasets/reviews/messages/0/role", "usr", ["messages.0.role", "did you mean 'user'?"]),
+        # additions of the run file
+        (
+            "run/catalogue",
+            {"models": {"small": {}}},
+            ["run.yaml: catalogue.models.small: duplicate name", "models.yaml has it already"],
+        ),
+        ("run/models", ["trained"], ["model 'trained': source.datasets: 'made' is no selected"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
+    with pytest.raises(BenchmarkError) as error:
+        load(path, value)
+    message = str(error.value)
+    for part in parts:
+        assert part in message
+    assert "\n" not in message
+
+
+def test_entries_that_extend_each_other_are_an_error(load):
+    additions = {"models": {"a": {"extends": "b"}, "b": {"extends": "a"}}}
+    with pytest.raises(BenchmarkError, match=r"catalogue.models: a: extends itself: a → b"):
+        load(models=["a"], catalogue=additions)
+
+
+def test_an_extension_takes_over_what_it_does_not_say(load):
+    additions = {"models": {"big": {"extends": "small", "label": "Big"}}}
+    config = load(models=["big"], catalogue=additions)
+    assert config.models["big"].label == "Big"
+    assert config.models["big"].source.repository == "o/small"
+
+
+@pytest.fixture
+def in_need(monkeypatch):
+    """Let every method need the masked model."""
+    monkeypatch.setattr(AttributionMethod, "needs_masked_model", True)
+
+
+@pytest.mark.usefixtures("in_need")
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("made-masked", "source.datasets: 'made' is no selected embedded dataset"),
+        ("kept-masked", "source.path: no such folder: nowhere"),
+    ],
+)
+def test_a_masked_model_that_cannot_be_had_is_named_where_a_method_needs_it(load, name, complaint):
+    with pytest.raises(BenchmarkError, match=f"run.yaml: masked model '{name}': {complaint}"):
+        load(masked_model=name)
+
+
+@pytest.mark.usefixtures("in_need")
+def test_a_masked_model_can_be_added_by_the_run_file_alone(load):
+    mine = {"extends": "roberta-base", "dtype": "bfloat16"}
+    config = load(masked_model="mine", catalogue={"masked_models": {"mine": mine}})
+    assert list(config.masked_models) == ["mine"]
+    assert attribute_slice(config, "small", "saliency").masked_model == ModelSlice(
+        name="mine",
+        repository="o/roberta",
+        revision="main",
+        dtype="bfloat16",
+        quantization="none",
+        device="auto",
+    )
+
+
+def test_a_masked_model_that_no_method_needs_may_be_out_of_reach(load):
+    assert list(load(masked_model="kept-masked").masked_models) == ["kept-masked"]
+
+
+def test_unselected_entries_are_not_looked_at(load):
+    assert load("models/broken", {"labbel": 1})
+
+
+@pytest.mark.parametrize("text", ["a: 1\nb: 2\na: 3\n", "a:\n  b: 1\n  b: 2\n"])
+def test_a_repeated_key_is_an_error_with_its_line(text, tmp_path):
+    path = tmp_path / "models.yaml"
+    path.write_text(text)
+    with pytest.raises(BenchmarkError, match=r"models.yaml.*: line 3: duplicate key"):
+        read_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"a: [1", "is not valid YAML"),
+        (b"- 1", "must hold a mapping, found list"),
+        (b"content: {{text}}", "is not valid YAML: .*unhashable key"),
+        (b"a: \xff", "is not valid YAML: .*utf-8"),
+    ],
+)
+def test_a_broken_file_is_named(text, complaint, tmp_path):
+    path = tmp_path / "models.yaml"
+    path.write_bytes(text)
+    with pytest.raises(BenchmarkError, match=f"models.yaml: {complaint}") as error:
+        read_yaml(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_catalogue_is_named(tmp_path):
+    with pytest.raises(BenchmarkError, match=r"models.yaml: cannot be read"):
+        load_config(RUN, tmp_path, "run.yaml", load_method)
+
+
+# Local sources --------------------------------------------------------------------------------
+
+
+def local_dataset(path):
+    return {
+        "datasets": {
+            "mine": {
+                "extends": "reviews",
+                "source": {"kind": "file", "path": str(path), "format": "jsonl"},
+            }
+        }
+    }
+
+
+def test_a_missing_local_file_is_named(load, tmp_path):
+    with pytest.raises(BenchmarkError, match=r"dataset 'mine': source.path: no such file: .*gone"):
+        load(datasets=["mine"], catalogue=local_dataset(tmp_path / "gone.jsonl"))
+
+
+def test_an_absent_column_is_named_before_any_job(load, tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"reviews": "good", "label": 1}\n')
+    config = load(datasets=["mine"], catalogue=local_dataset(path))
+    with pytest.raises(BenchmarkError, match="no column 'review'; did you mean 'reviews'"):
+        check_columns(fetch_slice(config, "mine"), made_source)
+
+
+def test_a_local_root_that_is_not_set_is_asked_for(load):
+    with pytest.raises(BenchmarkError, match="add `--config local_root=DIR`"):
+        load(datasets=["mine"], catalogue=local_dataset("{local_root}/mine.jsonl"))
+
+
+def test_a_local_root_is_filled_in(load, tmp_path):
+    (tmp_path / "mine.jsonl").write_text("{}")
+    additions = local_dataset("{local_root}/mine.jsonl")
+    config = load(datasets=["mine"], catalogue=additions, local_root=str(tmp_path))
+    assert config.datasets["mine"].source.path == f"{tmp_path}/mine.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        (None, "no such folder"),
+        ([], "holds no config.json"),
+        (["config.json"], r"holds no \*.safetensors"),
+        (["config.json", "pytorch_model.bin"], r"holds no \*.safetensors"),
+    ],
+)
+def test_a_local_model_folder_is_checked(load, tmp_path, files, complaint):
+    folder = tmp_path / "model"
+    for name in files or []:
+        folder.mkdir(exist_ok=True)
+        (folder / name).touch()
+    if files == []:
+        folder.mkdir()
+    source = {"kind": "local", "path": str(folder)}
+    additions = {"models": {"mine": {"label": "Mine", "source": source}}}
+    with pytest.raises(BenchmarkError, match=f"model 'mine': source.path: .*{complaint}"):
+        load(models=["mine"], catalogue=additions)
+
+
+# Small functions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [(1, "1"), (1.0, "1"), (0.5, "0.5"), (True, "true"), ("True", "true"), ("Yes", "Yes")],
+)
+def test_label_values_are_compared_as_text(value, key):
+    assert label_key(value) == key
+
+
+def test_placeholders_are_found_in_order_and_braces_can_be_written():
+    assert placeholders("{b} {{no}} {a}{b}") == ["b", "a", "b"]
+
+
+# Shipped run files ----------------------------------------------------------------------------
+
+
+def load_shipped(root, name, **changes):
+    path = root / "config" / f"{name}.yaml"
+    return load_config(
+        {**read_yaml(path), **changes}, root / "config/catalogue", str(path), load_method
+    )
+
+
+def check_shipped(config):
+    for dataset in config.datasets:
+        check_columns(fetch_slice(config, dataset), made_source)
+        for model in config.models:
+            assert prompt_slice(config, model, dataset).messages
+
+
+def test_the_demonstration_s_run_file_loads(root):
+    config = load_shipped(root, "config")
+    check_shipped(config)
+    assert {entry.source.kind for entry in config.models.values()} == {"trained"}
+    assert {entry.source.kind for entry in config.datasets.values()} == {"embedded"}
+    assert {entry.task for entry in config.datasets.values()} == {"classification", "generation"}
+
+
+def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
+    config = load_shipped(root, "paper")
+    check_shipped(config)
+    assert config.run_file.evaluation.pi_grid == tuple(round(0.05 * k, 2) for k in range(1, 20))
+    assert config.run_file.evaluation.draws == 15
+    assert config.run_file.generation.max_new_tokens == 50
+    assert [sample_slice(config, name).samples for name in ("imdb", "sst2")] == [2000, 2000]
+    sentiment = config.datasets["imdb"].messages
+    assert sentiment == config.datasets["sst2"].messages
+    assert [message.content for message in sentiment] == [
+        "You are a helpful sentiment classifier. Please help to do the sentiment classification "
+        "of the given text and respond ONLY with the single word Positive or Negative.",
+        "Text: {text}",
+    ]
+    assert [message.content for message in config.datasets["boolq"].messages] == [
+        "You are a factual question answering system. Determine if the given passage supports "
+        "the question being true. Respond ONLY with the single word 'true' or 'false' in "
+        "lowercase, without any punctuation or additional text.",
+        "Passage: {passage}\n\nQuestion: {question}",
+    ]
+
+
+def test_every_catalogue_entry_is_valid(root):
+    everything = {"run": "all", "models": "all", "datasets": "all", "methods": "all"}
+    check_shipped(load_config(everything, root / "config/catalogue", "all", load_method))
+    for name in read_yaml(root / "config/catalogue/masked_models.yaml"):
+        load_config(
+            everything | {"masked_model": name}, root / "config/catalogue", "all", load_method
+        )
+
+
+def test_the_local_run_file_loads_with_enough_records(root, shared):
+    from pisoft.contracts import OK
+    from pisoft.data.sampling import sample
+    from pisoft.data.sources import fetch
+
+    config = load_shipped(root, "local", local_root=str(shared))
+    check_shipped(config)
+    for name in config.datasets:
+        rows = fetch(fetch_slice(config, name), made_source)
+        chosen = sample(rows, sample_slice(config, name).samples, config.run_file.seed)
+        assert len(chosen) == 25
+        assert all(row["status"] == OK for row in rows)
+
+
+def test_the_local_run_file_asks_for_its_folder(root):
+    with pytest.raises(BenchmarkError, match="local_root=DIR"):
+        load_shipped(root, "local")

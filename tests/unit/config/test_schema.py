@@ -1,0 +1,78 @@
+"""The editor schemas and the configuration reference say what the models check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pisoft.config.loading import CATALOGUES
+from pisoft.config.schema import catalogue_schema, documents, run_schema
+from pisoft.config.validation import read_yaml
+
+FIX = "run `make schema` and commit config/schema/ and config/README.md"
+
+
+@pytest.mark.parametrize("name", sorted(documents()))
+def test_generated_file_is_current(name: str, root: Path) -> None:
+    path = root / "config" / name
+    assert path.is_file(), f"config/{name} is missing: {FIX}"
+    assert path.read_text(encoding="utf-8") == documents()[name], (
+        f"config/{name} no longer matches the configuration models or a method's options: {FIX}"
+    )
+
+
+def test_schema_folder_holds_no_other_file(root: Path) -> None:
+    found = {f"schema/{path.name}" for path in (root / "config" / "schema").iterdir()}
+    assert found == set(documents()) - {"README.md"}, FIX
+
+
+@pytest.mark.parametrize("kind", CATALOGUES)
+def test_catalogue_satisfies_its_schema(kind: str, root: Path) -> None:
+    content = read_yaml(root / "config" / "catalogue" / f"{kind}.yaml")
+    # JSON knows text keys only, and so do editors: `0: negative` reads "0".
+    jsonschema.validate(_text_keys(content), catalogue_schema(kind))
+
+
+def test_run_files_satisfy_the_schema(root: Path) -> None:
+    files = sorted((root / "config").glob("*.yaml"))
+    assert files
+    for path in files:
+        jsonschema.validate(_text_keys(read_yaml(path)), run_schema())
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [
+        ("methods", {"saliency": {"caption": "Saliency"}}),
+        ("models", {"small": {"label": "Small"}}),
+        ("models", {"small": {"extends": "big", "dtype": "float8"}}),
+        ("masked_models", {"small": {"extends": "big", "quantization": "nf4"}}),
+        ("datasets", {"bad name": {"extends": "sst2"}}),
+    ],
+)
+def test_catalogue_schema_refuses_what_the_workflow_refuses(kind: str, entry: dict) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(entry, catalogue_schema(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [
+        ("methods", {"saliency": None, "other": {"extends": "saliency", "options": {"x": 1}}}),
+        ("models", {"small": {"extends": "big", "dtype": "float64"}}),
+        ("masked_models", {"small": {"extends": "big", "device": "cpu"}}),
+        ("datasets", {"d": {"extends": "sst2", "fields": {"a": "b", "c": {"column": "d"}}}}),
+    ],
+)
+def test_catalogue_schema_accepts_short_forms_and_extends(kind: str, entry: dict) -> None:
+    jsonschema.validate(entry, catalogue_schema(kind))
+
+
+def _text_keys(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _text_keys(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_text_keys(inner) for inner in value]
+    return value

@@ -1,0 +1,149 @@
+"""Slices: a job's settings hold what it depends on, and nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_config
+from pisoft.config.slices import slice_makers
+from pisoft.config.slices.cells import ranked_datasets
+from pisoft.config.validation import read_yaml
+from pisoft.errors import BenchmarkError
+
+ROOT = Path(__file__).parents[3]
+MAKE = slice_makers()
+SLICES = {
+    "fetch": ("demo-sentiment",),
+    "sample": ("demo-sentiment",),
+    "train": ("demo-llama",),
+    "train_masked": ("demo-masked",),
+    "prompt": ("demo-llama", "demo-sentiment"),
+    "generate": ("demo-llama", "demo-sentiment"),
+    "attribute": ("demo-llama", "saliency"),
+    "evaluate": ("dynamic", "demo-llama"),
+    "ranking": ("demo-llama", "demo-sentiment"),
+    "summarise": (),
+    "summarise_ranking": (),
+    "uncertainty": (),
+    "layer_study": (),
+    "layer_study_display": (),
+    "display": (),
+    "soft_display": (),
+    "compare": ("demo-llama",),
+    "model_display": ("demo-llama",),
+    "accuracy": (),
+    "overview": (),
+    "published": (),
+    "explorer": (),
+    "scores": (),
+    "tokens": (),
+    "protocol_figure": (),
+    "timings": (),
+    "plan": (),
+    "cost": (),
+}
+
+
+@pytest.fixture
+def raw(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    return read_yaml(ROOT / "config/config.yaml")
+
+
+def slices(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    return {name: MAKE[name](config, *wanted).to_json() for name, wanted in SLICES.items()}
+
+
+def changed(raw, **changes):
+    before, after = slices(raw), slices(raw | changes)
+    return {name for name in before if before[name] != after[name]}
+
+
+def test_slices_are_read_back_as_they_were(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    for name in SLICES:
+        made = MAKE[name](config, *SLICES[name])
+        assert type(made).model_validate_json(made.to_json()) == made
+
+
+def test_each_key_reaches_only_the_jobs_it_concerns(raw):
+    assert changed(raw, run="other") == {"overview", "explorer"}  # their titles
+    assert changed(raw, max_samples=3) == {"sample", "plan"}
+    assert changed(raw, seed=2) == {
+        "sample", "attribute", "evaluate", "ranking", "layer_study", "uncertainty",
+    }  # fmt: skip
+    more = {**raw["evaluation"], "draws": 3}
+    assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
+    everywhere = {**raw["evaluation"], "scope": "all"}
+    of_scores = {"scores", "tokens", "protocol_figure", "explorer"}
+    assert (
+        changed(raw, evaluation=everywhere)
+        == {"evaluate", "ranking", "plan", "compare", "published"} | of_scores
+    )
+    assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
+    clamped = {**raw["evaluation"], "clamp": True}
+    assert changed(raw, evaluation=clamped) == {
+        "summarise", "layer_study", "soft_display", "overview", "published",
+    }  # fmt: skip
+    assert changed(raw, statistics={"resamples": 500}) == {"uncertainty"}
+    assert changed(raw, explorer={"samples": 3}) == {"explorer"}
+    assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
+    assert changed(raw, block_size=4) == {
+        "generate", "attribute", "evaluate", "ranking",
+    }  # fmt: skip
+    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
+    assert changed(raw, methods=["saliency"]) == {
+        "display", "soft_display", "timings", "plan", "compare", "model_display",
+        "overview",
+    } | of_scores  # fmt: skip
+    assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
+        "generate",
+        "plan",
+        "published",
+    }
+
+
+def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    reason = "open generation has no label word that could flip"
+    assert ranked_datasets(config) == ("demo-sentiment",)
+    assert MAKE["ranking"](config, "demo-llama", "demo-sentiment").not_applicable is None
+    assert MAKE["ranking"](config, "demo-llama", "demo-why").not_applicable == reason
+    assert MAKE["summarise_ranking"](config).not_applicable == {"demo-why": reason}
+    without = load_config(raw | {"ranking": None}, ROOT / "config/catalogue", "test", load_method)
+    assert ranked_datasets(without) == ()
+    with pytest.raises(BenchmarkError, match="ranking: is null"):
+        MAKE["ranking"](without, "demo-llama", "demo-sentiment")
+
+
+def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
+    def attribute_settings(masked_model):
+        config = load_config(
+            raw | {"masked_model": masked_model}, ROOT / "config/catalogue", "test", load_method
+        )
+        return MAKE["attribute"](config, "demo-llama", "saliency").to_json()
+
+    assert attribute_settings("demo-masked") == attribute_settings("roberta-base")
+    monkeypatch.setattr(load_method("saliency"), "needs_masked_model", True)
+    assert attribute_settings("demo-masked") != attribute_settings("roberta-base")
+
+
+def test_tables_follow_the_order_of_selection(raw):
+    names = ["saliency", "attention", "random"]
+    display = json.loads(slices(raw | {"methods": names})["display"])
+    assert list(display["methods"]) == names
+
+
+def test_what_shows_one_model_depends_on_its_methods_only(raw):
+    restrictions = {"demo-llama": {"methods": ["saliency", "random"]}}
+    config = load_config(
+        raw | {"restrictions": restrictions}, ROOT / "config/catalogue", "test", load_method
+    )
+    shown = MAKE["model_display"](config, "demo-llama")
+    assert set(shown.methods) == {"saliency", "random"}
+    assert list(shown.models) == ["demo-llama"]
+    assert MAKE["compare"](config, "demo-llama").methods == ("random", "saliency")
+    assert len(MAKE["model_display"](config, "demo-mistral").methods) > 2

@@ -1,0 +1,205 @@
+"""The layer study's methods: selections, clipping, and what is evaluated once."""
+
+import json
+
+import pytest
+import yaml
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_config
+from pisoft.config.models import HubModel, LocalModel, TrainedModel
+from pisoft.config.slices.cells import attribute_slice
+from pisoft.config.slices.display import display_slice, layer_study_display_slice
+from pisoft.config.slices.summaries import layer_study_slice, summarise_slice
+from pisoft.config.studies import LayerStudy, decoder_layers, study_methods
+from pisoft.config.validation import read_yaml
+from pisoft.errors import BenchmarkError
+
+HUB = HubModel(kind="hub", repository="o/large")
+TRAINED = TrainedModel(kind="trained", architecture="llama", datasets=("made",), layers=4)
+
+
+@pytest.fixture
+def local(tmp_path):
+    """A function that returns a local model with some text as its config.json."""
+
+    def write(text):
+        (tmp_path / "config.json").write_text(text)
+        return LocalModel(kind="local", path=str(tmp_path))
+
+    return write
+
+
+@pytest.fixture
+def load(root, monkeypatch):
+    """Load the demonstration's run file with another layer study and other keys."""
+    monkeypatch.chdir(root)
+    raw = read_yaml(root / "config/config.yaml")
+
+    def load_changed(study, **changes):
+        return load_config(
+            {**raw, **changes, "layer_study": study},
+            root / "config/catalogue",
+            "run.yaml",
+            load_method,
+        )
+
+    return load_changed
+
+
+def depths(methods, model):
+    """Return depth, whether it may be selected, and whether it is the fixed one."""
+    return [
+        (method.depth, method.candidate, method.fixed)
+        for method in methods
+        if method.model == model and method.token_weights == "loosened"
+    ]
+
+
+# Depths ---------------------------------------------------------------------------------------
+
+
+def test_depths_that_clip_to_the_same_number_are_evaluated_once(local):
+    sources = {"trained": TRAINED, "local": local('{"num_hidden_layers": 6}')}
+    methods = study_methods(LayerStudy(depths=(1, 4, 8, 16)), sources)
+    assert depths(methods, "trained") == [(1, True, False), (4, True, True)]
+    assert depths(methods, "local") == [(1, True, False), (4, True, False), (6, True, True)]
+    assert len(methods) == 2 * (2 + 3)
+
+
+def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
+    methods = study_methods(LayerStudy(depths=(1, 4)), {"hub": HUB})
+    assert depths(methods, "hub") == [(1, True, False), (4, True, False), (None, False, True)]
+    assert [method.name for method in methods[:3]] == [
+        "grad_ellm-loosened-01",
+        "grad_ellm-loosened-04",
+        "grad_ellm-loosened-all",
+    ]
+    options = load_method("grad_ellm").Options
+    for method in methods:
+        made = options.model_validate(method.entry.options)
+        assert made.clip_layers
+        assert (made.layers, made.token_weights) == (method.depth, method.token_weights)
+        assert made.heads == "merged"
+
+
+def test_a_fixed_depth_among_the_others_costs_nothing():
+    methods = study_methods(LayerStudy(depths=(1, 4), fixed_depth=4), {"hub": HUB})
+    assert depths(methods, "hub") == [(1, True, False), (4, True, True)]
+
+
+def test_a_fixed_depth_apart_from_the_others_is_never_selected():
+    methods = study_methods(LayerStudy(depths=(1, 4), fixed_depth=3), {"trained": TRAINED})
+    assert depths(methods, "trained") == [(1, True, False), (3, False, True), (4, True, False)]
+
+
+@pytest.mark.parametrize("text", ["{}", '{"num_hidden_layers": null}'])
+def test_an_unusual_local_configuration_leaves_the_clipping_to_the_job(local, text):
+    assert decoder_layers(local(text)) is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_broken_local_configuration_is_named(local, text):
+    with pytest.raises(BenchmarkError, match=r"config\.json: is not a model's configuration"):
+        decoder_layers(local(text))
+
+
+# Run file -------------------------------------------------------------------------------------
+
+
+def test_a_run_has_no_study_unless_it_asks_for_one(load):
+    config = load(None)
+    assert config.study_methods == ()
+    assert config.evaluated_methods == config.methods
+
+
+def test_an_empty_section_is_the_paper_s_study_of_the_whole_run(load):
+    config = load({})
+    assert config.run_file.layer_study.depths == (1, 4, 8, 16, 32)
+    assert config.run_file.layer_study.development_share == 0.25
+    assert {method.token_weights for method in config.study_methods} == {"loosened", "original"}
+    assert {method.model for method in config.study_methods} == set(config.models)
+    assert config.study_datasets == tuple(config.datasets)
+
+
+def test_the_study_stays_out_of_the_main_tables_and_figures(load):
+    with_study, without = load({"depths": [1, 2]}), load(None)
+    assert set(with_study.evaluated_methods) - set(without.evaluated_methods) == {
+        f"grad_ellm-{weights}-{depth}"
+        for weights in ("loosened", "original")
+        for depth in ("01", "02", "04")  # all 4 layers are the fixed depth
+    }
+    assert display_slice(with_study) == display_slice(without)
+    assert summarise_slice(with_study) == summarise_slice(without)
+
+
+def test_a_study_method_is_attributed_like_any_other(load):
+    job = attribute_slice(load({"depths": [2]}), "demo-llama", "grad_ellm-original-02")
+    assert job.method == "grad_ellm"
+    assert job.options == {
+        "layers": 2,
+        "clip_layers": True,
+        "token_weights": "original",
+        "heads": "merged",
+    }
+
+
+def test_the_study_s_jobs_see_its_own_models_and_datasets_only(load):
+    config = load({"models": ["demo-mistral"], "datasets": ["demo-why"], "depths": [1]})
+    made = layer_study_slice(config)
+    assert {method.model for method in made.methods} == {"demo-mistral"}
+    assert type(made).model_validate_json(made.to_json()) == made
+    assert json.loads(layer_study_display_slice(config).to_json()) == {
+        "models": {"demo-mistral": "Tiny Mistral"},
+        "datasets": {"demo-why": config.datasets["demo-why"].label},
+        "methods": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("study", "parts"),
+    [
+        ({"depth": [1]}, ["layer_study.depth: unknown key", "did you mean 'depths'?"]),
+        ({"depths": [4, 1]}, ["layer_study.depths: depths must be greater than 0 and increase"]),
+        ({"depths": [1, 1]}, ["layer_study.depths: depths must be greater than 0 and increase"]),
+        ({"depths": [0, 1]}, ["layer_study.depths: depths must be greater than 0 and increase"]),
+        ({"depths": []}, ["layer_study.depths: ", "at least 1"]),
+        ({"token_weights": ["origin"]}, ["token_weights.0: 'origin'", "did you mean 'original'?"]),
+        ({"token_weights": []}, ["layer_study.token_weights: nothing is selected"]),
+        ({"development_share": 1}, ["layer_study.development_share: ", "less than 1"]),
+        ({"development_share": 0}, ["layer_study.development_share: ", "greater than 0"]),
+        ({"fixed_depth": 0}, ["layer_study.fixed_depth: ", "greater than 0"]),
+        ({"models": ["demo-lama"]}, ["layer_study.models: unknown name", "'demo-llama'?"]),
+        ({"models": ["demo-llama"] * 2}, ["layer_study.models: listed twice: demo-llama"]),
+        ({"datasets": ["demo-way"]}, ["layer_study.datasets: unknown name", "'demo-why'?"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_with_its_place(load, study, parts):
+    with pytest.raises(BenchmarkError) as error:
+        load(study)
+    message = str(error.value)
+    assert message.startswith("run.yaml: layer_study")
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_a_model_that_the_run_does_not_select_is_unknown_to_its_study(load):
+    with pytest.raises(BenchmarkError, match=r"unknown name 'demo-mistral'.*allowed: demo-llama$"):
+        load({"models": ["demo-mistral"]}, models=["demo-llama"])
+
+
+def test_a_catalogue_method_cannot_take_the_name_of_a_study_method(load):
+    taken = {"methods": {"grad_ellm-loosened-02": {"method": "grad_ellm"}}}
+    with pytest.raises(BenchmarkError, match="methods: 'grad_ellm-loosened-02' is a name that"):
+        load({"depths": [2]}, catalogue=taken)
+
+
+def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
+    path = root / "config/paper.yaml"
+    config = load_config(
+        yaml.safe_load(path.read_text()), root / "config/catalogue", str(path), load_method
+    )
+    assert len(config.study_methods) == 2 * 2 * 5
+    assert all(method.candidate for method in config.study_methods)
+    assert {method.depth for method in config.study_methods if method.fixed} == {32}

@@ -1,0 +1,289 @@
+"""Soft metrics against a ten-line loop in float64 on the same masks, and closed forms."""
+
+import numpy as np
+import pytest
+import torch
+
+from evaluating import distances, evaluated, masks_of
+from pisoft.config.evaluation import EvaluationSettings
+from pisoft.faithfulness.calibration import clip_scores
+from pisoft.faithfulness.masks import ORIGINAL, uniforms
+from pisoft.faithfulness.perturbation import (
+    MEASURES,
+    PerturbationTarget,
+    Perturber,
+)
+from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
+from random_models import SHAPES, VOCABULARY, twins
+
+IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
+PERTURBABLE = np.array([3, 4, 6, 7, 8])
+TARGET = PerturbationTarget(IDS, PERTURBABLE, 5)
+SETTINGS = EvaluationSettings(pi_grid=(0.2, 0.5, 0.9), draws=4)
+
+
+def attribution(raw, status="ok"):
+    return {"sample_id": "s", "step": 0, "raw_scores": raw, "status": status}
+
+
+def raw_scores(seed=0):
+    return np.random.default_rng(seed).normal(size=len(IDS)).tolist()
+
+
+@torch.no_grad()
+def plain_predictions(plain, mask, target=TARGET):
+    """Return the clean and the perturbed distribution; mask (m,) by token or (m, d) by element."""
+    embeddings = plain.get_input_embeddings()(torch.tensor([target.token_ids])).clone()
+    clean = plain(inputs_embeds=embeddings).logits[0, -1].softmax(-1)
+    for position, kept in zip(target.perturbable, mask, strict=True):
+        embeddings[0, position] *= torch.tensor(kept, dtype=embeddings.dtype)
+    return clean, plain(inputs_embeds=embeddings).logits[0, -1].softmax(-1)
+
+
+def plain_distance(plain, mask, target=TARGET):
+    clean, perturbed = plain_predictions(plain, mask, target)
+    return (((clean.sqrt() - perturbed.sqrt()) ** 2).sum() / 2).sqrt().item()
+
+
+def uniforms_of(index, draws=4, sampler="iid", seed=5, width=1):
+    drawn = uniforms(sampler, seed, "s", 0, (5, width), 3, draws)
+    return np.stack([drawn.of_draw(index, draw) for draw in range(draws)])
+
+
+@pytest.mark.parametrize("sampler", ["iid", "latin"])
+@pytest.mark.parametrize("budget", [1, 30, 10_000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_draw_equals_the_plain_loop(shape, budget, sampler):
+    model, plain = twins(shape)
+    settings = SETTINGS.model_copy(update={"sampler": sampler})
+    case = (TARGET, attribution(raw_scores()))
+    (rows,) = evaluated(model, [case], settings, 5, budget)
+    raw = np.array(raw_scores())[PERTURBABLE]
+    scores = (raw - raw.min()) / (raw.max() - raw.min())
+    for index, row in zip([ORIGINAL, 0, 1, 2], rows, strict=True):
+        floor = SETTINGS.score_floor
+        s = scores if index == ORIGINAL else clip_scores(scores, floor) ** row["alpha"]
+        assert row["pi"] is None or s.mean() == pytest.approx(row["pi"], abs=1e-9)
+        masks = uniforms_of(index, sampler=sampler)[..., 0] < s
+        ns = [plain_distance(plain, mask) for mask in masks]
+        nc = [plain_distance(plain, ~mask) for mask in masks]
+        np.testing.assert_allclose(row["ns_distances"], ns, atol=1e-7)
+        np.testing.assert_allclose(row["nc_distances"], nc, atol=1e-7)
+        assert row["h0"] == pytest.approx(plain_distance(plain, np.zeros(5)), abs=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_zeroing_everything_gives_the_closed_form(shape):
+    """All-zero embeddings give uniform logits, so H₀ = √(1 − Σ√p_i / √V)."""
+    model, plain = twins(shape)
+    p = plain(torch.tensor([IDS])).logits[0, -1].softmax(-1)
+    expected = (1 - p.sqrt().sum() / VOCABULARY**0.5).sqrt().item()
+    target = PerturbationTarget(IDS, np.arange(len(IDS)), 5)
+    distance = distances(model, target, np.zeros((1, len(IDS)), bool))
+    assert distance[0] == pytest.approx(expected, abs=1e-7)
+
+
+def test_keeping_everything_is_no_perturbation():
+    model, _ = twins("llama-gqa", torch.float32)
+    assert distances(model, TARGET, np.ones((3, 5), bool)).max() < 1e-3
+
+
+def test_single_perturbable_token_gets_pi_itself():
+    model, _ = twins("llama-gqa")
+    single = PerturbationTarget(IDS, np.array([5]), 5)
+    (rows,) = evaluated(model, [(single, attribution(raw_scores()))], SETTINGS)
+    assert [row["status"] for row in rows] == ["ok"] * 4
+    assert rows[1]["achieved"] == pytest.approx(0.2, abs=1e-9)
+
+
+def statuses(model, target, row):
+    (rows,) = evaluated(model, [(target, row)], SETTINGS)
+    assert [row["pi"] for row in rows] == [None, 0.2, 0.5, 0.9]
+    return {row["status"] for row in rows}
+
+
+def test_failures_are_rows_with_a_status():
+    model, _ = twins("llama-gqa")
+    broken = raw_scores()
+    broken[4] = float("nan")
+    assert statuses(model, TARGET, attribution(broken)) == {"nonfinite_attribution"}
+    assert statuses(model, TARGET, attribution(None, "empty_generation")) == {"empty_generation"}
+    empty = PerturbationTarget(IDS, np.array([], int), 5)
+    assert statuses(model, empty, attribution(raw_scores())) == {"no_content_tokens"}
+
+
+def test_nan_outside_the_perturbable_tokens_does_no_harm():
+    model, _ = twins("llama-gqa")
+    raw = raw_scores()
+    raw[0] = float("nan")
+    assert statuses(model, TARGET, attribution(raw)) == {"ok"}
+
+
+def test_zero_baseline_equal_to_the_clean_prediction_is_degenerate():
+    model, _ = twins("llama-gqa")
+    model.network.lm_head.weight.data.zero_()
+    assert statuses(model, TARGET, attribution(raw_scores())) == {"degenerate_baseline"}
+
+
+def test_logits_that_are_not_finite_are_reported():
+    model, _ = twins("llama-gqa")
+    model.network.lm_head.weight.data.fill_(float("nan"))
+    assert statuses(model, TARGET, attribution(raw_scores())) == {"nonfinite_logits"}
+
+
+def test_scopes_choose_the_positions():
+    prompt = {
+        "input_ids": [1, 2, 3, 4, 5],
+        "bos_mask": [True, False, False, False, False],
+        "user_mask": [False, False, True, True, False],
+        "content_mask": [False, False, False, True, False],
+    }
+    found = {
+        scope: perturbable_positions(prompt, scope).tolist()
+        for scope in ("content", "user_turn", "all_but_bos", "all")
+    }
+    assert found == {
+        "content": [3],
+        "user_turn": [2, 3],
+        "all_but_bos": [1, 2, 3, 4],
+        "all": [0, 1, 2, 3, 4],
+    }
+
+
+def several_cases():
+    """Targets of different lengths and prefixes, among them two steps of one sample."""
+    other = [1, 40, 41, 50, 51, 9, 33]
+    return [
+        (TARGET, attribution(raw_scores())),
+        (PerturbationTarget([*IDS, 20, 21], PERTURBABLE, 6), attribution(raw_scores(1))),
+        (PerturbationTarget(other, np.array([3, 5]), 7), attribution(raw_scores(2)[:7])),
+        (PerturbationTarget(other, np.array([1, 2, 4]), 7), attribution(raw_scores(3)[:7])),
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_packing_several_inputs_into_a_batch_changes_nothing(shape, protocol):
+    model, _ = twins(shape)
+    together = evaluated(model, several_cases(), SETTINGS, protocol=protocol)
+    for (target, row), rows in zip(several_cases(), together, strict=True):
+        for budget in (1, 41):
+            (alone,) = evaluated(model, [(target, row)], SETTINGS, 1, budget, protocol)
+            assert [found["pi"] for found in alone] == [found["pi"] for found in rows]
+            for one, other in zip(alone, rows, strict=True):
+                for name in ("h0", "ns_distances", "nc_distances", "nc_total_variations"):
+                    np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_batches_change_draws_by_no_more_than_rounding(dtype):
+    model, _ = twins("llama-gqa", dtype)
+    runs = [evaluated(model, several_cases(), SETTINGS, token_budget=b) for b in (1, 10_000)]
+    found = [[row["ns_distances"] for rows in run for row in rows] for run in runs]
+    np.testing.assert_allclose(*found, rtol=0, atol=0.02 if dtype == torch.bfloat16 else 1e-3)
+
+
+def test_total_variation_and_log_probability_are_those_of_the_plain_model():
+    model, plain = twins("llama-gqa")
+    masks = np.random.default_rng(2).random((6, 5)) < 0.5
+    (found,) = Perturber(model, 30).measure([masks_of(TARGET, masks)])
+    for mask, measured in zip(masks, found, strict=True):
+        clean, perturbed = plain_predictions(plain, mask)
+        expected = {
+            "distance": plain_distance(plain, mask),
+            "total_variation": (clean - perturbed).abs().sum().item() / 2,
+            "log_probability_change": (perturbed[5].log() - clean[5].log()).item(),
+        }
+        np.testing.assert_allclose(measured, [expected[name] for name in MEASURES], atol=1e-6)
+
+
+@torch.no_grad()
+def released_soft_metrics(plain, s, uniform):
+    """Soft-NS and Soft-NC as the code released with the original metrics computes them.
+
+    One bit per element of the embeddings, distance Σ(√p − √q)² / √2, one draw.
+    """
+
+    def distance(mask):
+        clean, perturbed = plain_predictions(plain, mask)
+        return float(((perturbed.sqrt() - clean.sqrt()) ** 2 / 2**0.5).sum())
+
+    mask = uniform < s[:, None]
+    nothing = 1 - distance(np.zeros_like(mask))
+    sufficiency = max(0.0, 1 - distance(mask) - nothing) / (1 - nothing)
+    return sufficiency, distance(~mask) / (1 - nothing)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_element_masks_reproduce_the_released_soft_metrics(shape):
+    model, plain = twins(shape)
+    settings = SETTINGS.model_copy(update={"mask": "element", "draws": 3})
+    (rows,) = evaluated(model, [(TARGET, attribution(raw_scores()))], settings, 5)
+    raw = np.array(raw_scores())[PERTURBABLE]
+    scores = (raw - raw.min()) / (raw.max() - raw.min())
+    squared = 2**0.5 * rows[0]["h0"] ** 2
+    for draw, uniform in enumerate(uniforms_of(ORIGINAL, 3, width=model.width)):
+        ns, nc = released_soft_metrics(plain, scores, uniform)
+        kept = 2**0.5 * rows[0]["ns_distances"][draw] ** 2
+        removed = 2**0.5 * rows[0]["nc_distances"][draw] ** 2
+        assert max(0.0, squared - kept) / squared == pytest.approx(ns, abs=1e-6)
+        assert removed / squared == pytest.approx(nc, abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_noise_floor_is_the_distance_of_the_unperturbed_input(dtype):
+    model, _ = twins("llama-gqa", dtype)
+    rows = evaluated(model, several_cases(), SETTINGS, token_budget=41)
+    floors = [row["identity"] for of_case in rows for row in of_case]
+    assert max(floors) <= {torch.float64: 1e-12, torch.float32: 1e-3}.get(dtype, 0.02)
+
+
+def test_draws_measured_in_rounds_are_those_of_one_round():
+    model, _ = twins("llama-gqa")
+    for sampler in ("iid", "latin"):
+        settings = SETTINGS.model_copy(update={"sampler": sampler, "draws": 5})
+        (whole,) = evaluated(model, [(TARGET, attribution(raw_scores()))], settings)
+        step = StepEvaluation(attribution(raw_scores()), TARGET, settings, 1, model.width)
+        for numbers in (range(2), range(2, 5)):
+            measure_draws(Perturber(model, 100), [step], dict.fromkeys(METRICS, numbers))
+        for one, other in zip(whole, step.rows(), strict=True):
+            np.testing.assert_allclose(one["ns_distances"], other["ns_distances"], atol=1e-7)
+            np.testing.assert_allclose(one["nc_distances"], other["nc_distances"], atol=1e-7)
+
+
+def test_forwards_and_tokens_are_counted():
+    model, _ = twins("llama-gqa")
+    read = []
+    handle = model.decoder.layers[0].register_forward_pre_hook(
+        lambda _, inputs: read.append(inputs[0].shape[0])
+    )
+    perturber = Perturber(model, 30)
+    masks = np.ones((7, 5), dtype=bool)
+    perturber.measure([masks_of(TARGET, masks)])
+    handle.remove()
+    assert read[0] == 1  # the prefix, three tokens
+    assert perturber.forwards == sum(read[1:]) == 8  # the clean input, too
+    assert perturber.tokens == 8 * 7
+
+
+def test_memory_that_does_not_suffice_halves_the_batches_and_changes_nothing(monkeypatch):
+    model, _ = twins("llama-gqa")
+    expected = evaluated(model, several_cases(), SETTINGS)
+    original, refused = type(model).next_token_logits, []
+
+    def short_of_memory(self, embeddings, positions, **options):
+        if embeddings.shape[0] * embeddings.shape[1] > 40:
+            refused.append(embeddings.shape)
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return original(self, embeddings, positions, **options)
+
+    monkeypatch.setattr(type(model), "next_token_logits", short_of_memory)
+    steps = [StepEvaluation(row, t, SETTINGS, 1, model.width) for t, row in several_cases()]
+    perturber = Perturber(model, 150)
+    measure_draws(perturber, steps, dict.fromkeys(METRICS, range(4)))
+    assert perturber.token_budget == 37
+    assert len(refused) == 2, "the lowered budget is kept"
+    for step, rows in zip(steps, expected, strict=True):
+        for one, other in zip(step.rows(), rows, strict=True):
+            np.testing.assert_allclose(one["ns_distances"], other["ns_distances"], atol=1e-7)

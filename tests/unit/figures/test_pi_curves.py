@@ -1,0 +1,192 @@
+"""Figures: appearance fixed per method, legend complete, files reproducible."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from matplotlib.colors import to_hex
+
+import pisoft
+from pisoft.contracts import write_rows
+from pisoft.figures.pi_curves import PANELS, plot_pi_curves
+from pisoft.figures.style import line_styles, save_figure
+from pisoft.statistics.intervals import half_widths
+
+GRID = [0.1, 0.3, 0.5, 0.7, 0.9]
+METHODS = {
+    "random": "Random",
+    "attention": "Attention",
+    "grad_ellm": "Grad-ELLM",
+    "mine": "$ Mine_{ <b>",
+}
+SCRIPTS = Path(pisoft.__file__).parents[1]
+
+
+def curve_rows(methods=tuple(METHODS), n=20, dataset="sst2"):
+    return [
+        {
+            "protocol": "dynamic",
+            "model": "llama",
+            "method": method,
+            "dataset": dataset,
+            "metric": metric,
+            "pi": pi,
+            "mean": pi * (1 + position / 10) if n else None,
+            "standard_error": 0.05 if n > 1 else None,
+            "n": n,
+            "n_failed": 0,
+        }
+        for position, method in enumerate(methods)
+        for metric in PANELS
+        for pi in GRID
+    ]
+
+
+def draw(rows, methods=METHODS):
+    curves = pd.DataFrame(rows).astype({"mean": float, "standard_error": float})
+    return plot_pi_curves(curves, methods, "Llama · SST2 · dynamic routing")
+
+
+def looks(figure):
+    """Colour, marker and dash of every line of the first panel, by label."""
+    return {
+        line.get_label(): (to_hex(line.get_color()), line.get_marker(), line.get_linestyle())
+        for line in figure.axes[0].get_lines()
+    }
+
+
+def test_lines_show_the_means_and_bands_the_intervals_of_student_s_t():
+    figure = draw(curve_rows(n=20))
+    for panel, label in zip(figure.axes, PANELS.values(), strict=True):
+        assert panel.get_ylabel() == label
+        assert panel.get_xlabel() == "Retaining probability π"
+        line = panel.get_lines()[1]
+        assert line.get_xydata() == pytest.approx(np.array([(pi, pi * 1.1) for pi in GRID]))
+        band = panel.collections[1].get_paths()[0].vertices
+        half_width = 2.093024 * 0.05  # t of 19 degrees of freedom, from a printed table
+        at_half = sorted({round(y, 9) for x, y in band if x == 0.5})
+        assert at_half == pytest.approx([0.55 - half_width, 0.55 + half_width])
+
+
+def test_wide_bands_leave_the_lines_most_of_the_panel():
+    rows = [{**row, "standard_error": 50.0} for row in curve_rows()]
+    for panel in draw(rows).axes:
+        low, high = panel.get_ylim()
+        values = np.concatenate([line.get_ydata() for line in panel.get_lines()])
+        assert low <= values.min()
+        assert high >= values.max()
+        assert np.ptp(values) > 0.6 * (high - low)
+
+
+@pytest.mark.parametrize("n", [2, 3, 16, 400])
+def test_half_widths_are_those_of_the_distribution(n):
+    errors, counts = pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0])
+    found = half_widths(errors, counts)
+    assert found[0] == pytest.approx(0.5 * scipy.stats.t.ppf(0.975, n - 1))
+    assert found[1:].isna().all()
+
+
+def test_legend_has_every_method_in_order():
+    (legend,) = draw(curve_rows()).legends
+    assert [text.get_text() for text in legend.get_texts()] == list(METHODS.values())
+
+
+def test_legend_lies_below_the_panels_and_inside_the_figure():
+    methods = {f"m{k}": f"A rather long name of method {k}" for k in range(14)}
+    figure = draw(curve_rows(methods), methods)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    assert all(box.y1 <= panel.get_tightbbox().y0 for panel in figure.axes)
+
+
+def test_a_method_without_any_value_is_named_in_the_legend():
+    rows = curve_rows(["random", "attention"]) + curve_rows(["mine"], n=0)
+    (legend,) = draw(rows).legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["Random", "Attention", "Grad-ELLM (no value)", "$ Mine_{ <b> (no value)"]
+
+
+def test_title_states_the_number_of_samples():
+    assert draw(curve_rows())._suptitle.get_text() == "Llama · SST2 · dynamic routing · n = 20"
+    rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=20)
+    assert draw(rows)._suptitle.get_text().endswith("n = 18\N{EN DASH}20")
+    rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=0)
+    assert draw(rows)._suptitle.get_text().endswith("n = 18")
+    assert draw(curve_rows(n=0))._suptitle.get_text().endswith("n = 0")
+
+
+def test_a_single_sample_is_drawn_without_a_band(tmp_path):
+    save_figure(draw(curve_rows(n=1)), [tmp_path / "one.png"])
+    assert (tmp_path / "one.png").stat().st_size
+
+
+def test_methods_look_the_same_in_every_figure():
+    few = {name: METHODS[name] for name in ("grad_ellm", "random")}
+    every, some = looks(draw(curve_rows())), looks(draw(curve_rows(few), few))
+    assert some == {label: every[label] for label in few.values()}
+
+
+def test_known_methods_keep_their_look_when_others_are_added():
+    before = line_styles(["random", "attention", "mine"])
+    after = line_styles(["new", "random", "attention", "mine"])
+    assert before["random"] == after["random"]
+    assert before["attention"] == after["attention"]
+    assert line_styles(["random", "attention", "mine", "new"])["mine"] == before["mine"]
+
+
+@pytest.mark.parametrize("own", ["attention_rollout", "occlusion", "grad_ellm_original"])
+def test_our_further_methods_look_the_same_whatever_is_shown_beside_them(own):
+    assert line_styles([own])[own] == line_styles(["mine", "gradient_shap", own])[own]
+
+
+def test_no_two_of_many_methods_look_the_same():
+    names = ["random", "attention", "saliency", "input_x_gradient", "deeplift"]
+    names += ["integrated_gradients", "value_zeroing", "reagent", "grad_ellm"]
+    names += [f"method {k}" for k in range(100)]
+    assert len(set(line_styles(names).values())) == len(names)
+
+
+def test_the_look_is_not_left_behind():
+    before = dict(matplotlib.rcParams)
+    draw(curve_rows())
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
+def test_files_are_equal_bytes_every_time(tmp_path, suffix):
+    paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
+    for path in paths:
+        save_figure(draw(curve_rows()), [path])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert b"Date" not in paths[0].read_bytes()
+
+
+def test_another_format_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\.pdf, \.svg, \.png"):
+        save_figure(draw(curve_rows()), [tmp_path / "figure.jpg"])
+
+
+def test_the_script_writes_the_same_files_in_every_process(tmp_path):
+    write_rows(tmp_path / "curves.parquet", "soft_curves", curve_rows(), {})
+    settings = {"models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"}, "methods": METHODS}
+    command = [sys.executable, str(SCRIPTS / "plot_pi_curves.py")]
+    command += ["--settings", json.dumps(settings), "--curves", str(tmp_path / "curves.parquet")]
+    command += ["--protocol", "dynamic", "--model", "llama", "--dataset", "sst2"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    found = []
+    for name in ("first", "second"):
+        paths = [tmp_path / f"{name}.{suffix}" for suffix in ("pdf", "svg", "png")]
+        outputs = [part for path in paths for part in (f"--{path.suffix[1:]}", str(path))]
+        subprocess.run(command + outputs, env=environment, check=True)
+        found.append([path.read_bytes() for path in paths])
+    assert found[0] == found[1]

@@ -1,0 +1,237 @@
+"""The illustration of the protocol: shares, calibration and points against plain Python."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+
+import explained
+import pisoft
+from pisoft.contracts import write_table
+from pisoft.figures.protocol import (
+    Calibrated,
+    calibrated,
+    plot_protocol,
+    read_alphas,
+    retaining_shares,
+    shown_methods,
+)
+from pisoft.figures.style import line_styles, save_figure
+from pisoft.statistics.reading import load_rows
+from pisoft.statistics.scores import perturbable_counts, read_scores
+from pisoft.statistics.soft import summarise
+
+GRID = (0.1, 0.35, 0.9)
+METHODS = {
+    "random": "Random", "attention": "Attention", "saliency": "Saliency",
+    "mine": "$ Mine_{ <b>", "dense": "Dense", "failing": "Failing",
+}  # fmt: skip
+POWERS = {"random": 1, "attention": 8, "saliency": 4, "mine": 2, "dense": 0.2}
+TOKENS = {"a": 12, "b": 30}
+SCRIPTS = Path(pisoft.__file__).parents[1]
+
+
+def scores_of(method, sample):
+    spread = np.random.default_rng(TOKENS[sample]).permutation(TOKENS[sample])
+    return (spread / (TOKENS[sample] - 1)) ** POWERS[method]
+
+
+def raw_row(method, sample):
+    if method == "failing" or (method == "saliency" and sample == "a"):
+        return explained.attribution(sample, None, 0, "nonfinite_attribution")
+    return explained.attribution(sample, scores_of(method, sample))
+
+
+def soft_rows(method, sample):
+    row = raw_row(method, sample)
+    if row["status"] != "ok":
+        zeros = np.linspace(0, 1, TOKENS[sample])
+        return explained.soft(sample, zeros, GRID, status=row["status"])
+    # What is stored is in float32.
+    return explained.soft(sample, np.float32(scores_of(method, sample)).astype(float), GRID)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two samples and six methods, summarised by the project's own summary."""
+    folder = tmp_path_factory.mktemp("run")
+    asked = [explained.prompt(name, ["t"] * count) for name, count in TOKENS.items()]
+    attributions, soft = [], []
+    for method in METHODS:
+        rows = [raw_row(method, sample) for sample in TOKENS]
+        attributions.append(explained.write(folder, "attributions", rows, "llama", method))
+        rows = [row for sample in TOKENS for row in soft_rows(method, sample)]
+        soft.append(explained.write(folder, "soft", rows, "dynamic", "llama", method))
+    samples, curves = summarise(soft, 1e-4, clamp=True)
+    write_table(folder / "samples.parquet", "soft_samples", samples, {})
+    write_table(folder / "curves.parquet", "soft_curves", curves, {})
+    return {
+        "prompts": explained.write(folder, "prompts", asked, "llama"),
+        "attributions": attributions,
+        "soft": soft,
+        "samples": folder / "samples.parquet",
+        "curves": folder / "curves.parquet",
+    }
+
+
+@pytest.fixture
+def shares(files):
+    counts = perturbable_counts(files["prompts"], "content")
+    return retaining_shares(load_rows(files["samples"], "soft_samples"), counts)
+
+
+@pytest.fixture
+def example(files, shares):
+    shown = shown_methods(shares, METHODS)
+    alphas = {
+        path.parts[-2]: read_alphas(path, 0.35) for path in files["soft"] if path.parts[-2] in shown
+    }
+    steps = read_scores(files["prompts"], files["attributions"], "content", "minmax")
+    return calibrated(steps, alphas, explained.FLOOR)
+
+
+def draw(shares, example, files, methods=METHODS):
+    curves = load_rows(files["curves"], "soft_curves")
+    figure = plot_protocol(shares, example, curves, methods, 0.35, "Llama · SST-2")
+    figure.draw_without_rendering()
+    return figure
+
+
+def points(panel):
+    """Return the position of each single marker, by its colour."""
+    return {
+        to_hex(line.get_color()): tuple(line.get_xydata()[0])
+        for line in panel.get_lines()
+        if len(line.get_xydata()) == 1 and line.get_marker() not in ("|", "None")
+    }
+
+
+def test_shares_are_the_means_of_each_sample_s_scores(shares):
+    found = shares.set_index(["method", "sample_id"])["share"]
+    for method, sample in found.index:
+        assert found[method, sample] == pytest.approx(scores_of(method, sample).mean(), rel=1e-5)
+    assert len(found) == 9, "five methods, two samples, one of them failed"
+
+
+def test_methods_of_lowest_middle_and_highest_mean_and_random_are_shown(shares):
+    assert shown_methods(shares, METHODS) == ["attention", "mine", "random", "dense"]
+    without = shares[shares["method"] != "random"]
+    assert shown_methods(without, METHODS) == ["attention", "mine", "dense"]
+    one = shares[shares["method"] == "mine"]
+    assert shown_methods(one, METHODS) == ["mine"]
+    only = shares[shares["method"] == "random"]
+    assert shown_methods(only, METHODS) == ["random"]
+    assert shown_methods(shares[:0], METHODS) == []
+
+
+def test_the_stored_alpha_gives_all_methods_the_same_mean(example):
+    assert example.sample_id == "a"
+    for method in ("attention", "mine", "random", "dense"):
+        assert example.before[method] == pytest.approx(scores_of(method, "a"), abs=1e-7)
+        clipped = np.clip(example.before[method], 1e-6, 1 - 1e-6)
+        assert example.after[method] == pytest.approx(clipped ** example.alpha[method])
+        assert example.after[method].mean() == pytest.approx(0.35, abs=1e-9)
+
+
+def test_the_example_is_the_first_step_that_all_shown_methods_have(files):
+    paths = [path for path in files["soft"] if path.parts[-2] in ("saliency", "mine")]
+    alphas = {path.parts[-2]: read_alphas(path, 0.35) for path in paths}
+    read = (files["prompts"], files["attributions"], "content", "minmax")
+    assert calibrated(read_scores(*read), alphas, 1e-6).sample_id == "b"
+    alphas["failing"] = read_alphas(files["soft"][-1], 0.35)
+    assert alphas["failing"] == {}
+    assert calibrated(read_scores(*read), alphas, 1e-6) is None
+
+
+def test_panels_show_means_scores_and_points(shares, example, files):
+    figure = draw(shares, example, files)
+    assert figure._suptitle.get_text() == "Llama · SST-2 · sample of panel (b): a"
+    first, before, after, last = figure.axes
+    styles = line_styles(METHODS)
+    means = {method: np.mean([scores_of(method, s).mean() for s in TOKENS]) for method in POWERS}
+    means["saliency"] = scores_of("saliency", "b").mean()
+    rows = dict(zip(METHODS, range(len(METHODS))[::-1], strict=True))
+    found = points(first)
+    assert len(found) == 5
+    for method, mean in means.items():
+        assert found[styles[method].colour.lower()] == pytest.approx((mean, rows[method]), rel=1e-5)
+    assert [text.get_text() for text in first.texts] == ["no value"]
+    assert first.texts[0].get_position()[1] == rows["failing"]
+    assert first.get_title().endswith("n = 1\N{EN DASH}2")
+
+    for panel, scores in ((before, example.before), (after, example.after)):
+        lines = {line.get_color(): line for line in panel.get_lines() if len(line.get_xdata()) > 2}
+        assert set(lines) == {styles[method].colour for method in scores}
+        for method, values in scores.items():
+            drawn = lines[styles[method].colour].get_ydata()
+            assert drawn.tolist() == sorted(values, reverse=True)
+
+    original = points(last)
+    for method in ("attention", "mine", "random", "dense"):
+        found = original[styles[method].colour.lower()]
+        assert found == pytest.approx((means[method], 0.25 / 0.5), rel=1e-5)
+    curves = {line.get_color(): line for line in last.get_lines() if len(line.get_xdata()) > 1}
+    assert curves[styles["mine"].colour].get_xydata().tolist() == [[pi, 0.5] for pi in GRID]
+    assert last.get_ylabel() == "π-Soft-NC ↑"
+
+
+def test_the_legend_gives_mean_and_alpha_of_every_shown_method(shares, example, files):
+    texts = [text.get_text() for text in draw(shares, example, files).legends[0].get_texts()]
+    alpha = example.alpha["mine"]
+    assert texts[1] == f"$ Mine_{{ <b>: mean {scores_of('mine', 'a').mean():.2f}, α = {alpha:.2g}"
+    assert [text.split(":")[0] for text in texts] == [
+        "Attention", "$ Mine_{ <b>", "Random", "Dense", "original Soft-NC (α = 1)",
+    ]  # fmt: skip
+
+
+def test_one_sample_and_no_sample_at_all_are_drawn(shares, example, files, tmp_path):
+    one = shares[shares["sample_id"] == "b"]
+    save_figure(draw(one, None, files), [tmp_path / "one.png"])
+    figure = draw(shares[:0], None, files)
+    save_figure(figure, [tmp_path / "none.png"])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["no value"] * len(METHODS)
+    assert "no sample" in figure.axes[1].texts[0].get_text()
+    assert (tmp_path / "one.png").stat().st_size
+    assert (tmp_path / "none.png").stat().st_size
+
+
+def test_methods_with_identical_scores_are_both_shown(files):
+    rows = [
+        {"method": method, "sample_id": "a", "share": 0.5, "soft_nc": 0.5}
+        for method in ("mine", "dense", "random")
+    ]
+    shares = pd.DataFrame(rows)
+    shown = shown_methods(shares, METHODS)
+    assert shown == ["random", "mine", "dense"], "of equal means in the order of selection"
+    half = {method: np.full(4, 0.5) for method in shown}
+    same = Calibrated("a", 0, half, half, dict.fromkeys(shown, 1.0))
+    figure = draw(shares, same, files)
+    assert len(figure.legends[0].get_texts()) == 4
+
+
+def test_the_script_writes_the_same_files_every_time(files, tmp_path):
+    settings = {
+        "models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}, "methods": METHODS,
+        "scope": "content", "normalisation": "minmax", "score_floor": 1e-6,
+    }  # fmt: skip
+    command = [sys.executable, SCRIPTS / "plot_protocol.py", "--settings", json.dumps(settings),
+               "--protocol", "dynamic"]  # fmt: skip
+    for name, given in files.items():
+        command += [f"--{name}", *(given if isinstance(given, list) else [given])]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    found = []
+    for name in ("first", "second"):
+        paths = [tmp_path / f"{name}.{kind}" for kind in ("pdf", "svg", "png")]
+        outputs = [part for path in paths for part in (f"--{path.suffix[1:]}", path)]
+        line = [str(part) for part in (*command, *outputs)]
+        finished = subprocess.run(line, env=environment, capture_output=True, text=True)
+        assert finished.returncode == 0, finished.stderr
+        assert finished.stderr == ""
+        found.append([path.read_bytes() for path in paths])
+    assert found[0] == found[1]

@@ -1,0 +1,317 @@
+"""Single texts: which samples, which tokens, which sentence; and what the figure shows of them."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from matplotlib.colors import to_hex
+
+import explained
+import pisoft
+from pisoft.figures.examples import (
+    Example,
+    chosen_answers,
+    examples,
+    key_sentence,
+    sentences,
+    top_tokens,
+)
+from pisoft.figures.style import line_styles, save_figure
+from pisoft.figures.tokens import MOST_LINES, NO_GLYPH, plot_tokens, printable
+from pisoft.statistics.scores import read_scores
+
+METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ Mine_{ <b>"}
+SCRIPTS = Path(pisoft.__file__).parents[1]
+TEXTS = ("It", " was", " fine", ".", " Then", " came", " the", " awful", " end", "!")
+# Hebrew, Arabic with a mark, an emoji, Chinese, stray bytes, controls, a direction override.
+STRANGE = (
+    "שלום", " العربيّة", " \N{SAUROPOD}", "中文", "<0xF0>", "\\x9f", "\n\n", "\t", "\x00",
+    "\u202eabc", " ", "$x_{", "\N{ZERO WIDTH JOINER}", "\ufffd",
+)  # fmt: skip
+
+
+def example(texts=TEXTS, top=None, evidence=None, missing=None, positions=None):
+    return Example(
+        sample_id="s/1",
+        heading="label: Positive",
+        texts=tuple(texts),
+        positions=np.arange(len(texts)) if positions is None else np.array(positions),
+        evidence=None if evidence is None else np.isin(np.arange(len(texts)), evidence),
+        top={m: np.isin(np.arange(len(texts)), places) for m, places in (top or {}).items()},
+        missing=missing or {},
+    )
+
+
+def bars(figure):
+    """Return the bars' ends and rows, by colour."""
+    found = {}
+    for patch in figure.axes[0].patches:
+        ends = (patch.get_x(), patch.get_x() + patch.get_width())
+        found.setdefault(to_hex(patch.get_facecolor()), []).append((*ends, patch.get_y()))
+    return found
+
+
+def words(figure):
+    """Return the left ends of the drawn texts, by text."""
+    return {text.get_text(): text.get_position()[0] for text in figure.axes[0].texts}
+
+
+def draw(*shown, methods=METHODS):
+    figure = plot_tokens(shown, methods, "Llama · SST-2")
+    figure.draw_without_rendering()
+    return figure
+
+
+# Choice -------------------------------------------------------------------------------------------
+
+
+def test_the_first_correct_sample_of_each_predicted_label_is_chosen():
+    rows = [
+        explained.answer("a", status="prompt_too_long"),
+        explained.answer("b", label="Negative", predicted="Positive"),
+        explained.answer("c", label="Negative", predicted="Negative"),
+        explained.answer("d", label="Negative", predicted="Negative"),
+        explained.answer("e", label="Positive", predicted="Positive"),
+    ]
+    assert [row["sample_id"] for row in chosen_answers(rows)] == ["c", "e"]
+    assert [row["sample_id"] for row in chosen_answers(rows[:2])] == ["b"], "none is correct"
+    assert chosen_answers(rows[:1]) == []
+
+
+def test_of_open_generation_the_first_answered_sample_is_chosen():
+    rows = [explained.answer("a", status="empty_generation"), explained.answer("b")]
+    assert [row["sample_id"] for row in chosen_answers(rows)] == ["b"]
+
+
+@given(
+    arrays(np.float64, st.integers(1, 60), elements=st.sampled_from([-1.0, 0, 0.5, 2, 3])),
+    st.sampled_from([0.01, 0.07, 0.1, 0.3, 1.0]),
+)
+def test_top_tokens_are_those_that_a_sort_puts_first(raw, share):
+    percent = round(share * 100)
+    count = -(-percent * len(raw) // 100)  # rounded up, in whole numbers
+    order = sorted(range(len(raw)), key=lambda place: (-raw[place], place))
+    assert set(np.flatnonzero(top_tokens(raw, share))) == set(order[:count])
+
+
+def test_a_share_of_a_whole_number_of_tokens_is_that_number():
+    assert top_tokens(np.arange(100.0), 0.07).sum() == 7, "0.07 * 100 is more than 7"
+
+
+def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_step(tmp_path):
+    prompts = explained.write(tmp_path, "prompts", [explained.prompt("a", TEXTS, [7])], "llama")
+    early, late = np.eye(10)[7], np.eye(10)[2]
+    rows = {
+        "random": [explained.attribution("a", early, 3), explained.attribution("a", late, 6)],
+        "saliency": [explained.attribution("a", [0.5] * 10, 3)],
+        "mine": [explained.attribution("a", None, 3, "nonfinite_attribution")],
+    }
+    paths = [
+        explained.write(tmp_path, "attributions", row, "llama", method)
+        for method, row in rows.items()
+    ]
+    steps = read_scores(prompts, paths, "content", "minmax")
+    chosen = [explained.answer("a", steps=(3, 6))]
+    (found,) = examples(chosen, steps, [*METHODS, "absent"], 0.1)
+    assert found.texts == TEXTS
+    assert found.evidence.tolist() == [place == 7 for place in range(10)]
+    assert np.flatnonzero(found.top["random"]).tolist() == [7]
+    assert set(found.top) == {"random"}
+    assert found.missing == {
+        "saliency": "all equal",
+        "mine": "nonfinite attribution",
+        "absent": "no row",
+    }
+    assert "explained: “t3” (step 3)" in found.heading
+    assert "1 of 10 tokens are top" in found.heading
+
+
+# Sentences ----------------------------------------------------------------------------------------
+
+
+def test_sentences_end_at_marks_before_a_space_at_line_ends_and_at_gaps():
+    texts = ["A", " 3", ".", "5", " b", '."', " C", "?", "\n", "D", " e", "F"]
+    positions = np.array([*range(11), 14])
+    found = ["".join(texts[part]) for part in sentences(texts, positions)]
+    assert found == ['A 3.5 b."', " C?\n", "D e", "F"]
+
+
+@given(st.lists(st.sampled_from(["a", " b", ".", "\n", " ", "!"]), min_size=1, max_size=30))
+def test_sentences_are_the_text_in_order(texts):
+    parts = sentences(texts, np.arange(len(texts)))
+    assert [text for part in parts for text in texts[part]] == texts
+    assert all(part.stop > part.start for part in parts)
+
+
+def test_the_key_sentence_has_the_evidence_if_it_is_known():
+    top = {"random": [0, 1, 2], "mine": [0, 9]}
+    found = key_sentence(example(top=top, evidence=[7]))
+    assert found.texts == TEXTS[4:]
+    assert found.evidence.tolist() == [place == 7 for place in range(4, 10)]
+    assert np.flatnonzero(found.top["mine"]).tolist() == [5]
+    assert "tokens 5\N{EN DASH}10 (evidence)" in found.heading
+
+
+def test_without_evidence_the_key_sentence_is_the_densest_of_those_long_enough():
+    texts = (*TEXTS[:3], " so", ".", *TEXTS[4:], " Ha", "!")
+    dense = {"random": [0, 1], "mine": [0, 1], "saliency": [11, 12]}
+    assert key_sentence(example(texts, dense)).texts == texts[:5]
+    short = example(("Ha", "!", " Oh", "!"), {"random": [2, 3]})
+    assert key_sentence(short).texts == (" Oh", "!"), "where all are short"
+    assert key_sentence(example(texts, {})).texts == texts[:5], "of equal ones the first"
+
+
+# Figure -------------------------------------------------------------------------------------------
+
+
+def test_bars_stand_over_top_tokens_in_the_method_s_row_and_colour():
+    figure = draw(example(top={"random": [2], "saliency": [2, 7], "mine": [9]}))
+    found, places = bars(figure), words(figure)
+    styles = line_styles(METHODS)
+    colours = {method: styles[method].colour.lower() for method in METHODS}
+    assert set(found) == set(colours.values())
+    lefts = {method: [bar[0] for bar in found[colours[method]]] for method in METHODS}
+    assert lefts["random"] == pytest.approx([places["fine"]])
+    assert lefts["saliency"] == pytest.approx([places["fine"], places["awful"]])
+    assert lefts["mine"] == pytest.approx([places["!"]])
+    rows = [{bar[2] for bar in found[colours[method]]} for method in METHODS]
+    assert [len(row) for row in rows] == [1, 1, 1]
+    heights = [row.pop() for row in rows]
+    assert heights == sorted(set(heights), reverse=True), "stacked in the order of the legend"
+
+
+def test_bars_are_as_wide_as_the_words_that_matplotlib_draws():
+    figure = draw(example(top={"random": [7]}))
+    (((left, right, _),),) = bars(figure).values()
+    (text,) = (text for text in figure.axes[0].texts if text.get_text() == "awful")
+    box = text.get_window_extent().transformed(figure.axes[0].transData.inverted())
+    assert left == pytest.approx(box.x0, abs=1)
+    assert right == pytest.approx(box.x1, abs=1)
+
+
+def test_evidence_is_underlined_and_explained_only_where_it_is_known():
+    figure = draw(example(evidence=[7, 8]))
+    places = words(figure)
+    lefts = [line.get_xdata()[0] for line in figure.axes[0].lines]
+    assert lefts == pytest.approx([places["awful"], places["end"]])
+    assert figure.legends[0].get_texts()[-1].get_text() == "evidence"
+    without = draw(example())
+    assert not without.axes[0].lines
+    assert len(without.legends[0].get_texts()) == len(METHODS)
+
+
+def test_the_legend_names_every_method_and_why_it_has_no_bars():
+    failed = example(missing={"mine": "nonfinite attribution"}, top={"random": [1]})
+    texts = [text.get_text() for text in draw(failed).legends[0].get_texts()]
+    assert texts == ["Random", "Saliency", "$ Mine_{ <b> (none: nonfinite attribution)"]
+    texts = [text.get_text() for text in draw(failed, example()).legends[0].get_texts()]
+    assert texts[2] == "$ Mine_{ <b> (none in 1 of 2: nonfinite attribution)"
+
+
+def test_long_texts_wrap_inside_the_figure_and_legend_and_text_do_not_meet():
+    figure = draw(example([f" word{k}" for k in range(400)], {"random": range(0, 400, 10)}))
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert min(box.x0 for box in boxes) >= 0
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    assert max(box.y1 for box in boxes) <= figure.bbox.y1
+    assert figure.legends[0].get_window_extent().y1 <= min(box.y0 for box in boxes)
+    assert {f"word{k}" for k in range(400)} <= set(words(figure))
+
+
+def test_very_long_texts_are_cut_and_say_so():
+    figure = draw(example([f" word{k:04}" for k in range(3000)]))
+    shown = [text for text in words(figure) if text.startswith("word")]
+    assert f" · cut: the first {len(shown)} tokens are shown · s/1" in "".join(words(figure))
+    baselines = {t.get_position()[1] for t in figure.axes[0].texts if t.get_text() in shown}
+    assert len(baselines) == MOST_LINES
+    assert sorted(shown) == [f"word{k:04}" for k in range(len(shown))]
+
+
+def test_a_gap_in_the_prompt_begins_a_line():
+    figure = draw(example(("a", "b", "c"), positions=[3, 4, 9]))
+    heights = {text.get_text(): text.get_position()[1] for text in figure.axes[0].texts}
+    assert heights["a"] == heights["b"] > heights["c"]
+
+
+def test_overlong_tokens_labels_and_headings_are_cut_to_their_room():
+    methods = {"random": "R" * 300, "saliency": "S"}
+    figure = draw(example(("x" * 1000, " end")), methods=methods)
+    for text in figure.axes[0].texts:
+        assert text.get_window_extent().x0 >= 0
+        assert text.get_window_extent().x1 <= figure.bbox.x1
+    assert "end" in words(figure)
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
+def test_strange_scripts_bytes_and_controls_are_drawn_without_a_warning(tmp_path, suffix):
+    shown = [example(STRANGE, {"random": range(len(STRANGE))}, evidence=[0, 8])] * 2
+    paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for path in paths:
+            save_figure(plot_tokens(shown, METHODS, "שלום \N{SAUROPOD}"), [path])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_what_the_font_lacks_is_a_box_and_line_ends_are_arrows():
+    assert printable("\N{SAUROPOD}a\n\x00\u202e") == f"{NO_GLYPH}a↵{NO_GLYPH}{NO_GLYPH}"
+    assert printable("שלום <0xF0> \\x9f $x") == "שלום <0xF0> \\x9f $x"
+
+
+def test_without_an_answered_sample_the_figure_says_so(tmp_path):
+    figure = draw()
+    assert "Llama · SST-2 · no sample could be answered" in words(figure)
+    save_figure(figure, [tmp_path / "none.png"])
+    assert (tmp_path / "none.png").stat().st_size
+
+
+def test_the_script_draws_the_stored_scores_and_the_same_files_every_time(tmp_path):
+    rows = [explained.prompt("a", TEXTS), explained.prompt("b", STRANGE)]
+    prompts = explained.write(tmp_path, "prompts", rows, "llama")
+    said = [
+        explained.answer("a", "Positive", "Positive"),
+        explained.answer("b", "Negative", "Negative"),
+    ]
+    generations = explained.write(tmp_path, "generations", said, "llama")
+    generator = np.random.default_rng(3)
+    raws = {row: generator.random(len(t)) for row, t in (("a", TEXTS), ("b", STRANGE))}
+    paths = {
+        method: explained.write(
+            tmp_path,
+            "attributions",
+            [explained.attribution(name, raw) for name, raw in raws.items()],
+            "llama",
+            method,
+        )
+        for method in ("random", "saliency")  # the model is restricted to two of three methods
+    }
+    settings = {
+        "models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}, "methods": METHODS,
+        "scope": "content", "normalisation": "minmax", "top_share": 0.1,
+    }  # fmt: skip
+    command = [sys.executable, str(SCRIPTS / "plot_tokens.py"), "--settings", json.dumps(settings),
+               "--prompts", prompts, "--generations", generations,
+               "--attributions", *paths.values()]  # fmt: skip
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    found = []
+    for name in ("first", "second"):
+        made = []
+        for kind in ("pdf", "svg", "png"):
+            pair = [tmp_path / f"{name}-{part}.{kind}" for part in ("sentence", "text")]
+            made += [f"--{kind}", *pair]
+        finished = subprocess.run(
+            [*map(str, command), *map(str, made)], env=environment, capture_output=True, text=True
+        )
+        assert finished.returncode == 0, finished.stderr
+        assert finished.stderr == "", "no warnings in the log"
+        found.append([path.read_bytes() for path in made if isinstance(path, Path)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 6

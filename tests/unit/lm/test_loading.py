@@ -1,0 +1,105 @@
+"""Loading models: types, 4-bit weights, compiled parts, and what cannot be loaded."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from evaluating import distances
+from pisoft.config.slices.base import ModelSlice
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.lm.loading import compile_layers, load_model, model_facts
+from pisoft.lm.model import LanguageModel
+from random_models import twins
+
+
+def settings(**changes):
+    return ModelSlice(
+        **{
+            "name": "toy",
+            "repository": None,
+            "revision": None,
+            "dtype": "float32",
+            "quantization": "none",
+            "device": "cpu",
+        }
+        | changes
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    twins("llama-gqa", torch.float32)[1].save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
+    model = load_model(settings(dtype=dtype), folder)
+    assert next(model.network.parameters()).dtype == getattr(torch, dtype)
+    logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
+    assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    assert model_facts(model) == {"model_commit": None, "device": "cpu"}
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++ on a CPU")
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_a_compiled_model_gives_the_same_draws(folder, protocol):
+    plain, compiled = load_model(settings(), folder), load_model(settings(), folder)
+    compile_layers(compiled)
+    target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33], np.array([2, 3, 5]), 5)
+    masks = np.random.default_rng(0).random((6, 3)) < 0.5
+    expected, found = (
+        distances(model, target, masks, token_budget=15, protocol=protocol)
+        for model in (plain, compiled)
+    )
+    torch.compiler.reset()  # its workers outlive the test otherwise
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+    assert torch._dynamo.utils.counters["frames"]["ok"] > 0, "nothing was compiled"
+
+
+def test_folders_that_hold_no_model_are_named(tmp_path, folder):
+    with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
+        load_model(settings(), tmp_path / "absent")
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(settings(), tmp_path)
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    (tmp_path / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(settings(), tmp_path)
+
+
+def test_pickled_weights_are_refused(tmp_path, folder):
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(BenchmarkError, match="safetensors"):
+        load_model(settings(), tmp_path)
+
+
+def test_a_model_that_rescales_its_logits_is_refused():
+    model, _ = twins("llama-gqa", torch.float32)
+
+    class Scaled(type(model.network)):
+        def forward(self, *args, **kwargs):
+            output = super().forward(*args, **kwargs)
+            output.logits = output.logits * 3
+            return output
+
+    model.network.__class__ = Scaled
+    with pytest.raises(BenchmarkError, match="does more between embeddings, decoder and output"):
+        LanguageModel(model.network, "scaled")
+
+
+def test_a_missing_gpu_is_said(folder):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    with pytest.raises(BenchmarkError, match="torch finds no CUDA device"):
+        load_model(settings(device="cuda"), folder)
+
+
+def test_a_repository_that_cannot_be_had_is_named():
+    with pytest.raises(BenchmarkError, match="model 'toy': 'nobody/nothing'"):
+        load_model(settings(repository="nobody/nothing", revision="main"), None)

@@ -1,0 +1,442 @@
+"""Published numbers beside a run's: what is compared, what is not, and what the page says."""
+
+import argparse
+import csv
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import compare_with_paper
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_config
+from pisoft.config.slices.pages import PublishedSlice, published_slice
+from pisoft.config.validation import read_yaml
+from pisoft.contracts import SCHEMAS, write_rows
+from pisoft.pages.against_paper import against_paper_page
+from pisoft.pages.page import Page, Section, write_html, write_latex
+from pisoft.statistics.against_paper import agreement, compare, published_robustness
+from pisoft.statistics.published import load_published
+from pisoft.tables.layout import Block, Entry, Row, Table
+from typesetting import needs_latex, typeset
+
+ROOT = Path(__file__).parents[3]
+FILE = ROOT / "config/published.csv"
+LLAMA, MISTRAL = "llama-3.1-8b-instruct", "mistral-7b-instruct-v0.3"
+NS = ("dynamic", LLAMA, "auc_pi_soft_ns")
+
+
+@pytest.fixture(scope="module")
+def published():
+    return load_published(FILE)
+
+
+def statistics_rows(published, shift=0.0, half_width=0.01, models=(LLAMA,)):
+    """Rows of `statistics` and `timings` of a run that measured the published numbers, shifted."""
+    statistics, timings = [], []
+    for cell in published[published["model"].isin(models)].itertuples():
+        value, counts = cell.value + shift, {"n": 50, "n_failed": 1}
+        names = {"model": cell.model, "method": cell.method, "dataset": cell.dataset}
+        if cell.metric == "seconds_per_sample":
+            facts = dict.fromkeys(SCHEMAS["timings"].names) | {"device": "CPU"}
+            times = {"seconds_per_sample": value, "peak_memory_mb": 1.0}
+            timings.append(facts | names | times | counts)
+        else:
+            interval = {"low": value - half_width, "high": value + half_width}
+            facts = dict.fromkeys(SCHEMAS["statistics"].names) | {"metric": cell.metric}
+            facts |= {"protocol": cell.protocol or None, "value": value}
+            statistics.append(facts | names | interval | counts)
+    return statistics, timings
+
+
+def without(rows, **selection):
+    """Rows but those whose columns equal all of the given values."""
+    return [r for r in rows if any(r[name] != value for name, value in selection.items())]
+
+
+def changed(rows, selection, **changes):
+    """Rows, changed where columns equal all of the given values."""
+    return [
+        r | changes if all(r[name] == value for name, value in selection.items()) else r
+        for r in rows
+    ]
+
+
+def compared(published, statistics, timings=(), other_models=(), other_datasets=()):
+    frames = [
+        pa.Table.from_pylist(list(rows), schema=SCHEMAS[kind]).to_pandas()
+        for kind, rows in (("statistics", statistics), ("timings", timings))
+    ]
+    return compare(published, *frames, other_models=other_models, other_datasets=other_datasets)
+
+
+def cell_of(cells, protocol, model, metric, dataset, method):
+    names = ["protocol", "model", "metric", "dataset", "method"]
+    wanted = (cells[names] == [protocol, model, metric, dataset, method]).all(axis=1)
+    (cell,) = cells[wanted].to_dict("records")
+    return cell
+
+
+# Numbers --------------------------------------------------------------------------------------
+
+
+def test_every_published_cell_stands_once_in_the_order_of_the_paper(published):
+    cells = compared(published, *statistics_rows(published))
+    names = ["table", "protocol", "model", "metric", "dataset", "method"]
+    pd.testing.assert_frame_equal(cells[names], published[names])
+    assert cells["published"].tolist() == published["value"].tolist()
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.009, 0.0104, -0.0104, 0.011, -0.011])
+def test_inside_is_what_a_plain_loop_says(published, shift):
+    statistics, timings = statistics_rows(published, shift)
+    cells = compared(published, statistics, timings)
+    ours = {(r["protocol"] or "", r["metric"], r["dataset"], r["method"]): r for r in statistics}
+    with FILE.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    seen = set()
+    for line, cell in zip(lines, cells.to_dict("records"), strict=True):
+        key = line["protocol"], line["metric"], line["dataset"], line["method"]
+        if line["model"] != LLAMA or key not in ours:
+            continue
+        row = ours[key]
+        half = 0.5 / 10 ** len(line["value"].partition(".")[2])
+        printed = float(line["value"])
+        reaches = printed + half >= row["low"] and printed - half <= row["high"]
+        assert cell["outcome"] == ("inside" if reaches else "outside"), line
+        assert cell["difference"] == pytest.approx(row["value"] - printed)
+        assert (cell["value"], cell["low"], cell["high"]) == (row["value"], row["low"], row["high"])
+        assert (cell["n"], cell["n_failed"]) == (50, 1)
+        seen.add(cell["outcome"])
+    assert seen == ({"inside"} if abs(shift) < 0.01 else {"inside", "outside"})
+
+
+def test_times_are_shown_and_not_judged(published):
+    cells = compared(published, *statistics_rows(published, shift=5.0))
+    cell = cell_of(cells, "", LLAMA, "seconds_per_sample", "imdb", "reagent")
+    assert (cell["value"], cell["outcome"]) == (22.5, "other machine")
+    assert cell["difference"] == pytest.approx(5.0)
+
+
+def test_one_sample_has_a_difference_and_no_interval(published):
+    statistics, _ = statistics_rows(published, shift=0.2)
+    alone = changed(statistics, {"dataset": "imdb"}, low=None, high=None, n=1)
+    cell = cell_of(compared(published, alone), *NS, "imdb", "deeplift")
+    assert (cell["outcome"], cell["n"]) == ("no interval", 1)
+    assert cell["difference"] == pytest.approx(0.2)
+
+
+def test_a_missing_method_is_not_run_and_one_that_failed_has_no_value(published):
+    statistics, _ = statistics_rows(published)
+    statistics = without(statistics, method="reagent")
+    statistics = changed(
+        statistics, {"method": "saliency", "dataset": "sst2"},
+        value=None, low=None, high=None, n=0, n_failed=51,
+    )  # fmt: skip
+    cells = compared(published, statistics)
+    gone = cell_of(cells, *NS, "sst2", "reagent")
+    assert gone["outcome"] == "not run"
+    assert np.isnan([gone[name] for name in ("value", "low", "difference", "n")]).all()
+    failed = cell_of(cells, *NS, "sst2", "saliency")
+    assert (failed["outcome"], failed["n"], failed["n_failed"]) == ("no value", 0, 51)
+    assert cell_of(cells, *NS, "average", "deeplift")["outcome"] == "inside"
+
+
+def test_an_average_over_other_datasets_is_another_number(published):
+    statistics, _ = statistics_rows(published)
+    fewer = compared(published, without(statistics, dataset="boolq"))
+    assert cell_of(fewer, *NS, "boolq", "deeplift")["outcome"] == "not run"
+    assert cell_of(fewer, *NS, "imdb", "deeplift")["outcome"] == "inside"
+    average = cell_of(fewer, *NS, "average", "deeplift")
+    assert average["outcome"] == "other average"
+    assert np.isnan([average["value"], average["difference"], average["n"]]).all()
+    extra = {**statistics[0], "dataset": "mine"}
+    more = compared(published, [*statistics, extra])
+    assert cell_of(more, *NS, "average", "deeplift")["outcome"] == "other average"
+    other_metric = cell_of(more, "", LLAMA, "deletion_auc", "average", "deeplift")
+    assert other_metric["outcome"] == "inside"
+
+
+def test_datasets_without_any_value_do_not_make_another_average(published):
+    """Insertion and deletion have rows for open generation that say why there is no value."""
+    statistics, _ = statistics_rows(published)
+    deletion = next(r for r in statistics if r["metric"] == "deletion_auc")
+    empty = {**deletion, "dataset": "wikibio", "value": None, "n": 0}
+    cell = cell_of(
+        compared(published, [*statistics, empty]), "", LLAMA, "deletion_auc", "average", "random"
+    )
+    assert cell["outcome"] == "inside"
+
+
+def test_another_model_or_dataset_of_the_same_name_is_not_compared(published):
+    rows = statistics_rows(published, models=(LLAMA, MISTRAL))
+    cells = compared(published, *rows, other_models={LLAMA: "weights in a local folder"})
+    by_model = cells.groupby("model")["outcome"].agg(set)
+    assert by_model[LLAMA] == {"other model"}
+    assert by_model[MISTRAL] == {"inside", "other machine"}
+    assert cells.loc[cells["model"] == LLAMA, ["value", "n", "difference"]].isna().all(axis=None)
+    cells = compared(published, *rows, other_datasets={"imdb": "records in a local file"})
+    assert cell_of(cells, *NS, "imdb", "random")["outcome"] == "other dataset"
+    assert cell_of(cells, *NS, "sst2", "random")["outcome"] == "inside"
+
+
+def test_a_run_without_published_models_compares_nothing(published):
+    statistics, _ = statistics_rows(published)
+    tiny = [{**row, "model": "demo-llama"} for row in statistics]
+    assert set(compared(published, tiny)["outcome"]) == {"not run"}
+
+
+def test_agreement_counts_outcomes_and_compares_orders(published):
+    statistics, timings = statistics_rows(published)
+    statistics = changed(statistics, {"method": "random", "dataset": "imdb"}, low=None, high=None)
+    statistics = changed(
+        statistics, {"method": "attention", "dataset": "imdb"}, value=0.0, low=-0.1, high=0.1
+    )
+    statistics = without(statistics, method="reagent")
+    found = agreement(compared(published, statistics, timings))
+    (imdb,) = found[
+        (found[["protocol", "model", "metric"]] == list(NS)).all(axis=1)
+        & (found["dataset"] == "imdb")
+    ].to_dict("records")
+    assert [imdb[n] for n in ("compared", "inside", "outside", "no_interval")] == [8, 6, 1, 1]
+    printed = published[(published[["protocol", "model", "metric"]] == list(NS)).all(axis=1)]
+    printed = printed[printed["dataset"] == "imdb"].set_index("method")["value"].drop("reagent")
+    ours = printed.copy()
+    ours["attention"] = 0.0
+    pairs = [
+        np.sign((printed[a] - printed[b]) * (ours[a] - ours[b]))
+        for a, b in itertools.combinations(printed.index, 2)
+    ]
+    assert all(pairs)
+    assert imdb["kendall_tau"] == pytest.approx(np.mean(pairs))
+    of_mistral = found[found["model"] == MISTRAL]
+    assert (of_mistral["compared"] == 0).all()
+    assert of_mistral["kendall_tau"].isna().all()
+
+
+# What is the published model ------------------------------------------------------------------
+
+
+def slice_of(tmp_path, monkeypatch, name, **changes):
+    monkeypatch.chdir(ROOT)
+    raw = read_yaml(ROOT / "config" / f"{name}.yaml") | changes
+    return published_slice(load_config(raw, ROOT / "config/catalogue", "test", load_method))
+
+
+def test_hub_entries_of_the_catalogue_are_the_published_ones(tmp_path, monkeypatch):
+    made = slice_of(tmp_path, monkeypatch, "paper")
+    assert (made.other_models, made.other_datasets) == ({}, {})
+    assert PublishedSlice.model_validate_json(made.to_json()) == made
+
+
+def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
+    demo = slice_of(tmp_path, monkeypatch, "config")
+    assert demo.other_models["demo-llama"] == "trained by the workflow"
+    assert demo.other_datasets["demo-why"] == "records made by the workflow"
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").touch()
+    records = tmp_path / "records.jsonl"
+    records.touch()
+    additions = {
+        "models": {
+            "fine-tuned": {"extends": LLAMA},
+            "mirror": {"extends": LLAMA, "source": {"kind": "local", "path": str(tmp_path)}},
+        },
+        "datasets": {
+            "part": {
+                "extends": "imdb",
+                "source": {"kind": "file", "path": str(records), "format": "jsonl"},
+            }
+        },
+    }
+    made = slice_of(
+        tmp_path, monkeypatch, "paper", catalogue=additions, layer_study=None, restrictions={},
+        models=[LLAMA, "fine-tuned", "mirror"], datasets=["imdb", "part"],
+    )  # fmt: skip
+    assert made.other_models == {
+        "fine-tuned": "an entry of the run file", "mirror": "weights in a local folder",
+    }  # fmt: skip
+    assert made.other_datasets == {"part": "records in a local file"}
+
+
+# The page -------------------------------------------------------------------------------------
+
+
+def page_of(published, cells, settings):
+    return against_paper_page(
+        published, cells, agreement(cells), published_robustness(published), settings
+    )
+
+
+def words_of(page):
+    return "\n".join(paragraph for section in page.sections for paragraph in section.paragraphs)
+
+
+def test_a_run_of_other_models_says_so_and_shows_the_robustness_alone(
+    published, tmp_path, monkeypatch
+):
+    settings = slice_of(tmp_path, monkeypatch, "config")
+    page = page_of(published, compared(published, []), settings)
+    words = words_of(page)
+    tiny = "Tiny Llama (demo-llama: trained by the workflow), Tiny Mistral (demo-mistral: trained"
+    assert f"Other models: {tiny}" in words
+    assert "The paper's are Llama-3.1-8B-Instruct, Mistral-7B-Instruct-v0.3, Llama" in words
+    assert "Demo why (demo-why: records made by the workflow). The paper's are IMDb" in words
+    assert "No number of this run is set beside a published one" in words
+    tables = [table.title for section in page.sections for table in section.tables]
+    assert len(tables) == 7
+    assert all(title.startswith("Ranks of the published means") for title in tables)
+    assert "In 11 of 14 orders" in words
+    assert "without WikiBio: τ = \N{MINUS SIGN}0.20." in words
+    assert "Grad-ELLM, AUC π-Soft-NS ↑, Llama-3.1-8B-Instruct · fixed routing (0.566 is" in words
+
+
+def test_a_model_of_a_published_name_from_elsewhere_is_named(published, tmp_path, monkeypatch):
+    settings = slice_of(tmp_path, monkeypatch, "paper").model_copy(
+        update={"other_models": {LLAMA: "weights in a local folder"}}
+    )
+    cells = compared(published, *statistics_rows(published), other_models=settings.other_models)
+    words = words_of(page_of(published, cells, settings))
+    assert f"Other models: Llama-3.1-8B-Instruct ({LLAMA}: weights in a local folder). The" in words
+    assert "Other datasets" not in words
+
+
+def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_path, monkeypatch):
+    cells = compared(published, *statistics_rows(published))
+    same = slice_of(tmp_path, monkeypatch, "paper")
+    words = words_of(page_of(published, cells, same))
+    assert "Settings that the paper states are the same here." in words
+    assert "scope 'content', normalisation 'minmax', deletion by 'remove'" in words
+    assert "Llama-3.1-8B-Instruct in bfloat16" in words
+    assert "Mistral-7B-Instruct-v0.3 in" not in words
+    unlike = slice_of(
+        tmp_path, monkeypatch, "paper",
+        evaluation={"preset": "efficient", "pi_grid": [0.1, 0.5]}, ranking={"steps": 5},
+    )  # fmt: skip
+    words = words_of(page_of(published, cells, unlike))
+    assert "draws per retaining probability: 1 (paper: 15)" in words
+    assert "sampler of the masks: latin (paper: iid)" in words
+    assert "Soft-NS clamped at 0: no (paper: yes)" in words
+    assert "retaining probabilities: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
+    assert "steps of insertion and deletion: 5 (paper: 20)" in words
+    assert "longest answer" not in words
+
+
+def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monkeypatch):
+    statistics, timings = statistics_rows(published, shift=0.002)
+    statistics = changed(
+        statistics, {"method": "deeplift", "dataset": "imdb", "protocol": "dynamic"},
+        value=0.9, low=0.8, high=0.95,
+    )  # fmt: skip
+    statistics = without(statistics, method="reagent")
+    cells = compared(published, statistics, timings)
+    page = page_of(published, cells, slice_of(tmp_path, monkeypatch, "paper"))
+    _, counts, single, *_ = page.sections
+    outcomes = cells[cells["model"] == LLAMA]["outcome"].value_counts()
+    judged = outcomes["inside"] + outcomes["outside"]
+    assert counts.paragraphs[0].startswith(f"{outcomes['inside']} of {judged} published numbers")
+    assert f"{outcomes['not run']} have no number here" in counts.paragraphs[0]
+    assert "8 are times" in counts.paragraphs[0]
+    assert [block.title for block in counts.tables[0].blocks] == ["Llama-3.1-8B-Instruct"]
+    assert counts.tables[0].columns[4:] == (
+        "τ IMDb", "τ SST-2", "τ BoolQ", "τ TellMeWhy", "τ WikiBio", "τ Average",
+    )  # fmt: skip
+    first = single.tables[0]
+    assert first.title == "AUC π-Soft-NS ↑ · Llama-3.1-8B-Instruct · dynamic routing"
+    column = first.columns.index("DeepLIFT")
+    lines = {row.label: row.entries[column] for row in first.blocks[0].rows}
+    assert [entry.text for entry in lines.values()] == [
+        "0.574", "0.900", "0.800", "0.950", "+0.326", "outside", "50 (1)",
+    ]  # fmt: skip
+    assert [entry.strong for entry in lines.values()].index(True) == 5
+    column = first.columns.index("ReAGent")
+    texts = [row.entries[column].text for row in first.blocks[0].rows]
+    assert texts == ["0.559", "–", "–", "–", "–", "not run", "–"]
+    retained = next(table for table in single.tables if table.title.startswith("E[R]"))
+    assert [row.entries[0].text for row in retained.blocks[0].rows][:2] == ["17", "17.0"]
+
+
+def test_robustness_tables_mark_another_best(published, tmp_path, monkeypatch):
+    settings = slice_of(tmp_path, monkeypatch, "config")
+    page = page_of(published, compared(published, []), settings)
+    _, robustness, _ = page.sections
+    _, nc = robustness.tables[0].blocks
+    lines = {row.label: row.entries for row in nc.rows}
+    assert list(lines) == [
+        "All", "Without IMDb", "Without SST-2", "Without BoolQ", "Without TellMeWhy",
+        "Without WikiBio",
+    ]  # fmt: skip
+    assert lines["All"][:2] == (Entry("1.00"), Entry("Grad-ELLM"))
+    assert lines["Without BoolQ"][:2] == (Entry("0.17"), Entry("Value Zeroing", strong=True))
+    ranks = [entry.text for entry in lines["Without IMDb"][2:]]
+    assert ranks == ["7.5", "2", "4", "5", "6", "3", "7.5", "9", "1"]
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+def run_script(folder, statistics, timings, settings):
+    folder.mkdir(exist_ok=True)
+    write_rows(folder / "statistics.parquet", "statistics", statistics, {})
+    write_rows(folder / "timings.parquet", "timings", timings, {})
+    names = ("cells.csv", "agreement.csv", "robustness.csv", "page.tex", "page.html")
+    arguments = {
+        "settings": settings.to_json(),
+        "published": FILE,
+        "statistics": folder / "statistics.parquet",
+        "timings": folder / "timings.parquet",
+        **dict(zip(("cells", "agreement", "robustness", "tex", "html"), names, strict=True)),
+    }
+    for name in ("cells", "agreement", "robustness", "tex", "html"):
+        arguments[name] = folder / arguments[name]
+    compare_with_paper.main(argparse.Namespace(**arguments))
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def test_the_script_writes_the_same_bytes_every_time(published, tmp_path, monkeypatch):
+    rows, settings = statistics_rows(published), slice_of(tmp_path, monkeypatch, "paper")
+    first = run_script(tmp_path / "first", *rows, settings)
+    assert first == run_script(tmp_path / "second", *rows, settings)
+    cells = list(csv.DictReader(first["cells.csv"].decode().splitlines()))
+    assert len(cells) == len(published)
+    assert (cells[0]["outcome"], cells[0]["n"], cells[0]["n_failed"]) == ("inside", "50", "1")
+    robustness = list(csv.DictReader(first["robustness.csv"].decode().splitlines()))
+    assert {"grad_ellm", "input_x_gradient saliency"} <= {row["best"] for row in robustness}
+    page = first["page.html"].decode()
+    assert not re.search(r"(src|href)=", page)
+    for number in re.findall(r"(?m)^.*,(\d[\d.]*)$", FILE.read_text())[:54]:
+        assert f"<td>{number}</td>" in page
+
+
+@needs_latex
+def test_latex_compiles_with_booktabs_and_xcolor_alone(published, tmp_path, monkeypatch):
+    settings = slice_of(tmp_path, monkeypatch, "paper")
+    run_script(tmp_path, *statistics_rows(published), settings)
+    # Nothing is cut off at the foot of a page.
+    assert "Overfull \\vbox" not in typeset(tmp_path / "page.tex")
+
+
+def test_markup_in_a_label_stays_text(tmp_path):
+    hostile = "<script>alert(1)</script> & 50% \\x"
+    table = Table(
+        title=hostile,
+        corner=hostile,
+        columns=(hostile,),
+        blocks=(Block(hostile, (Row(hostile, (Entry(hostile, strong=True),), strong=True),)),),
+        notes=(hostile,),
+        values=pd.DataFrame(),
+        spanner=hostile,
+    )
+    page = Page(hostile, (Section(hostile, (hostile,), (table,)),))
+    write_html(page, tmp_path / "page.html")
+    write_latex(page, tmp_path / "page.tex")
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") == 12  # everything that a page can show
+    tex = (tmp_path / "page.tex").read_text(encoding="utf-8")
+    assert r"\& 50\% \textbackslash{}x" in tex
+    assert "& 50%" not in tex

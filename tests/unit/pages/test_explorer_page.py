@@ -1,0 +1,393 @@
+"""The attribution explorer in a browser: from disk, by keyboard, and with hostile records."""
+
+import json
+import re
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+
+from browsing import chromium, visit
+from explorable import DATASETS, FLOOR, GRID, HEBREW, HOSTILE, METHODS, MODELS, settings, write_run
+from pisoft.contracts import read_rows
+from pisoft.faithfulness.calibration import calibrate, clip_scores
+from pisoft.faithfulness.scores import normalise
+from pisoft.pages.explorer import explorer_data, explorer_page
+
+# Points at every token and reads what the page then says in every text.
+READ = """() => [...document.querySelectorAll('.card')].map((card) => ({
+  method: card.dataset.method,
+  label: card.querySelector('h2').textContent,
+  figures: card.querySelector('.figures').textContent,
+  tokens: [...card.querySelectorAll('.tokens > span')].map((span) => {
+    span.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
+    const style = getComputedStyle(span);
+    return {
+      text: span.textContent,
+      value: card.querySelector('.readout b').textContent,
+      fixed: span.classList.contains('fixed'),
+      underlined: style.borderBottomColor !== 'rgba(0, 0, 0, 0)',
+      ink: style.color,
+      background: style.backgroundColor,
+    };
+  }),
+}))"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def page_file(run):
+    path = run.files["prompts"][0].parents[2] / "explorer.html"
+    path.write_text(explorer_page(explorer_data(**run.files, settings=settings())), "utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(browser, page_file):
+    """Open the page; whatever a test does, it stays silent and offline."""
+    visits = []
+
+    def open_at(fragment="", **window):
+        visits.append(visit(browser, page_file, fragment, **window))
+        return visits[-1].page
+
+    yield open_at
+    for one in visits:
+        one.assert_silent_and_offline()
+        assert one.page.evaluate("window.hacked") is None
+        one.page.close()
+
+
+def prompt_of(run, model, dataset, sample):
+    (path,) = [p for p in run.files["prompts"] if (p.parent.name, p.stem) == (model, dataset)]
+    (row,) = [row for row in read_rows(path, "prompts") if row["sample_id"] == sample]
+    return row
+
+
+def address(page):
+    """Return the state in the address."""
+    return {key: value for key, (value,) in parse_qs(page.url.split("#")[1]).items()}
+
+
+def expected(raw, inside, view, pi):
+    """Return the values of the perturbable tokens, computed anew."""
+    if view == "raw":
+        return raw[inside]
+    scores = normalise(raw[inside], "minmax")
+    if view == "normalised":
+        return scores
+    present = np.ones((1, len(scores)), bool)
+    alpha = calibrate(scores[None], present, np.array([pi]), FLOOR).alpha[0, 0]
+    return clip_scores(scores, FLOOR) ** alpha
+
+
+def check(page, run, view, pi=None):
+    """Compare all tokens and numbers of all methods with the stored ones."""
+    at = address(page)
+    step = int(at["step"])
+    prompt = prompt_of(run, at["model"], at["dataset"], at["sample"])
+    inside = np.flatnonzero(prompt["content_mask"])
+    cards = page.evaluate(READ)
+    assert [(card["method"], card["label"]) for card in cards] == list(METHODS.items())
+    for card in cards:
+        raw = run.raw.get((at["model"], card["method"], at["dataset"], at["sample"], step))
+        if raw is None:
+            assert card["tokens"] == []
+            continue
+        assert [token["text"] for token in card["tokens"]] == prompt["token_texts"]
+        assert [not token["fixed"] for token in card["tokens"]] == prompt["content_mask"]
+        marked = prompt["evidence_mask"] or [False] * len(raw)
+        assert [token["underlined"] for token in card["tokens"]] == marked
+        values = [card["tokens"][place]["value"] for place in inside]
+        if view == "calibrated" and at["sample"] == "degenerate":
+            assert card["figures"] == "Not calibrated: degenerate_baseline"
+            assert set(values) == {"–"}
+            continue
+        wanted = expected(raw, inside, view, pi)
+        if view == "raw":
+            assert (np.array(values, np.float32) == wanted).all()
+        else:
+            np.testing.assert_allclose(np.array(values, float), wanted, rtol=0, atol=1e-6)
+            assert f"E[R] {wanted.sum():.2f} of {len(inside)} tokens" in card["figures"]
+        mean = float(re.match(r"mean (\S+)", card["figures"])[1])
+        assert mean == pytest.approx(np.mean(wanted, dtype=float), rel=1e-3, abs=1e-4)
+
+
+def test_every_select_every_view_and_the_slider_show_the_stored_tokens_and_numbers(opened, run):
+    page = opened()
+    for model in MODELS:
+        page.get_by_role("combobox", name="Model").select_option(model)
+        for dataset, records in DATASETS.items():
+            page.get_by_role("combobox", name="Dataset").select_option(dataset)
+            for record in records:
+                page.get_by_role("combobox", name="Sample").select_option(record.name)
+                for step in (0, 5) if dataset == "open" else (0,):
+                    if record.output:
+                        page.get_by_role("combobox", name="Explained token").select_option(
+                            str(step)
+                        )
+                    assert address(page)["step"] == str(step)
+                    views = ("raw", "normalised") if record.name != "long" else ("raw",)
+                    for view in views:
+                        page.get_by_label(view).check()
+                        check(page, run, view)
+                    slider = page.get_by_label("Retaining probability π")
+                    slider.press("Home")
+                    for pi in GRID if record.name != "long" else GRID[:1]:
+                        assert slider.get_attribute("aria-valuetext") == f"π = {pi}"
+                        assert address(page)["pi"] == str(pi)
+                        check(page, run, "calibrated", pi)
+                        slider.press("ArrowRight")
+
+
+def test_values_outside_the_scope_are_raw_scores_that_do_not_count(opened, run):
+    page = opened("sample=plain&view=raw")
+    raw = run.raw["llama", "random", "words", "plain", 0]
+    (card, *_) = page.evaluate(READ)
+    value, note = card["tokens"][0]["value"].split(" ", 1)
+    assert np.float32(value) == raw[0]
+    assert note == "(not perturbable)"
+    page.get_by_label("normalised").check()
+    (card, *_) = page.evaluate(READ)
+    assert card["tokens"][0]["value"] == "not perturbable"
+
+
+def test_a_darker_token_has_a_higher_score_and_its_text_stands_out(opened):
+    page = opened("sample=plain&view=normalised")
+    for view in ("raw", "normalised"):
+        page.get_by_label(view).check()
+        for card in page.evaluate(READ):
+            tokens = [token for token in card["tokens"] if not token["fixed"]]
+            order = sorted(tokens, key=lambda token: float(token["value"]))
+            shades = [luminance(token["background"]) for token in order]
+            assert shades == sorted(shades, reverse=True)
+            assert shades[0] > 0.8
+            assert shades[-1] < 0.05
+            for token in tokens:
+                assert contrast(token["ink"], token["background"]) >= 4.5
+
+
+def luminance(colour):
+    """Relative luminance as WCAG 2 defines it."""
+    levels = np.array(re.findall(r"\d+", colour)[:3], float) / 255
+    linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_records_cannot_bring_markup_or_scripts(opened):
+    page = opened(f"sample={DATASETS['words'][1].name}&view=raw".replace(" ", "%20"))
+    for card in page.evaluate(READ):
+        assert [token["text"] for token in card["tokens"]][1:-2] == list(HOSTILE)
+    assert page.locator("script").count() == 2
+    assert page.locator("img, iframe, link[rel=stylesheet], main a, main b b").count() == 0
+    assert "<i>x</i>" in page.locator("#record").inner_text()
+    assert page.locator("#record .generated").inner_text() == "<b></script>"
+    assert page.locator(".card h2").last.inner_text() == METHODS["mine"]
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "model=%3Cimg%20src=x%20onerror=window.hacked=1%3E&sample=__proto__&view=constructor",
+        "pi=NaN&step=1e999&hide=%00,__proto__&dataset=",
+        "%",
+        "&&==",
+    ],
+)
+def test_an_address_that_names_nothing_known_shows_the_first_sample(opened, fragment):
+    page = opened(fragment)
+    at = address(page)
+    assert (at["model"], at["dataset"], at["sample"], at["step"]) == (
+        "llama",
+        "words",
+        "plain",
+        "0",
+    )
+    assert page.locator(".card").count() == len(METHODS)
+
+
+def test_a_view_can_be_linked(opened, browser, page_file):
+    page = opened()
+    page.get_by_role("combobox", name="Model").select_option("mistral")
+    page.get_by_role("combobox", name="Dataset").select_option("open")
+    page.get_by_role("combobox", name="Explained token").select_option("5")
+    page.get_by_label("Retaining probability π").press("End")
+    page.get_by_label("whole prompt").check()
+    page.locator("summary").click()
+    page.get_by_role("checkbox", name="Two").uncheck()
+    link = page.url.split("#")[1]
+    other = opened(link)
+    assert other.url == page.url
+    assert other.evaluate(READ) == page.evaluate(READ)
+    assert [card["method"] for card in other.evaluate(READ)] == ["random", "mine"]
+    assert other.get_by_label("calibrated to π").is_checked()
+    assert (
+        other.get_by_label("Retaining probability π").get_attribute("aria-valuetext") == "π = 0.95"
+    )
+    other.evaluate("location.hash = 'sample=hebrew&view=raw'")
+    other.wait_for_function("document.getElementById('sample').value === 'hebrew'")
+    assert other.get_by_label("raw").is_checked()
+
+
+def test_methods_can_be_hidden_all_and_none(opened):
+    page = opened()
+    page.locator("summary").click()
+    page.get_by_role("button", name="None").click()
+    assert page.locator("#cards").inner_text() == "No method is shown."
+    assert page.locator("#methods-shown").inner_text() == "(0 of 3 shown)"
+    page.get_by_role("button", name="All").click()
+    assert page.locator(".card").count() == 3
+
+
+def test_everything_is_reached_by_keyboard(opened):
+    page = opened()
+    reached = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate("document.activeElement.id || document.activeElement.className")
+        )
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", reached[-1]
+        if reached.count("tokens") == len(METHODS):
+            break
+    assert reached[:6] == ["model", "dataset", "sample", "previous", "next", "step"]
+    assert "pi" in reached
+    assert reached.count("tokens") == len(METHODS)
+
+
+def test_every_control_has_a_name_and_the_page_a_language_and_title(opened):
+    page = opened()
+    assert page.evaluate("document.documentElement.lang") == "en"
+    assert page.title() == "Attribution explorer · tést"
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll('select, input, button')]
+          .filter((control) => !(control.labels?.length || control.textContent.trim()))
+          .map((control) => control.outerHTML)"""
+    )
+    assert unnamed == []
+
+
+def test_letters_go_to_the_next_and_previous_sample_but_not_out_of_a_list(opened):
+    page = opened()
+    for key, sample in (("n", DATASETS["words"][1].name), ("p", "plain"), ("p", "plain")):
+        page.keyboard.press(key)
+        assert address(page)["sample"] == sample
+    page.get_by_role("combobox", name="Dataset").press("n")
+    assert address(page)["sample"] == "plain"
+    page.get_by_role("combobox", name="Sample").press("ArrowDown")
+    assert address(page)["sample"] == DATASETS["words"][1].name
+    page.get_by_role("button", name="Next").press("Enter")
+    assert address(page)["sample"] == "hebrew"
+    for _ in DATASETS["words"]:
+        page.keyboard.press("n")
+    assert address(page)["sample"] == DATASETS["words"][-1].name
+    assert page.get_by_role("button", name="Next").get_attribute("aria-disabled") == "true"
+
+
+def test_arrow_keys_read_the_tokens_of_a_text_in_every_method(opened, run):
+    page = opened("sample=plain&view=raw")
+    text = page.locator(".card .tokens").first
+    text.focus()
+    said = [page.locator(".readout").all_inner_texts()]
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "End", "Home", "ArrowUp"):
+        text.press(key)
+        said.append(page.locator(".readout").all_inner_texts())
+    numbers = [[int(re.match(r"Token (\d+)", one)[1]) for one in texts] for texts in said]
+    assert numbers == [[place] * 3 for place in (2, 3, 4, 3, 8, 1, 1)]
+    text.press("ArrowRight")
+    raw = run.raw["llama", "random", "words", "plain", 0]
+    active = page.evaluate(
+        """() => document.getElementById(
+          document.activeElement.getAttribute('aria-activedescendant')).getAttribute('aria-label')"""
+    )
+    name, value = active.rsplit(": ", 1)
+    assert name == "The"
+    assert np.float32(value) == raw[1]
+
+
+def test_what_failed_or_is_missing_is_said_in_place_of_scores(opened):
+    page = opened("sample=failed")
+    assert page.locator(".figures").all_inner_texts() == ["No scores: prompt_too_long"] * 3
+    assert "prompt_too_long" in page.locator("#record").inner_text()
+    page = opened("sample=bytes")
+    assert page.locator(".figures").last.inner_text() == "No scores: nonfinite_attribution"
+    page = opened("dataset=open")
+    assert page.locator(".figures").last.inner_text() == "This method was not run on this dataset."
+
+
+def test_the_record_is_described(opened):
+    page = opened("sample=plain")
+    said = dict(line.split("\n") for line in page.locator("#record dl > div").all_inner_texts())
+    assert said == {
+        "Shown here": "8 of 8 samples",
+        "Prediction": "Positive",
+        "Label": "Positive",
+        "Correct": "yes",
+        "Evidence": "1 token, underlined",
+        "Perturbable": "5 of 8 tokens (scope content)",
+        "Generated text": "Positive",
+    }
+    page = opened("dataset=open&step=5")
+    assert page.locator("mark").inner_text() == "."
+    assert "Label" not in page.locator("#record").inner_text()
+    page = opened("sample=long")
+    assert "the record cut to fit" in page.locator("#record").inner_text()
+
+
+def test_lines_read_from_the_right_where_their_text_does(opened):
+    page = opened("sample=hebrew&tokens=all")
+    tokens = page.locator(".card").first.locator(".tokens > span")
+    boxes = [tokens.nth(3 + place).bounding_box() for place in range(len(HEBREW))]
+    edges = [box["x"] for box in boxes]
+    assert edges == sorted(edges, reverse=True)
+    text = page.locator(".card .tokens").first.bounding_box()
+    assert boxes[0]["x"] + boxes[0]["width"] > text["x"] + text["width"] - 20
+    assert tokens.nth(0).bounding_box()["x"] < text["x"] + 20
+
+
+@pytest.mark.parametrize("sample", ["long", "hostile%20%3C/script%3E%3Cb%3E", "hebrew"])
+def test_nothing_is_wider_than_a_phone(opened, sample):
+    page = opened(f"sample={sample}&view=calibrated&tokens=all", width=360, height=740)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.locator("summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_tokens_outside_the_scope_are_shown_if_wanted(opened):
+    page = opened("sample=plain")
+    page.get_by_label("whole prompt").check()
+    assert page.locator(".card .fixed").first.is_visible()
+    page.get_by_label("whole prompt").uncheck()
+    assert not page.locator(".card .fixed").first.is_visible()
+    assert page.locator(".card .tokens").first.inner_text() == "".join(DATASETS["words"][0].content)
+
+
+def test_a_run_of_one_sample_and_one_method_is_shown(browser, run, tmp_path):
+    files = {
+        kind: [path for path in paths if "llama" in path.parts] for kind, paths in run.files.items()
+    }
+    for kind in ("attributions", "soft"):
+        files[kind] = [path for path in files[kind] if "random" in path.parts]
+    data = explorer_data(**files, settings=settings(models={"llama": "L"}, samples=1))
+    path = tmp_path / "one.html"
+    path.write_text(explorer_page(json.loads(json.dumps(data))), "utf-8")
+    opened = visit(browser, path)
+    assert opened.page.locator(".card").count() == 1
+    assert "1 of 8 samples" in opened.page.locator("#record").inner_text()
+    opened.assert_silent_and_offline()

@@ -1,0 +1,138 @@
+"""README.md's table and figure are those that `make readme` writes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from make_readme import COPY, FIGURE, RUN_FILE, TABLE
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.slices.display import display_slice
+from pisoft.config.validation import read_yaml
+from pisoft.errors import BenchmarkError
+from pisoft.pages.readme import BEGIN, END, put_between_markers, result_text
+from pisoft.tables.layout import VALUE_COLUMNS
+
+LARGEST_FIGURE = 300_000  # bytes
+METHODS = {"random": "Random", "mine": "Mine"}
+DATASETS = {"films": "Films", "books": "Books"}
+END_OF_INTERVAL = r"-?\d?\.\d{3}"
+CELL = re.compile(
+    r"(\*\*)?-?\d\.\d{3}(\*\*)?(&nbsp;≈)?"
+    rf"<br><sub>\[{END_OF_INTERVAL},&nbsp;{END_OF_INTERVAL}\]</sub>"
+)
+
+
+def numbers() -> pd.DataFrame:
+    """Return rows as a table's CSV has them: `mine` is best everywhere but on books."""
+    rows = [
+        (metric, dataset, method, value, value - 0.1, value + 0.1, 0.05, n, 0, rank, best, p)
+        for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc")
+        for dataset, n, best in (
+            ("films", 16, "mine"),
+            ("books", 9, "random"),
+            ("average", 25, "mine"),
+        )
+        for method, value in (("random", 0.25), ("mine", 0.5 if best == "mine" else 0.125))
+        for rank, p in (
+            [(1, None)] if method == best else [(2, 0.3 if dataset == "films" else 0.01)]
+        )
+    ]
+    return pd.DataFrame(rows, columns=VALUE_COLUMNS)
+
+
+def text_of(values: pd.DataFrame) -> str:
+    names = {"model": "Llama", "methods": METHODS, "datasets": DATASETS}
+    return result_text(values, **names, figure="docs/figure.png")
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """Return the cells of a Markdown table's lines."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def between_markers(document: str) -> str:
+    return document.split(BEGIN)[1].split(END)[0]
+
+
+def test_values_intervals_and_marks_stand_in_the_cells() -> None:
+    text = text_of(numbers()).replace("&nbsp;", " ").replace("&#8209;", "-")
+    headings, _, random, mine = rows_of(text)
+    metrics = ("π-Soft-NS ↑", "π-Soft-NC ↑")
+    places = ("Films", "Books", "Average")
+    assert headings == ["Method", *(f"{m}<br>{place}" for m in metrics for place in places)]
+    quarter, half = "<br><sub>[.150, .350]</sub>", "<br><sub>[.400, .600]</sub>"
+    eighth = "<br><sub>[.025, .225]</sub>"
+    tied, best, worse = (f"{number}{quarter}" for number in ("0.250 ≈", "**0.250**", "0.250"))
+    assert random == ["Random", *[tied, best, worse] * 2]
+    assert mine == ["Mine", *[f"**0.500**{half}", f"0.125{eighth}", f"**0.500**{half}"] * 2]
+
+
+def test_the_text_says_how_many_samples_and_that_models_are_tiny() -> None:
+    text = text_of(numbers())
+    assert "(Films 16, Books 9)" in text
+    assert "benchmark works, not how good the methods are on real models" in text
+    assert "(docs/figure.png)" in text
+
+
+def test_readme_has_the_form_that_make_readme_writes(root: Path) -> None:
+    labels = display_slice(load_run(read_yaml(root / RUN_FILE), [], root / "config", load_method))
+    text = between_markers((root / "README.md").read_text(encoding="utf-8"))
+    headings, _, *rows = rows_of(text)
+    assert len(headings) == 1 + 2 * (len(labels.datasets) + 1)
+    assert [row[0] for row in rows] == list(labels.methods.values())
+    for row in rows:
+        assert all(CELL.fullmatch(cell) for cell in row[1:]), row
+    assert 0 < (root / COPY).stat().st_size < LARGEST_FIGURE
+    assert f"]({COPY.as_posix()})" in text
+
+
+def test_only_what_stands_between_the_markers_is_replaced() -> None:
+    document = f"# Title\n\n{BEGIN}\nold\n{END}\n\nrest\n"
+    once = put_between_markers(document, "new", "README.md")
+    assert once == f"# Title\n\n{BEGIN}\nnew\n{END}\n\nrest\n"
+    assert put_between_markers(once, "new", "README.md") == once
+
+
+@pytest.mark.parametrize("lines", [[], [BEGIN], [END, BEGIN], [BEGIN, END, BEGIN, END]])
+def test_missing_or_misplaced_markers_are_named(lines: list[str]) -> None:
+    with pytest.raises(BenchmarkError, match=r"^a\.md: needs one line .*begin.*end"):
+        put_between_markers("\n".join(lines), "new", "a.md")
+
+
+def make_readme(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "scripts/make_readme.py", *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_the_script_writes_the_same_bytes_again(root: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    names = {"films": "demo-sentiment", "books": "demo-why"}
+    methods = {"mine": "saliency"}
+    for path in (TABLE, FIGURE):
+        (results / path).parent.mkdir(parents=True)
+    numbers().replace({**names, **methods}).to_csv(results / TABLE, index=False)
+    (results / FIGURE).write_bytes(b"a figure")
+    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    written = []
+    for _ in range(2):
+        finished = make_readme(root, "--results", str(results), "--folder", str(tmp_path))
+        assert finished.returncode == 0, finished.stderr
+        written.append((tmp_path / "README.md").read_bytes())
+    assert written[0] == written[1]
+    assert [row[0] for row in rows_of(written[0].decode())[2:]] == ["Random", "Saliency"]
+    assert (tmp_path / COPY).read_bytes() == b"a figure"
+
+
+def test_without_a_finished_demonstration_one_line_says_so(root: Path, tmp_path: Path) -> None:
+    finished = make_readme(root, "--results", str(tmp_path))
+    assert finished.returncode == 1
+    expected = f"error: {tmp_path / TABLE}: not found; `make demo` makes it\n"
+    assert finished.stderr == expected

@@ -1,0 +1,446 @@
+"""The layer study: the split, selection without leakage, its table, figure and scripts."""
+
+import json
+import math
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pisoft
+from pisoft.config.slices.summaries import LayerStudySlice
+from pisoft.config.studies import StudyMethod
+from pisoft.contracts import read_rows, write_rows
+from pisoft.figures.layer_study import plot_layer_study
+from pisoft.statistics.layer_study import (
+    METRICS,
+    depth_statistics,
+    part_of,
+    study_samples,
+)
+from pisoft.tables.layer_study import layer_study_table
+from pisoft.tables.writer import write
+from pisoft.units import NOTHING
+
+SCRIPTS = Path(pisoft.__file__).parents[1]
+DATASETS = {"sst2": "SST2"}
+WHERE = "Llama · dynamic routing"
+NS, NC = METRICS
+
+
+def study_rows(values, *, fixed=2, weights="loosened", dataset="sst2", candidates=(1, 2, 4)):
+    """Rows of `layer_study`; `values` = {depth: {"development": […], "rest": […]}}.
+
+    Metrics have equal values. A value of None is a failed sample.
+    """
+    return [
+        {
+            "protocol": "dynamic",
+            "model": "llama",
+            "method": f"grad_ellm-{weights}-{depth}",
+            "dataset": dataset,
+            "token_weights": weights,
+            "depth": depth,
+            "candidate": depth in candidates,
+            "fixed": depth == fixed,
+            "sample_id": f"{part}-{position}",
+            "part": part,
+            "metric": metric,
+            "value": value,
+            "status": "nonfinite_attribution" if value is None else "ok",
+        }
+        for depth, parts in values.items()
+        for part, found in parts.items()
+        for position, value in enumerate(found)
+        for metric in METRICS
+    ]
+
+
+def numbers_of(rows, metric=NS, weights="loosened"):
+    """Statistics of one row of the table: {statistic: number}, or {(statistic, depth): number}."""
+    found = depth_statistics(pd.DataFrame(rows))
+    found = found[(found["metric"] == metric) & (found["token_weights"] == weights)]
+    by_depth = ("development", "rest")
+    return {
+        (n["statistic"], n["depth"]) if n["statistic"] in by_depth else n["statistic"]: n
+        for n in found.to_dict("records")
+    }
+
+
+DISAGREEING = {
+    1: {"development": [0.9, 0.7], "rest": [0.1, 0.2, 0.3]},
+    2: {"development": [0.5, 0.5], "rest": [0.6, 0.7, 0.5]},
+    4: {"development": [0.1, 0.1], "rest": [0.8, 0.9, 1.0]},
+}
+
+
+# Split ----------------------------------------------------------------------------------------
+
+
+def test_a_sample_s_part_depends_on_seed_dataset_and_sample():
+    ids = [f"s{k}" for k in range(400)]
+    reference = [part_of(1, "sst2", name, 0.25) for name in ids]
+    assert reference == [part_of(1, "sst2", name, 0.25) for name in ids]
+    assert set(reference) == {"development", "rest"}
+    for other in ((2, "sst2"), (1, "imdb")):
+        assert [part_of(*other, name, 0.25) for name in ids] != reference
+
+
+def test_the_development_part_has_its_share_on_average():
+    parts = [part_of(1, "sst2", f"s{k}", 0.25) for k in range(4000)]
+    spread = math.sqrt(0.25 * 0.75 / 4000)
+    assert parts.count("development") / 4000 == pytest.approx(0.25, abs=4 * spread)
+
+
+# Selection ------------------------------------------------------------------------------------
+
+
+def test_the_depth_is_selected_on_development_samples_and_reported_on_the_rest():
+    numbers = numbers_of(study_rows(DISAGREEING))
+    assert numbers["selected"]["depth"] == 1
+    assert numbers["selected"]["value"] == pytest.approx(0.2)
+    assert numbers["selected"]["standard_error"] == pytest.approx(0.1 / math.sqrt(3))
+    assert numbers["selected"]["n"] == 3
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_no_reported_sample_moves_the_selection(metric):
+    other = {d: {**parts, "rest": [5.0 * d, -d, 0.0]} for d, parts in DISAGREEING.items()}
+    assert numbers_of(study_rows(other), metric)["selected"]["depth"] == 1
+
+
+def test_no_development_sample_moves_a_reported_number():
+    other = {d: {**parts, "development": [1 - d, 2.0]} for d, parts in DISAGREEING.items()}
+    before, after = numbers_of(study_rows(DISAGREEING)), numbers_of(study_rows(other))
+    assert after["fixed"] == before["fixed"]
+    assert after["rest", 4] == before["rest", 4]
+
+
+def test_the_leaky_number_selects_on_what_it_reports():
+    numbers = numbers_of(study_rows(DISAGREEING))
+    assert numbers["leaky"]["depth"] == 4
+    assert numbers["leaky"]["value"] == pytest.approx((0.1 + 0.1 + 0.8 + 0.9 + 1.0) / 5)
+    assert numbers["leaky"]["n"] == 5
+
+
+@pytest.mark.parametrize("order", [(1, 2, 4), (4, 2, 1)])
+def test_of_equal_depths_the_smaller_one_is_selected(order):
+    equal = {"development": [0.1, 0.2, 0.7], "rest": [0.4, 0.3]}
+    worse = {"development": [0.1, 0.1, 0.1], "rest": [0.9, 0.9]}
+    numbers = numbers_of(study_rows({depth: worse if depth == 1 else equal for depth in order}))
+    assert numbers["selected"]["depth"] == 2
+
+
+def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
+    rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
+    numbers = numbers_of(rows)
+    assert numbers["fixed"]["value"] == pytest.approx(0.9)
+    assert numbers["leaky"]["depth"] == 2
+    assert ("rest", 4) not in numbers
+
+
+def test_all_layers_of_an_unknown_number_are_a_fixed_depth_without_a_number():
+    rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
+    rows = [{**row, "depth": None if row["depth"] == 4 else row["depth"]} for row in rows]
+    fixed = numbers_of(rows)["fixed"]
+    assert pd.isna(fixed["depth"])
+    assert fixed["value"] == pytest.approx(0.9)
+    table = layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=DATASETS)
+    assert table.columns[:5] == ("Depth 1", "Depth 2", "Selected depth", "Selected",
+                                 "Fixed depth all")  # fmt: skip
+
+
+def test_a_sample_that_failed_at_one_depth_counts_at_none():
+    values = {
+        1: {"development": [0.9, 0.9, 0.0], "rest": [0.1, 0.2]},
+        2: {"development": [0.5, 0.5, None], "rest": [0.6, 0.7]},
+    }
+    numbers = numbers_of(study_rows(values))
+    assert numbers["selected"]["depth"] == 1, "the mean over all three would prefer depth 2"
+    assert numbers["development", 1]["value"] == pytest.approx(0.9)
+    assert {(n["n_failed"]) for n in numbers.values()} == {1}
+
+
+@pytest.mark.parametrize(("part", "kept"), [("development", 1), ("rest", 1), ("rest", 0)])
+def test_too_small_a_part_has_no_value_and_a_reason(part, kept):
+    values = {d: {**parts, part: parts[part][:kept]} for d, parts in DISAGREEING.items()}
+    rows = study_rows(values)
+    numbers = numbers_of(rows)
+    assert all(math.isnan(number["value"]) for number in numbers.values())
+    assert pd.isna(numbers["selected"]["depth"])
+    assert pd.isna(numbers["leaky"]["depth"])
+    table = layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=DATASETS)
+    lines = [row for block in table.blocks for row in block.rows]
+    assert {entry.text for line in lines for entry in line.entries} == {NOTHING}
+    sizes = {"development": 2, "rest": 3, part: kept}
+    note = f"No value for SST2, loosened: {sizes['development']} development samples and "
+    assert table.notes[-1].startswith(note + f"{sizes['rest']} others could be evaluated")
+    (legend,) = plot_layer_study(pd.DataFrame(rows), WHERE).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["loosened (too few samples)"]
+
+
+# Against a plain computation ------------------------------------------------------------------
+
+
+def random_rows(seed=3, samples=40, failed=("s7", "s20")):
+    """Rows of two weightings with values at random, two samples of which fail at one depth."""
+    generator = random.Random(seed)
+    rows = []
+    for weights in ("loosened", "original"):
+        for depth in (1, 4, 8):
+            for name in (f"s{k}" for k in range(samples)):
+                for metric in METRICS:
+                    lost = name in failed and depth == 4 and weights == "original"
+                    rows.append(
+                        study_rows({depth: {"rest": [None if lost else generator.random()]}},
+                                   weights=weights, fixed=8, candidates=(1, 4, 8))[0]
+                        | {"sample_id": name, "metric": metric,
+                           "part": part_of(1, "sst2", name, 0.25)}
+                    )  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("weights", ["loosened", "original"])
+def test_every_number_equals_a_plain_computation(metric, weights):
+    rows = random_rows()
+    value = {
+        (row["sample_id"], row["depth"]): row["value"]
+        for row in rows
+        if (row["metric"], row["token_weights"]) == (metric, weights)
+    }
+    names = sorted({name for name, _ in value})
+    whole = [n for n in names if all(value[n, depth] is not None for depth in (1, 4, 8))]
+    development = [n for n in whole if part_of(1, "sst2", n, 0.25) == "development"]
+    rest = [n for n in whole if n not in development]
+    numbers = numbers_of(rows, metric, weights)
+
+    def mean(part, depth):
+        return statistics.fmean(value[name, depth] for name in part)
+
+    selected = max((1, 4, 8), key=lambda depth: mean(development, depth))
+    leaky = max((1, 4, 8), key=lambda depth: mean(whole, depth))
+    expected = {
+        **{("development", depth): (depth, development, depth) for depth in (1, 4, 8)},
+        **{("rest", depth): (depth, rest, depth) for depth in (1, 4, 8)},
+        "selected": (selected, rest, selected),
+        "fixed": (8, rest, 8),
+        "leaky": (leaky, whole, leaky),
+    }
+    assert set(numbers) == set(expected)
+    for name, (depth, part, at) in expected.items():
+        assert numbers[name]["depth"] == depth
+        assert numbers[name]["value"] == pytest.approx(mean(part, at))
+        deviation = statistics.stdev(value[sample, at] for sample in part)
+        assert numbers[name]["standard_error"] == pytest.approx(deviation / math.sqrt(len(part)))
+        assert numbers[name]["n"] == len(part)
+        assert numbers[name]["n_failed"] == (2 if weights == "original" else 0)
+
+
+# Table and figure -----------------------------------------------------------------------------
+
+
+def test_the_table_has_a_row_per_dataset_and_weighting_in_each_metric_s_block():
+    rows = study_rows(DISAGREEING, weights="original") + study_rows(DISAGREEING)
+    rows += study_rows(DISAGREEING, dataset="imdb") + study_rows(
+        DISAGREEING, dataset="imdb", weights="original"
+    )
+    datasets = {"imdb": "IMDb", "sst2": "SST2"}
+    table = layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=datasets)
+    assert [block.title for block in table.blocks] == list(METRICS.values())
+    for block in table.blocks:
+        assert [row.label for row in block.rows] == [
+            "IMDb, loosened",
+            "IMDb, original",
+            "SST2, original",
+            "SST2, loosened",
+        ]
+        assert [entry.text for entry in block.rows[0].entries] == [
+            "0.200",
+            "0.600",
+            "0.900",
+            "1",
+            "0.200 ± 0.058",
+            "0.600 ± 0.058",
+            "4",
+            "0.580",
+        ]
+    assert table.columns == (
+        "Depth 1",
+        "Depth 2",
+        "Depth 4",
+        "Selected depth",
+        "Selected",
+        "Fixed depth 2",
+        "Leaky depth",
+        "Leaky",
+    )
+    assert "Samples, development + rest: IMDb 2 + 3, SST2 2 + 3." in table.notes
+    assert "No sample failed." in table.notes
+
+
+def test_failures_are_counted_by_reason():
+    values = {1: {"development": [1.0] * 3, "rest": [1.0, 1.0, None]},
+              2: {"development": [1.0] * 3, "rest": [1.0, 1.0, None]}}  # fmt: skip
+    table = layer_study_table(pd.DataFrame(study_rows(values)), where=WHERE, datasets=DATASETS)
+    assert (
+        "Samples that failed at some depth, left out at every depth: "
+        "SST2, loosened: 1 nonfinite_attribution."
+    ) in table.notes
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
+def test_the_table_s_latex_compiles(tmp_path):
+    table = layer_study_table(pd.DataFrame(study_rows(DISAGREEING)), where=WHERE, datasets=DATASETS)
+    write(table, *(tmp_path / f"table.{suffix}" for suffix in ("csv", "tex", "html")))
+    (tmp_path / "document.tex").write_text(
+        "\\documentclass{article}\n\\usepackage{booktabs,xcolor}\n"
+        "\\begin{document}\n\\input{table.tex}\n\\end{document}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "document.tex"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-2000:]
+
+
+def test_the_figure_shows_means_over_the_rest_at_every_depth():
+    rows = study_rows(DISAGREEING) + study_rows(DISAGREEING, weights="original")
+    figure = plot_layer_study(pd.DataFrame(rows), WHERE)
+    assert figure._suptitle.get_text() == f"{WHERE} · n = 3"
+    for panel, label in zip(figure.axes, METRICS.values(), strict=True):
+        assert panel.get_ylabel() == label
+        assert list(panel.get_xticks()) == [1, 2, 4]
+        for container, factor in zip(panel.containers, (1 / 1.02, 1.02), strict=True):
+            line, _, (bars,) = container
+            expected = [(d * factor, np.mean(DISAGREEING[d]["rest"])) for d in (1, 2, 4)]
+            assert line.get_xydata() == pytest.approx(np.array(expected))
+            low, high = bars.get_segments()[0][:, 1]
+            assert high - low == pytest.approx(2 * 4.302653 * 0.1 / math.sqrt(3))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["loosened", "original"]
+
+
+# From soft files ------------------------------------------------------------------------------
+
+STUDY_DATASETS = ("imdb", "sst2")
+STUDY = LayerStudySlice(
+    methods=tuple(
+        StudyMethod(
+            model="llama",
+            token_weights=weights,
+            depth=depth,
+            candidate=depth is not None,
+            fixed=depth is None,
+        )
+        for weights in ("loosened", "original")
+        for depth in (1, 2, None)
+    ),
+    development_share=0.4,
+    seed=5,
+    minimum_h0=1e-4,
+    clamp=True,
+)
+
+
+def write_soft(folder, samples=12, lost=()):
+    """Write the study's soft files: NS = NC = .1 per layer + a little per sample, at every π."""
+    paths = []
+    for method in STUDY.methods:
+        for dataset in STUDY_DATASETS:
+            rows = [
+                {
+                    "sample_id": f"s{k}",
+                    "step": 0,
+                    "pi": pi,
+                    "perturbable": 7,
+                    "alpha": 1.0,
+                    "achieved": pi or 0.5,
+                    "feasible": True,
+                    "floored": 0,
+                    "ceiled": 0,
+                    "h0": 0.5,
+                    "identity": 0.0,
+                    "ns_distances": [0.5 * (1 - height(method.depth, k))],
+                    "ns_total_variations": [0.5],
+                    "ns_log_probability_changes": [-1.0],
+                    "nc_distances": [0.5 * height(method.depth, k)],
+                    "nc_total_variations": [0.5],
+                    "nc_log_probability_changes": [-1.0],
+                    "status": "ok",
+                }
+                for k in range(samples)
+                if f"s{k}" not in lost
+                for pi in (None, 0.1, 0.9)
+            ]
+            path = folder / f"soft/dynamic/llama/{method.name}/{dataset}.parquet"
+            write_rows(path, "soft", rows, {})
+            paths.append(path)
+    return paths
+
+
+def height(depth, number):
+    return 0.1 * (depth or 3) + number / 100
+
+
+def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
+    rows = study_samples(STUDY, write_soft(tmp_path)).to_pylist()
+    assert len(rows) == 6 * 2 * 12 * 2
+    for row in rows:
+        area = 0.8 * height(row["depth"], int(row["sample_id"][1:]))
+        assert row["value"] == pytest.approx(area, abs=1e-6)  # distances are float32
+        assert row["part"] == part_of(5, row["dataset"], row["sample_id"], 0.4)
+        assert row["fixed"] == (row["depth"] is None) == (not row["candidate"])
+        assert row["metric"] in METRICS
+    assert {(row["token_weights"], row["depth"]) for row in rows} == {
+        (weights, depth) for weights in ("loosened", "original") for depth in (1, 2, None)
+    }
+
+
+def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
+    def parts(folder, **changes):
+        rows = study_samples(STUDY, write_soft(folder, **changes)).to_pylist()
+        return {(row["dataset"], row["sample_id"]): row["part"] for row in rows}
+
+    every, fewer = parts(tmp_path / "a"), parts(tmp_path / "b", lost=("s0", "s5"))
+    assert len(fewer) == len(every) - 4
+    assert fewer.items() <= every.items()
+
+
+def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
+    paths = write_soft(tmp_path)
+    display = {"models": {"llama": "Llama"}, "datasets": {"imdb": "IMDb", "sst2": "SST2"}}
+    shown = ["--settings", json.dumps({**display, "methods": {}}), "--study", "study.parquet",
+             "--protocol", "dynamic", "--model", "llama"]  # fmt: skip
+    commands = {
+        "summarise_layer_study": ["--settings", STUDY.to_json(), "--soft", *map(str, paths),
+                                  "--output", "study.parquet"],
+        "tabulate_layer_study": [*shown, "--csv", "t.csv", "--tex", "t.tex", "--html", "t.html"],
+        "plot_layer_study": [*shown, "--dataset", "imdb",
+                             "--pdf", "f.pdf", "--svg", "f.svg", "--png", "f.png"],
+    }  # fmt: skip
+    for script, arguments in commands.items():
+        finished = subprocess.run(
+            [sys.executable, str(SCRIPTS / f"{script}.py"), *arguments],
+            cwd=tmp_path,
+            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+            capture_output=True,
+            text=True,
+        )
+        assert finished.returncode == 0, finished.stderr
+    assert len(read_rows(tmp_path / "study.parquet", "layer_study")) == 288
+    values = pd.read_csv(tmp_path / "t.csv").set_index(["metric", "dataset", "token_weights"])
+    selected = values[values["statistic"] == "selected"]
+    assert len(selected) == 2 * 2 * 2
+    assert (selected["depth"] == 2).all(), "every sample is best at depth 2"
+    assert all((tmp_path / name).stat().st_size for name in ("t.tex", "t.html", "f.pdf", "f.svg"))
+
+
+def test_the_split_is_the_same_for_every_model_weighting_and_metric(tmp_path):
+    rows = study_samples(STUDY, write_soft(tmp_path)).to_pandas()
+    assert (rows.groupby(["dataset", "sample_id"])["part"].nunique() == 1).all()
+    assert (rows.groupby(["method", "metric"]).size() == 24).all()

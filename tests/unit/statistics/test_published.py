@@ -1,0 +1,200 @@
+"""The published numbers: what the file says, what it may not say, what the printed order owes."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pisoft.config.validation import read_yaml
+from pisoft.contracts import SCHEMAS
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.against_paper import published_robustness
+from pisoft.statistics.published import (
+    COLUMN,
+    DATASETS,
+    HEADER,
+    METHODS,
+    METRICS,
+    MODELS,
+    average_deviations,
+    load_published,
+)
+from pisoft.statistics.soft import SAMPLE_METRICS
+
+ROOT = Path(__file__).parents[3]
+FILE = ROOT / "config/published.csv"
+LINE = "tab:llama-soft,dynamic,llama-3.1-8b-instruct,auc_pi_soft_ns,imdb,attention,0.603"
+TIME = "computational_complexity,,llama-3.1-8b-instruct,seconds_per_sample,imdb,attention,0.31"
+
+
+@pytest.fixture(scope="module")
+def published():
+    return load_published(FILE)
+
+
+def printed_cells():
+    """The file's cells by protocol, model, metric, dataset and method, as text."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        return {tuple(line[1:-1]): line[-1] for line in list(csv.reader(file))[1:]}
+
+
+# The file -------------------------------------------------------------------------------------
+
+
+def test_every_number_of_every_table_is_there(published):
+    sizes = published.groupby(["table", "protocol"], sort=False).size().to_dict()
+    soft = 2 * 6 * 9  # two metrics, five datasets and their average, nine methods
+    assert sizes == {
+        ("tab:llama-soft", "dynamic"): soft,
+        ("tab:mistral-soft", "dynamic"): soft,
+        ("tab:llama-fixed-routing", "fixed"): soft,
+        ("tab:mistral-fixed-routing", "fixed"): soft,
+        ("llama-deletion-insertion", ""): 2 * 4 * 10,  # Grad-ELLM in two variants
+        ("mistral-deletion-insertion", ""): 2 * 4 * 10,
+        ("llama70b-deletion/insertion", "dynamic"): 2 * 6 * 8,
+        ("llama verify", "dynamic"): 3 * 8,
+        ("computational_complexity", ""): 2 * 8,
+    }
+
+
+def test_names_are_those_of_the_catalogues_and_of_the_summary_files():
+    for kind, names in (("models", MODELS), ("datasets", DATASETS)):
+        catalogue = read_yaml(ROOT / "config/catalogue" / f"{kind}.yaml")
+        assert {name: catalogue[name]["label"] for name in names} == names
+        assert {catalogue[name]["source"]["kind"] for name in names} == {"hub"}
+    methods = set(read_yaml(ROOT / "config/catalogue/methods.yaml"))
+    assert set(METHODS) <= {*methods, "grad_ellm_original"}
+    summarised = {*SAMPLE_METRICS, "deletion_auc", "insertion_auc", *SCHEMAS["timings"].names}
+    assert set(METRICS) <= summarised
+
+
+def test_trailing_zeros_are_kept_and_tell_the_decimals(published):
+    cells = published.set_index([*COLUMN, "dataset", "method"])
+    seconds = ("", "mistral-7b-instruct-v0.3", "seconds_per_sample", "imdb", "input_x_gradient")
+    assert cells.loc[seconds, ["value", "decimals"]].tolist() == [0.8, 2]
+    retained = cells.xs("expected_retained", level="metric")
+    assert set(retained["decimals"]) == {0}
+    best = ("dynamic", "llama-3.1-70b-instruct", "auc_pi_soft_nc", "average", "grad_ellm")
+    assert cells.loc[best, ["value", "decimals"]].tolist() == [0.42, 4]
+
+
+# What a file may not say ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([], "holds no number"),
+        ([LINE.removesuffix(",0.603")], "line 2: 6 values, but 7 columns"),
+        ([LINE, LINE.replace("llama-3.1-8b", "llama-3-8b")], "line 3: model: unknown"),
+        ([LINE.replace("imdb", "imbd")], "line 2: dataset: unknown 'imbd'; did you mean 'imdb'?"),
+        ([LINE.replace("attention", "attentions")], "did you mean 'attention'?"),
+        ([LINE.replace("auc_pi_soft_ns", "pi_soft_ns")], "did you mean 'auc_pi_soft_ns'?"),
+        ([LINE.replace("dynamic", "dynamics")], "protocol: unknown 'dynamics'; did you mean"),
+        ([LINE.replace("dynamic", "")], "protocol: unknown ''"),
+        ([TIME.replace(",,", ",dynamic,")], "protocol: 'dynamic' is not allowed"),
+        ([LINE.replace("tab:llama-soft", "")], "line 2: table: is empty"),
+        ([LINE.replace("0.603", "n/a")], "value: 'n/a' is not a number as printed"),
+        ([LINE.replace("0.603", "")], "value: '' is not a number as printed"),
+        ([LINE.replace("0.603", "nan")], "value: 'nan' is not"),
+        ([LINE.replace("0.603", "6e-1")], "value: '6e-1' is not"),
+        ([LINE, TIME, LINE.replace("0.603", "0.6")], "line 4: the same cell as in line 2"),
+    ],
+)
+def test_a_wrong_line_is_named_with_what_is_allowed(tmp_path, lines, words):
+    path = tmp_path / "published.csv"
+    path.write_text("\n".join([",".join(HEADER), *lines]) + "\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError) as error:
+        load_published(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "line 1: the header must be table,protocol,"),
+        (b"table,value\n", "line 1: the header must be table,protocol,"),
+        (",".join(HEADER).encode() + b"\n\xff\n", "cannot be read"),
+    ],
+)
+def test_another_file_is_refused(tmp_path, content, words):
+    path = tmp_path / "published.csv"
+    path.write_bytes(content)
+    with pytest.raises(BenchmarkError, match=words):
+        load_published(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(BenchmarkError, match=r"published\.csv: cannot be read"):
+        load_published(tmp_path / "published.csv")
+
+
+# Averages -------------------------------------------------------------------------------------
+
+
+def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_found(published):
+    cells, expected = printed_cells(), {}
+    for key, printed in cells.items():
+        if key[3] != "average":
+            continue
+        above = [cells.get((*key[:3], name, key[4])) for name in DATASETS]
+        scale = 10 ** len(printed.partition(".")[2])
+        units = [round(float(text) * scale) for text in above if text is not None]
+        off = round(float(printed) * scale) - sum(units) / len(units)  # in units of the last digit
+        if abs(off) > 0.5:
+            expected[key[0], key[1], key[2], key[4]] = abs(off) <= 1
+    found = average_deviations(published).set_index([*COLUMN, "method"])
+    assert found["explained"].to_dict() == expected
+    assert len(expected) == 16
+    assert [key for key, explained in expected.items() if not explained] == [
+        ("fixed", "llama-3.1-8b-instruct", "auc_pi_soft_ns", "grad_ellm")
+    ]
+
+
+# Each dataset left out ------------------------------------------------------------------------
+
+
+def rows_of(robustness, protocol, model, metric, left_out):
+    """Rows of one order by method."""
+    chosen = (robustness[COLUMN] == [protocol, model, metric]).all(axis=1)
+    missing = robustness["left_out"].isna()
+    same = missing if left_out is None else robustness["left_out"] == left_out
+    return robustness[chosen & same].set_index("method")
+
+
+def test_without_boolq_another_method_leads_llamas_soft_nc(published):
+    order = "dynamic", "llama-3.1-8b-instruct", "auc_pi_soft_nc"
+    robustness = published_robustness(published)
+    full, without = (rows_of(robustness, *order, left_out) for left_out in (None, "boolq"))
+    cells = printed_cells()
+    for rows, names in ((full, [*DATASETS]), (without, [n for n in DATASETS if n != "boolq"])):
+        means = {m: np.mean([float(cells[*order, name, m]) for name in names]) for m in rows.index}
+        assert rows["value"].to_dict() == pytest.approx(means)
+        assert rows["rank"].sort_values().index.tolist() == sorted(means, key=means.get)[::-1]
+    assert full["rank"].idxmin() == "grad_ellm"
+    assert without["rank"].idxmin() == "value_zeroing"
+    assert without.loc["grad_ellm", "rank"] == 4
+    assert set(without["best"]) == {("value_zeroing",)}
+    assert without["best_changes"].all()
+    assert not full["best_changes"].any()
+    pairs = [
+        np.sign((full["rank"].iloc[i] - full["rank"].iloc[j])
+                * (without["rank"].iloc[i] - without["rank"].iloc[j]))
+        for i in range(9) for j in range(i)
+    ]  # fmt: skip
+    assert without["kendall_tau"].to_numpy() == pytest.approx(np.mean(pairs))
+
+
+def test_the_lowest_insertion_is_the_best(published):
+    robustness = published_robustness(published)
+    rows = rows_of(robustness, "", "llama-3.1-8b-instruct", "insertion_auc", None)
+    assert rows["rank"].idxmin() == rows["value"].idxmin() == "deeplift"
+
+
+def test_only_what_has_an_average_is_looked_at(published):
+    orders = published_robustness(published)[COLUMN].drop_duplicates()
+    averaged = published[published["dataset"] == "average"][COLUMN].drop_duplicates()
+    assert sorted(orders.itertuples(index=False)) == sorted(averaged.itertuples(index=False))
+    assert len(orders) == 14

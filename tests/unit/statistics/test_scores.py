@@ -1,0 +1,100 @@
+"""All methods' scores side by side: order, limits, failures and files that do not belong."""
+
+import numpy as np
+import pytest
+
+from explorable import DATASETS, METHODS, write_run
+from pisoft.contracts import read_rows, write_rows
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.scores import read_scores
+
+
+@pytest.fixture
+def run(tmp_path):
+    return write_run(tmp_path)
+
+
+def files(run, model, dataset):
+    """Return the prompts file and the attributions files of one cell."""
+    folder = run.files["prompts"][0].parents[2]
+    attributions = sorted((folder / "attributions" / model).glob(f"*/{dataset}.parquet"))
+    return folder / "prompts" / model / f"{dataset}.parquet", attributions
+
+
+def read(run, dataset="words", scope="content", **changes):
+    return list(read_scores(*files(run, "llama", dataset), scope, "minmax", **changes))
+
+
+def test_steps_come_in_the_order_of_the_samples(run):
+    assert [step.prompt["sample_id"] for step in read(run)] == [r.name for r in DATASETS["words"]]
+    assert [(s.prompt["sample_id"], s.step) for s in read(run, "open")] == [
+        ("two steps", 0),
+        ("two steps", 5),
+    ]
+
+
+def test_the_order_is_that_of_the_prompts_not_of_the_attributions(run):
+    before = [step.raw["random"].tolist() for step in read(run) if "random" in step.raw]
+    for path in files(run, "llama", "words")[1]:
+        write_rows(path, "attributions", read_rows(path, "attributions")[::-1], {})
+    after = [step.raw["random"].tolist() for step in read(run) if "random" in step.raw]
+    assert after == before
+
+
+def test_the_limit_takes_the_first_samples(run):
+    assert [s.prompt["sample_id"] for s in read(run, samples=3)] == [
+        record.name for record in DATASETS["words"][:3]
+    ]
+    assert len(read(run, samples=None)) == len(read(run, samples=10**6)) == len(DATASETS["words"])
+
+
+def test_raw_scores_are_the_stored_ones_and_scores_cover_the_perturbable_tokens(run):
+    for step in read(run):
+        name = step.prompt["sample_id"]
+        for method, raw in step.raw.items():
+            stored = run.raw["llama", method, "words", name, step.step]
+            assert raw.astype(np.float32).tobytes() == stored.tobytes()
+            inside = stored[1 : 1 + (len(stored) - 3)].astype(np.float64)
+            low, high = inside.min(), inside.max()
+            wanted = (inside - low) / (high - low) if high > low else np.full(len(inside), 0.5)
+            np.testing.assert_allclose(step.scores(method), wanted, rtol=0, atol=1e-12)
+
+
+def test_the_scope_says_which_tokens_have_scores(run):
+    for scope, first in (("content", 1), ("all_but_bos", 1), ("all", 0)):
+        step = read(run, scope=scope)[0]
+        size = len(step.prompt["input_ids"])
+        last = size - 2 if scope == "content" else size
+        assert step.perturbable.tolist() == list(range(first, last))
+        assert len(step.scores("random")) == len(step.perturbable)
+
+
+def test_a_step_that_failed_has_a_status_and_no_scores(run):
+    by_name = {step.prompt["sample_id"]: step for step in read(run)}
+    broken = by_name["bytes"]
+    assert broken.status == {"random": "ok", "2": "ok", "mine": "nonfinite_attribution"}
+    assert set(broken.raw) == {"random", "2"}
+    assert by_name["failed"].status == dict.fromkeys(METHODS, "prompt_too_long")
+    assert by_name["failed"].raw == {}
+    with pytest.raises(KeyError):
+        by_name["failed"].scores("random")
+
+
+def test_a_method_without_a_file_is_absent(run):
+    assert all(set(step.status) == {"random", "2"} for step in read(run, "open"))
+
+
+def test_a_sample_that_a_method_lacks_is_an_error_that_names_file_and_sample(run):
+    path = files(run, "llama", "words")[1][0]
+    rows = [row for row in read_rows(path, "attributions") if row["sample_id"] != "hebrew"]
+    write_rows(path, "attributions", rows, {})
+    wanted = rf"{path.parent.name}/words\.parquet: lacks sample 'hebrew' of .*delete it"
+    with pytest.raises(BenchmarkError, match=wanted):
+        read(run)
+    assert len(read(run, samples=2)) == 2  # it is not among the first two
+
+
+def test_samples_that_the_prompts_do_not_have_are_left_out(run):
+    prompts = files(run, "llama", "words")[0]
+    write_rows(prompts, "prompts", read_rows(prompts, "prompts")[2:4], {})
+    assert [step.prompt["sample_id"] for step in read(run)] == ["hebrew", "bytes"]
