@@ -16,7 +16,7 @@ SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from pisoft.attribution import load_method
-from pisoft.config.captions import settings_in_words
+from pisoft.config.captions import Sentences, settings_in_words
 from pisoft.config.loading import load_run
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import ranked_datasets
@@ -24,6 +24,10 @@ from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.fingerprint import code_hash
+
+# A workflow that uses this one as a module may parse it twice with the same configuration.
+if isinstance(config.get("settings"), Sentences):
+    del config["settings"]
 
 SLICES = slice_makers()
 try:
@@ -266,7 +270,11 @@ def reported(path, caption, category, title, **labels):
     )
 
 
-ROOM_SCRIPTS = {"statistics": "summarise", "tables": "tabulate", "figures": "plot"}
+ROOM_SCRIPTS = {
+    "statistics": "summarise_results",
+    "tables": "tabulate_results",
+    "figures": "plot_results",
+}
 
 
 def room_job(name, slice_name):

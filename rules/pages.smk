@@ -47,7 +47,7 @@ rule build_overview:
     params:
         **job("build_overview", "overview", *PAGE_TEMPLATES),
     message:
-        "Writing the front page of {RUN}"
+        "Writing the front page of {wildcards.run}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--statistics {input.statistics:q} --comparisons {input.comparisons:q} "
@@ -84,7 +84,7 @@ rule compare_with_paper:
     params:
         **job("compare_with_paper", "published", "config/published.csv", *PAGE_TEMPLATES),
     message:
-        "Comparing {RUN} with the paper"
+        "Comparing {wildcards.run} with the paper"
     shell:
         "{params.command} --settings {params.settings:q} "
         ""
@@ -122,7 +122,7 @@ rule build_explorer:
     params:
         **job("build_explorer", "explorer", *EXPLORER_TEMPLATES),
     message:
-        "Building the attribution explorer of {RUN}"
+        "Building the attribution explorer of {wildcards.run}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--prompts {input.prompts:q} "

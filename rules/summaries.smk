@@ -24,7 +24,7 @@ rule summarise:
         **room_job("statistics/soft", "summarise"),
         outputs=named_outputs,
     message:
-        "Summarising {params.name} of {RUN} {params.cell}"
+        "Summarising {params.name} of {wildcards.run} {params.cell}"
     shell:
         "{params.command} {params.name} --settings {params.settings:q} --files {params.files:q} "
         "--outputs {params.outputs:q} > {log:q} 2>&1"
@@ -148,7 +148,7 @@ rule summarise_cost:
         **job("summarise_cost", "plan"),
         results=lambda wildcards: f"results/{wildcards.run}",
     message:
-        "Summarising the cost of {RUN}"
+        "Summarising the cost of {wildcards.run}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--results {params.results:q} "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.planning.plan import plan_run
 from pisoft.planning.report import plan_text
-from pisoft.planning.speed import given_speed, measured_speed
+from pisoft.planning.speed import flops_per_second, given_speed, measured_speed
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 
@@ -47,21 +46,6 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
         return parse_config(pairs)
     except ValueError as error:
         raise BenchmarkError(f"--config: {error} Got: {' '.join(pairs)}") from error
-
-
-def flops_per_second(text: str) -> float:
-    """Read a number of TFLOP/s.
-
-    Raises:
-        BenchmarkError: it is no number greater than 0.
-    """
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise BenchmarkError(f"throughput: '{text}' is not a number of TFLOP/s greater than 0")
-    return number * 1e12
 
 
 def parser() -> argparse.ArgumentParser:

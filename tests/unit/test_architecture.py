@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,10 @@ def test_nothing_is_left_to_do() -> None:
                 if any(mark in line for mark in marks)
             ]
     assert not found
+
+
+@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
+def test_script_hides_no_installed_package(path: Path) -> None:
+    """Jobs find scripts before packages: one called `tabulate` would break torch."""
+    elsewhere = [folder for folder in sys.path if Path(folder or ".").resolve() != SCRIPTS]
+    assert PathFinder.find_spec(path.stem, elsewhere) is None

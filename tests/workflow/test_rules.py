@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import re
+import pkgutil
+import shlex
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,28 +15,7 @@ from snakemake.settings.types import ConfigSettings, Quietness
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
-# An edit of these cannot change a number: they read, check, write, log, or word an error.
-RESULT_NEUTRAL = {
-    "analysis/__init__",
-    "attribution/__init__",
-    "catalogue",
-    "commandline",
-    "config",
-    "contracts",
-    "data/__init__",
-    "display_settings",
-    "errors",
-    "faithfulness/__init__",
-    "hub",
-    "lm/__init__",
-    "lm/device",
-    "plan_settings",
-    "planning/__init__",
-    "progress",
-    "settings",
-    "studies",
-    "validation",
-}
+WILDCARDS = {"run", "protocol", "model", "masked_model", "method", "dataset"}
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +37,32 @@ def rules():
 
 def test_every_rule_is_complete(rules):
     for name, rule in rules.items():
-        for directive in ("input", "output", "log", "benchmark", "params", "message", "shellcmd"):
+        for directive in ("output", "log", "benchmark", "params", "message", "shellcmd"):
             assert getattr(rule, directive), f"rule {name} has no {directive}"
         assert rule.conda_env, f"rule {name} has no conda environment"
         assert {"_cores", "mem_mb", "runtime"} <= set(rule.resources), f"rule {name}: resources"
         assert not rule.script, f"rule {name} uses script:, which re-runs on any touch"
-        assert rule.input.get("script"), f"rule {name} does not declare its script"
-        assert rule.input.script in rule.shellcmd or "{input.script}" in rule.shellcmd
+
+
+def test_every_job_depends_on_its_settings_and_its_code(rules):
+    scripts = set()
+    for name, rule in rules.items():
+        given = dict(rule.params.items())
+        assert {"command", "settings", "code"} <= set(given), f"rule {name}"
+        assert rule.shellcmd.startswith("{params.command} "), f"rule {name}"
+        assert "--settings {params.settings:q} " in rule.shellcmd, f"rule {name}"
+        interpreter, script = shlex.split(given["command"](None, None))
+        assert interpreter == sys.executable
+        scripts.add(Path(script))
+    kept = {SCRIPTS / f"{name}.py" for name in ("plan", "make_schema", "make_readme")}
+    assert scripts | kept == set(SCRIPTS.glob("*.py")), "a script that no rule calls, or none has"
+
+
+def test_code_is_no_input(rules):
+    """Its paths would differ between clones, which would compute everything again."""
+    for name, rule in rules.items():
+        files = [str(item) for item in rule.input if isinstance(item, str)]
+        assert not [file for file in files if not file.startswith("results/")], f"rule {name}"
 
 
 def test_everything_in_a_rule_has_a_name(rules):
@@ -84,59 +84,17 @@ def test_rules_that_load_a_model_take_its_resources(rules):
         assert "gpu" in rules[name].resources
 
 
-def test_every_project_import_is_an_input_or_cannot_change_a_number(rules):
+def test_paths_hold_no_options(rules):
     for name, rule in rules.items():
-        missing = project_imports(SCRIPTS / Path(rule.input.script).name) - declared_modules(rule)
-        assert not missing, f"rule {name} does not declare {missing}"
+        assert rule.wildcard_names <= WILDCARDS, f"rule {name}"
 
 
-def test_method_files_import_nothing_that_attribute_does_not_declare(rules):
-    for file in (SCRIPTS / "pisoft/attribution").glob("*.py"):
-        missing = project_imports(file) - declared_modules(rules["attribute"])
-        assert not missing, f"{file.name} imports {missing}"
-
-
-def test_no_declared_module_is_missing_from_disk(rules):
-    for name, rule in rules.items():
-        for item in rule.input:
-            if isinstance(item, str) and item.startswith("scripts/"):
-                assert (ROOT / item).is_file(), f"rule {name}: {item}"
-
-
-def test_paths_hold_no_options():
-    for file in (ROOT / "rules").glob("*.smk"):
-        paths = "".join(re.findall(r'"results/[^"]*"', file.read_text()))
-        wildcards = set(re.findall(r"\{(\w+)\}", paths))
-        assert wildcards <= {
-            "run", "protocol", "model", "masked_model", "method", "dataset", "file", "RUN",
-        }  # fmt: skip
-
-
-def declared_modules(rule) -> set[str]:
-    """Return the modules among a rule's input files."""
-    files = [str(item) for item in rule.input if isinstance(item, str)]
-    return {name.removeprefix("scripts/pisoft/").removesuffix(".py") for name in files}
-
-
-def project_imports(file: Path) -> set[str]:
-    """Return what a file imports of the package, through others too, less the neutral modules."""
-    found: set[str] = set()
-    waiting = [file]
-    while waiting:
-        for node in ast.walk(ast.parse(waiting.pop().read_text(encoding="utf-8"))):
-            for module in imported_modules(node):
-                if module in found or module in RESULT_NEUTRAL:
-                    continue
-                found.add(module)
-                waiting.append(SCRIPTS / "pisoft" / f"{module}.py")
-    return found
-
-
-def imported_modules(node: ast.AST) -> list[str]:
-    """Return the package's modules that one statement imports, as paths without ending."""
-    if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("pisoft"):
-        return []
-    base = "/".join(node.module.split(".")[1:])
-    paths = [base, *(f"{base}/{alias.name}".lstrip("/") for alias in node.names)]
-    candidates = [f"{path}{end}" for path in paths if path for end in ("", "/__init__")]
-    return [name for name in candidates if (SCRIPTS / "pisoft" / f"{name}.py").is_file()]
+def test_adding_a_display_needs_no_other_line(rules):
+    """Every table or figure is a module and a rule of its name; nothing else lists them."""
+    for room, script, function in (("tables", "tabulate", "table"), ("figures", "plot", "plot")):
+        package = import_module(f"pisoft.{room}")
+        names = {found.name for found in pkgutil.iter_modules(package.__path__)}
+        modules = {n for n in names if hasattr(import_module(f"pisoft.{room}.{n}"), function)}
+        assert {f"{script}_{name}" for name in modules} == {
+            name for name in rules if name.startswith(f"{script}_")
+        }

@@ -23,7 +23,11 @@ ROUNDING = 1e-9  # by which the gaps of an even grid may differ
 _OPERATORS = {"remove": "left out of the sequence", "zero": "zeroed in the input embeddings"}
 
 
-def settings_in_words(config: Config) -> dict[str, str]:
+class Sentences(dict[str, str]):
+    """Sentences by what they are on; in a raw configuration, they are known by their type."""
+
+
+def settings_in_words(config: Config) -> Sentences:
     """Return sentences on the settings that tables, figures and pages depend on.
 
     They are reStructuredText. Sections that the run file switches off have no sentence.
@@ -31,7 +35,7 @@ def settings_in_words(config: Config) -> dict[str, str]:
     run_file = config.run_file
     evaluation = run_file.evaluation
     generation = run_file.generation
-    sentences = {
+    found = {
         "samples": f"Samples: {_samples(config)} (seed {run_file.seed}).",
         "answers": f"Open answers: greedy, at most {generation.max_new_tokens} tokens; from the "
         f"first on, one of every {generation.step_interval} is explained.",
@@ -49,16 +53,16 @@ def settings_in_words(config: Config) -> dict[str, str]:
         f"(seed {run_file.seed}).",
     }
     if run_file.ranking is not None:
-        sentences["ranking"] = _ranking(run_file.ranking)
+        found["ranking"] = _ranking(run_file.ranking)
     if run_file.layer_study is not None:
-        sentences["layer_study"] = _layer_study(run_file.layer_study)
+        found["layer_study"] = _layer_study(run_file.layer_study)
     if run_file.qualitative is not None:
-        sentences["tokens"] = f"Top tokens: {run_file.qualitative.top_share:.3g} of a text."
+        found["tokens"] = f"Top tokens: {run_file.qualitative.top_share:.3g} of a text."
     if run_file.explorer is not None:
-        sentences["explorer"] = (
+        found["explorer"] = (
             f"At most {run_file.explorer.samples} samples of each model and dataset."
         )
-    return sentences
+    return Sentences(found)
 
 
 def _samples(config: Config) -> str:

@@ -28,19 +28,24 @@ class MethodClass(Protocol):
     """What a method's class says of it; see :class:`pisoft.attribution.base.AttributionMethod`."""
 
     @property
-    def label(self) -> str: ...
+    def label(self) -> str:
+        """Name in tables and figures."""
 
     @property
-    def family(self) -> str: ...
+    def family(self) -> str:
+        """What kind of method it is."""
 
     @property
-    def reference(self) -> str: ...
+    def reference(self) -> str:
+        """Citation, one line."""
 
     @property
-    def needs_masked_model(self) -> bool: ...
+    def needs_masked_model(self) -> bool:
+        """Whether the masked language model is to be loaded for it."""
 
     @property
-    def Options(self) -> type[BaseModel]: ...
+    def Options(self) -> type[BaseModel]:
+        """Its options and their defaults."""
 
 
 LoadMethod = Callable[[str], MethodClass]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
 from pisoft.config.models import ModelEntry
+from pisoft.errors import BenchmarkError
 
 MEASURING_SECONDS = 1.0
 WIDTH = {"cpu": 1024, "cuda": 8192}  # of the multiplied matrices: large for the device
@@ -20,6 +22,21 @@ class Speed:
 
     rates: Mapping[str, float]
     explanations: tuple[str, ...]
+
+
+def flops_per_second(text: str) -> float:
+    """Read a number of TFLOP/s.
+
+    Raises:
+        BenchmarkError: it is no number greater than 0.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise BenchmarkError(f"throughput: '{text}' is not a number of TFLOP/s greater than 0")
+    return number * 1e12
 
 
 def given_speed(rate: float, models: Mapping[str, ModelEntry]) -> Speed:

@@ -1,4 +1,4 @@
-"""Draw one figure as PDF, SVG and PNG: `plot.py NAME` is `pisoft/figures/NAME.py`."""
+"""Draw one figure as PDF, SVG and PNG: `plot_results.py NAME` is `pisoft/figures/NAME.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write one table as CSV, LaTeX and HTML: `tabulate.py NAME` is `pisoft/tables/NAME.py`."""
+"""Write one table as CSV, LaTeX and HTML: `tabulate_results.py NAME` is `pisoft/tables/NAME.py`."""
 
 from __future__ import annotations
 
