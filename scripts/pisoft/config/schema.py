@@ -48,10 +48,10 @@ snakemake --cores all --config max_samples=8           # change a key for one ca
 A run file has this form; every other key has a default:
 
 ```yaml
-run: my-study              # results go to results/my-study/
-models: [llama-3.1-8b]     # names from the catalogue
+run: my-study  # results go to results/my-study/
+models: [llama-3.1-8b-instruct]  # names from the catalogue
 datasets: [sst2, imdb]
-methods: all               # every method of the catalogue
+methods: all  # every method of the catalogue
 ```
 
 - **Selecting.** A list of names, or `all`. The order is the order of tables and legends.
@@ -61,9 +61,9 @@ methods: all               # every method of the catalogue
 - **`{local_root}`** in a local path stands for the run's `local_root`, so that one catalogue serves
   several machines: `--config local_root=/data`.
 - **Adding** a [model](../how-to/add-a-model.md) or a [dataset](../how-to/add-a-dataset.md) is one
-  entry in its catalogue, a [method](../how-to/add-a-method.md) one file and one entry. An entry that
-  only one run needs may stand in that run file, under `catalogue`. Two entries may name the same
-  method with different options, to compare them.
+  entry in its catalogue, a [method](../how-to/add-a-method.md) one file and one entry. An entry
+  that only one run needs may stand in that run file, under `catalogue`. Two entries may name the
+  same method with different options, to compare them.
 
 Editors that know the YAML language server check and complete a file that begins with
 `# yaml-language-server: $schema=…` and the path of the matching file in `config/schema/`.
@@ -72,8 +72,8 @@ Editors that know the YAML language server check and complete a file that begins
 _PUBLISHED = """\
 ## Published numbers
 
-File `config/published.csv`: every number that the paper's tables print, which runs of its models on its
-datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
+File `config/published.csv`: every number that the paper's tables print, which runs of its models on
+its datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
 Decoder-only LLM Attributions with Controlled Retained Information*. `table` is the paper's label of
 the table, `protocol` is empty for metrics that have none, `model`, `dataset` (or `average`) and
 `method` are names of the catalogues, `metric` is that of `summary/statistics.parquet`, and `value`
@@ -182,8 +182,8 @@ def reference(methods: Mapping[str, MethodClass]) -> str:
         "File `config/catalogue/masked_models.yaml`: one entry per masked language model.\n",
         *_sections(MaskedModelEntry, ""),
         "## Catalogue of datasets\n",
-        "File `config/catalogue/datasets.yaml`: one entry per dataset. Under `fields`, `text: sentence`\n"
-        "is short for `text: {column: sentence}`.\n",
+        "File `config/catalogue/datasets.yaml`: one entry per dataset. Under `fields`,\n"
+        "`text: sentence` is short for `text: {column: sentence}`.\n",
         *_sections(DatasetEntry, ""),
         "## Catalogue of methods\n",
         "File `config/catalogue/methods.yaml`: one entry per method.\n",
