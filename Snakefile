@@ -7,7 +7,7 @@ min_version("9.27")
 # A file given by --configfile replaces the embedded default; it is not merged into it.
 if not workflow.overwrite_configfiles:
 
-    configfile: "config/config.yaml"
+    configfile: f"{workflow.current_basedir}/config/config.yaml"
 
 
 include: "rules/common.smk"
@@ -34,7 +34,6 @@ include: "rules/evaluations.smk"
 include: "rules/summaries.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
-include: "rules/studies.smk"
 include: "rules/pages.smk"
 
 
@@ -43,5 +42,4 @@ rule all:
     input:
         tables=TABLES,
         figures=FIGURES,
-        studies=STUDIES,
         pages=PAGES,

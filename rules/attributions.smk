@@ -8,25 +8,6 @@ rule attribute:
         generations=rules.generate.output.generations,
         model=model_files,
         masked_model=masked_model_files,
-        method=method_file,
-        script="scripts/attribute.py",
-        code=code(
-            "attribution/base",
-            "attribution/engine",
-            "keyed",
-            "lm/attention",
-            "lm/baselines",
-            "lm/batching",
-            "lm/gradients",
-            "lm/layers",
-            "lm/loading",
-            "lm/masked",
-            "lm/model",
-            "lm/precision",
-            "lm/prefix",
-            "lm/repository",
-            "lm/tokenizer",
-        ),
     output:
         attributions="results/{run}/attributions/{model}/{method}/{dataset}.parquet",
     log:
@@ -41,12 +22,13 @@ rule attribute:
         mem_mb=model_resource("mem_mb"),
         runtime=model_resource("runtime"),
     params:
-        settings=settings("attribute"),
+        **job("attribute", "attribute", method_module),
         model_folder=model_folder_option,
         masked_folder=masked_folder_option,
     message:
         "Attributing {wildcards.model} on {wildcards.dataset} by {wildcards.method}"
     shell:
-        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "{params.command} --settings {params.settings:q} "
+        "--prompts {input.prompts:q} "
         "--generations {input.generations:q} {params.model_folder} "
         "{params.masked_folder} --output {output.attributions:q} > {log:q} 2>&1"

@@ -1,4 +1,4 @@
-# What the other files share. The validated configuration, paths, slices of settings.
+# What the other files share: the validated configuration, code, paths, slices of settings.
 import re
 import shlex
 import sys
@@ -6,20 +6,30 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
+if not workflow.current_basedir.is_local:
+    raise WorkflowError("the workflow must lie in a local folder: clone it and name its Snakefile")
 
-from pisoft.config import display_slices as display_settings
-from pisoft.config import plan_slices as plan_settings
-from pisoft.config import slices as slices
+# Code is found beside this file, whichever folder the results go to and whichever workflow uses it.
+# It is no input of the jobs, whose paths would differ between clones, but a hash in their params.
+ROOT = Path(str(workflow.current_basedir)).parent
+SCRIPTS = ROOT / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+from pisoft.attribution import load_method
 from pisoft.config.captions import settings_in_words
 from pisoft.config.loading import load_run
+from pisoft.config.slices import slice_makers
+from pisoft.config.slices.cells import ranked_datasets
 from pisoft.data.sources import check_columns
+from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
+from pisoft.fingerprint import code_hash
 
+SLICES = slice_makers()
 try:
-    CONFIG = load_run(config, workflow.overwrite_configfiles, Path("config"))
+    CONFIG = load_run(config, workflow.configfiles, ROOT / "config", load_method)
     for name in CONFIG.datasets:
-        check_columns(slices.fetch_slice(CONFIG, name))
+        check_columns(SLICES["fetch"](CONFIG, name), made_source)
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 
@@ -27,6 +37,7 @@ except BenchmarkError as error:
 config["settings"] = settings_in_words(CONFIG)
 
 RUN = CONFIG.run_file.run
+CELLS, STUDY_CELLS = CONFIG.cells, CONFIG.study_cells
 MASKED_MODEL_FILES = [
     "config.json",
     "model.safetensors",
@@ -35,10 +46,9 @@ MASKED_MODEL_FILES = [
 ]
 MODEL_FILES = [*MASKED_MODEL_FILES, "generation_config.json", "chat_template.jinja"]
 
-# Without conda or containers, `python` in a job is the interpreter that runs Snakemake, also
-# when its environment is not activated.
-if not workflow.deployment_settings.deployment_method:
-    shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
+# Without conda or containers, jobs are run by the interpreter that runs Snakemake, also when its
+# environment is not activated.
+PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.executable
 
 
 def one_of(names):
@@ -46,25 +56,30 @@ def one_of(names):
     return "|".join(re.escape(name) for name in names)
 
 
+def job(script, slice_name, *others):
+    """Return the parameters that every job has.
+
+    * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not compare
+      it, so that a clone in another place computes nothing again.
+    * ``settings``: the job's slice of the configuration as JSON.
+    * ``code``: hash of the script, of all that it imports, and of further modules and files, some
+      of which may be functions of the wildcards.
+    """
+    command = f"{shlex.quote(PYTHON)} {shlex.quote(str(SCRIPTS / script))}.py"
+    return {
+        "command": lambda wildcards, resources: command,
+        "settings": settings(slice_name),
+        "code": lambda wildcards: code_hash(
+            script, *(name(wildcards) if callable(name) else name for name in others)
+        ),
+    }
+
+
 def settings(name):
     """Return a params function: the job's slice of the configuration as JSON."""
-    modules = (slices, display_settings, plan_settings)
-    (make,) = {getattr(module, f"{name}_slice", None) for module in modules} - {None}
+    make = SLICES[name]
     keys = [key for key in make.__annotations__ if key not in ("config", "return")]
     return lambda wildcards: make(CONFIG, *(wildcards[key] for key in keys)).to_json()
-
-
-def code(*modules):
-    """Return the project's modules whose numerics a job depends on, as input files.
-
-    Inputs are compared by checksum, so an edit re-runs exactly the jobs that it may change.
-    """
-    return [f"scripts/pisoft/{module}.py" for module in modules]
-
-
-def templates(*names):
-    """Return templates of tables and pages, as input files."""
-    return [f"scripts/pisoft/analysis/templates/{name}.jinja" for name in names]
 
 
 def record_file(wildcards):
@@ -73,10 +88,9 @@ def record_file(wildcards):
     return [source.path] if source.kind == "file" else []
 
 
-def method_file(wildcards):
-    """Return the file of a method: an edit re-runs this method's jobs and no others."""
-    name = slices.method_name(wildcards.method, CONFIG.evaluated_methods[wildcards.method])
-    return f"scripts/pisoft/attribution/{name}.py"
+def method_module(wildcards):
+    """Return the module of a method: an edit re-runs this method's jobs and no others."""
+    return f"pisoft.attribution.{CONFIG.evaluated_methods[wildcards.method].file}"
 
 
 def model_resource(name):
@@ -103,7 +117,7 @@ def model_folder_option(wildcards):
 
 def masked_model_folder(wildcards):
     """Return the folder with the masked model's weights; None if a job has none to read."""
-    if not slices.needs_masked_model(CONFIG, wildcards.method):
+    if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
         return None
     name = CONFIG.run_file.masked_model
     trained = Path("results", wildcards.run, "masked_models", name)
@@ -145,24 +159,24 @@ def folder_option(option, folder):
 
 def cells(pattern):
     """Return a pattern's files for every selected combination, in order of selection."""
-    return files_of(CONFIG.cells, pattern)
+    return files_of(CELLS, pattern)
 
 
 def first_protocol_cells(pattern):
     """Return a pattern's files for every combination, once for all of a model's protocols."""
-    first = {cell[1:]: cell for cell in reversed(CONFIG.cells)}
+    first = {cell[1:]: cell for cell in reversed(CELLS)}
     return files_of(reversed(first.values()), pattern)
 
 
 def ranking_cells(pattern):
     """Return a pattern's files for every combination that insertion and deletion are run on."""
-    datasets = slices.ranked_datasets(CONFIG)
-    return files_of((cell for cell in CONFIG.cells if cell[-1] in datasets), pattern)
+    datasets = ranked_datasets(CONFIG)
+    return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
 
 
 def study_cells(pattern):
     """Return a pattern's files for every combination of the layer study; none without a study."""
-    return files_of(CONFIG.study_cells, pattern)
+    return files_of(STUDY_CELLS, pattern)
 
 
 def fitting_cells(pattern, **fixed):
@@ -174,7 +188,7 @@ def fitting_cells(pattern, **fixed):
 
     def files(wildcards):
         known = {**dict(wildcards.items()), **fixed}
-        return files_of((cell for cell in CONFIG.cells if fits(cell, known)), pattern)
+        return files_of((cell for cell in CELLS if fits(cell, known)), pattern)
 
     return files
 
@@ -189,3 +203,101 @@ def files_of(chosen, pattern):
     keys = ("protocol", "model", "method", "dataset")
     files = (pattern.format(run=RUN, **dict(zip(keys, cell))) for cell in chosen)
     return list(dict.fromkeys(files))
+
+
+# Summaries, tables and figures ----------------------------------------------------------------
+
+
+def table_files(path, title, **labels):
+    """Return the outputs of a table, by format; its HTML is shown in the report.
+
+    The caption is captions/tables/NAME.rst.
+
+    Args:
+        path: below tables/, without ending: the table's name, and wildcards of what a file shows.
+        title: under which the report lists it.
+        labels: by which the report tells it from others of that title, besides its wildcards.
+    """
+    files = formats(f"tables/{path}", "csv", "tex", "html")
+    caption = f"tables/{path.partition('/')[0]}"
+    return {**files, "html": reported(files["html"], caption, "2 Tables", title, **labels)}
+
+
+def figure_files(path, title, **labels):
+    """Return the outputs of a figure, as :func:`table_files` does; its SVG is in the report."""
+    files = formats(f"figures/{path}", "pdf", "png", "svg")
+    caption = f"figures/{path.partition('/')[0]}"
+    return {**files, "svg": reported(files["svg"], caption, "3 Figures", title, **labels)}
+
+
+def token_files(*parts):
+    """Return the outputs of the figures of single texts, one file of each format for each part."""
+    title = "Most important tokens of single texts"
+    files = [
+        formats(f"figures/tokens/{{model}}/{{dataset}}/{part}", "pdf", "png") for part in parts
+    ]
+    shown = [
+        reported(
+            f"results/{{run}}/figures/tokens/{{model}}/{{dataset}}/{part}.svg",
+            f"figures/token_{part}",
+            "3 Figures",
+            title,
+            shown=part,
+        )
+        for part in parts
+    ]
+    return {"svg": shown, **{kind: [made[kind] for made in files] for kind in ("pdf", "png")}}
+
+
+def formats(path, *endings):
+    """Return files of a run by their ending, alike but for it."""
+    return {ending: f"results/{{run}}/{path}.{ending}" for ending in endings}
+
+
+def reported(path, caption, category, title, **labels):
+    """Return an output that the report shows with a caption, labelled by its wildcards."""
+    wildcards = [name for name in re.findall(r"{(\w+)}", path) if name != "run"]
+    labels |= {name.replace("protocol", "routing"): f"{{{name}}}" for name in wildcards}
+    return report(
+        path,
+        caption=f"captions/{caption}.rst",
+        category=category,
+        subcategory=title,
+        labels=labels,
+    )
+
+
+ROOM_SCRIPTS = {"statistics": "summarise", "tables": "tabulate", "figures": "plot"}
+
+
+def room_job(name, slice_name):
+    """Return the parameters of a summary's, a table's or a figure's job.
+
+    Args:
+        name: its room and module, such as `tables/ranks`.
+        slice_name: its slice of settings.
+    """
+    room, module = name.split("/")
+    templates = TABLE_TEMPLATES if room == "tables" else []
+    return {
+        **job(ROOM_SCRIPTS[room], slice_name, f"pisoft.{room}.{module}", *templates),
+        "name": module,
+        "cell": shown_cell,
+        "files": named_files,
+    }
+
+
+def shown_cell(wildcards):
+    """Return what a table or a figure shows, as KEY=NAME."""
+    return [f"{key}={name}" for key, name in wildcards.items() if key != "run"]
+
+
+def named_files(wildcards, input):
+    """Return a job's input files as KIND=FILE, the kind being the input's name."""
+    listed = ((kind, [files] if isinstance(files, str) else files) for kind, files in input.items())
+    return [f"{kind}={file}" for kind, files in listed for file in files]
+
+
+def named_outputs(wildcards, output):
+    """Return a job's output files as KIND=FILE, the kind being the output's name."""
+    return named_files(wildcards, output)

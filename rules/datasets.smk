@@ -6,8 +6,6 @@
 rule fetch_dataset:
     input:
         records=record_file,
-        script="scripts/fetch_dataset.py",
-        code=code("data/sources", "data/text", "data/synthetic"),
     output:
         records="results/{run}/datasets/{dataset}.parquet",
     log:
@@ -21,19 +19,17 @@ rule fetch_dataset:
         mem_mb=4000,
         runtime=60,
     params:
-        settings=settings("fetch"),
+        **job("fetch_dataset", "fetch"),
     message:
         "Fetching dataset {wildcards.dataset}"
     shell:
-        "python {input.script} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} "
         "--output {output.records:q} > {log:q} 2>&1"
 
 
 rule sample_dataset:
     input:
         records=rules.fetch_dataset.output.records,
-        script="scripts/sample_dataset.py",
-        code=code("data/sampling"),
     output:
         samples="results/{run}/samples/{dataset}.parquet",
     log:
@@ -47,9 +43,10 @@ rule sample_dataset:
         mem_mb=4000,
         runtime=10,
     params:
-        settings=settings("sample"),
+        **job("sample_dataset", "sample"),
     message:
         "Sampling dataset {wildcards.dataset}"
     shell:
-        "python {input.script} --settings {params.settings:q} --records {input.records:q} "
+        "{params.command} --settings {params.settings:q} "
+        "--records {input.records:q} "
         "--output {output.samples:q} > {log:q} 2>&1"

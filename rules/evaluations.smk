@@ -10,27 +10,6 @@ rule evaluate_soft:
         generations=rules.generate.output.generations,
         attributions=rules.attribute.output.attributions,
         model=model_files,
-        script="scripts/evaluate_soft.py",
-        code=code(
-            "curves",
-            "faithfulness/budget",
-            "faithfulness/calibration",
-            "faithfulness/distances",
-            "faithfulness/masks",
-            "faithfulness/perturbation",
-            "faithfulness/scope",
-            "faithfulness/scores",
-            "faithfulness/soft",
-            "keyed",
-            "lm/attention",
-            "lm/batching",
-            "lm/loading",
-            "lm/model",
-            "lm/precision",
-            "lm/prefix",
-            "lm/repository",
-            "lm/tokenizer",
-        ),
     output:
         soft="results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet",
     log:
@@ -45,13 +24,14 @@ rule evaluate_soft:
         mem_mb=model_resource("mem_mb"),
         runtime=model_resource("runtime"),
     params:
-        settings=settings("evaluate"),
+        **job("evaluate_soft", "evaluate"),
         model_folder=model_folder_option,
     message:
         "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.dataset} "
         "({wildcards.protocol} routing)"
     shell:
-        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "{params.command} --settings {params.settings:q} "
+        "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
         "{params.model_folder} --output {output.soft:q} > {log:q} 2>&1"
 
@@ -62,21 +42,6 @@ rule evaluate_ranking:
         generations=rules.generate.output.generations,
         attributions=rules.attribute.output.attributions,
         model=model_files,
-        script="scripts/evaluate_ranking.py",
-        code=code(
-            "faithfulness/ranking",
-            "faithfulness/scope",
-            "keyed",
-            "lm/attention",
-            "lm/batching",
-            "lm/generation",
-            "lm/loading",
-            "lm/model",
-            "lm/precision",
-            "lm/prefix",
-            "lm/repository",
-            "lm/tokenizer",
-        ),
     output:
         ranking="results/{run}/ranking/{model}/{method}/{dataset}.parquet",
     log:
@@ -91,11 +56,12 @@ rule evaluate_ranking:
         mem_mb=model_resource("mem_mb"),
         runtime=model_resource("runtime"),
     params:
-        settings=settings("ranking"),
+        **job("evaluate_ranking", "ranking"),
         model_folder=model_folder_option,
     message:
         "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.dataset}"
     shell:
-        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "{params.command} --settings {params.settings:q} "
+        "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
         "{params.model_folder} --output {output.ranking:q} > {log:q} 2>&1"

@@ -1,6 +1,7 @@
 # In:  results/{run}/summary/*.parquet and summary/agreement/; prompts, generations, attributions,
 #      evaluated cells.
 # Out: results/{run}/figures/, each figure as PDF, SVG and PNG.
+# A figure is scripts/pisoft/figures/NAME.py, captions/figures/NAME.rst, and a rule like those below.
 
 FIGURES = [
     *cells("results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.svg"),
@@ -10,31 +11,18 @@ FIGURES = [
     *cells("results/{run}/figures/method_agreement/{model}.svg"),
     *cells("results/{run}/figures/metric_agreement/{model}.svg"),
     *cells("results/{run}/figures/ranks/{protocol}/{model}.svg"),
+    *study_cells("results/{run}/figures/layer_study/{protocol}/{model}/{dataset}.svg"),
 ]
 FIRST_DATASET = next(iter(CONFIG.datasets))
-SCORES_CODE = code("analysis/scores", "analysis/style", "faithfulness/scope", "faithfulness/scores")
 
 
 rule plot_pi_curves:
     input:
-        curves=rules.summarise.output.curves,
-        script="scripts/plot_pi_curves.py",
-        code=code(
-            "curves",
-            "analysis/figures",
-            "analysis/intervals",
-            "analysis/style",
-            "analysis/summary",
-        ),
+        soft_curves=rules.summarise.output.soft_curves,
     output:
-        pdf="results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.pdf",
-        png="results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.png",
-        svg=report(
-            "results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.svg",
-            caption="captions/pi_curves.rst",
-            category="3 Figures",
-            subcategory="Curves over the retaining probability",
-            labels={"model": "{model}", "dataset": "{dataset}", "routing": "{protocol}"},
+        **figure_files(
+            "pi_curves/{protocol}/{model}/{dataset}",
+            "Curves over the retaining probability",
         ),
     log:
         "results/{run}/logs/plot_pi_curves/{protocol}/{model}/{dataset}.log",
@@ -44,24 +32,22 @@ rule plot_pi_curves:
         "../envs/analysis.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=4000,
+        runtime=30,
     params:
-        settings=settings("display"),
+        **room_job("figures/pi_curves", "display"),
     message:
-        "Plotting π-curves of {wildcards.model} on {wildcards.dataset} "
-        "({wildcards.protocol} routing)"
+        "Plotting {params.name} ({params.cell})"
     shell:
-        "python {input.script} --settings {params.settings:q} --curves {input.curves:q} "
-        "--protocol {wildcards.protocol} --model {wildcards.model} "
-        "--dataset {wildcards.dataset} "
+        "{params.command} {params.name} --settings {params.settings:q} "
+        "--cell {params.cell:q} --files {params.files:q} "
         "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
 
 
-rule plot_protocol:
+use rule plot_pi_curves as plot_protocol with:
     input:
-        samples=rules.summarise.output.samples,
-        curves=rules.summarise.output.curves,
+        soft_samples=rules.summarise.output.soft_samples,
+        soft_curves=rules.summarise.output.soft_curves,
         prompts=fitting_cells(
             "results/{run}/prompts/{model}/{dataset}.parquet",
             dataset=FIRST_DATASET,
@@ -74,271 +60,93 @@ rule plot_protocol:
             "results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet",
             dataset=FIRST_DATASET,
         ),
-        script="scripts/plot_protocol.py",
-        code=[
-            *SCORES_CODE,
-            *code(
-                "curves",
-                "analysis/figures",
-                "analysis/intervals",
-                "analysis/protocol_figure",
-                "analysis/summary",
-                "faithfulness/calibration",
-            ),
-        ],
     output:
-        pdf="results/{run}/figures/protocol/{protocol}/{model}.pdf",
-        png="results/{run}/figures/protocol/{protocol}/{model}.png",
-        svg=report(
-            "results/{run}/figures/protocol/{protocol}/{model}.svg",
-            caption="captions/protocol_figure.rst",
-            category="3 Figures",
-            subcategory="Why scores are calibrated",
-            labels={"model": "{model}", "routing": "{protocol}"},
-        ),
+        **figure_files("protocol/{protocol}/{model}", "Why scores are calibrated"),
     log:
         "results/{run}/logs/plot_protocol/{protocol}/{model}.log",
     benchmark:
         "results/{run}/benchmarks/plot_protocol/{protocol}/{model}.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=10,
     params:
-        settings=settings("protocol_figure"),
-    message:
-        "Plotting what calibration does for {wildcards.model} ({wildcards.protocol} routing)"
-    shell:
-        "python {input.script} --settings {params.settings:q} --samples {input.samples:q} "
-        "--curves {input.curves:q} --prompts {input.prompts:q} "
-        "--attributions {input.attributions:q} --soft {input.soft:q} "
-        "--protocol {wildcards.protocol} "
-        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+        **room_job("figures/protocol", "protocol_figure"),
 
 
-rule plot_tokens:
+use rule plot_pi_curves as plot_tokens with:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
         attributions=fitting_cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
-        script="scripts/plot_tokens.py",
-        code=[
-            *SCORES_CODE,
-            *code(
-                "analysis/examples",
-                "analysis/figures",
-                "analysis/intervals",
-                "analysis/token_figure",
-            ),
-        ],
     output:
-        sentence_pdf="results/{run}/figures/tokens/{model}/{dataset}/sentence.pdf",
-        sentence_png="results/{run}/figures/tokens/{model}/{dataset}/sentence.png",
-        sentence_svg=report(
-            "results/{run}/figures/tokens/{model}/{dataset}/sentence.svg",
-            caption="captions/token_sentence.rst",
-            category="3 Figures",
-            subcategory="Most important tokens of single texts",
-            labels={"model": "{model}", "dataset": "{dataset}", "shown": "key sentence"},
-        ),
-        text_pdf="results/{run}/figures/tokens/{model}/{dataset}/text.pdf",
-        text_png="results/{run}/figures/tokens/{model}/{dataset}/text.png",
-        text_svg=report(
-            "results/{run}/figures/tokens/{model}/{dataset}/text.svg",
-            caption="captions/token_text.rst",
-            category="3 Figures",
-            subcategory="Most important tokens of single texts",
-            labels={"model": "{model}", "dataset": "{dataset}", "shown": "whole text"},
-        ),
+        **token_files("sentence", "text"),
     log:
         "results/{run}/logs/plot_tokens/{model}/{dataset}.log",
     benchmark:
         "results/{run}/benchmarks/plot_tokens/{model}/{dataset}.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=10,
     params:
-        settings=settings("tokens"),
-    message:
-        "Plotting the most important tokens of {wildcards.model} on {wildcards.dataset}"
-    shell:
-        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
-        "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "--pdf {output.sentence_pdf:q} {output.text_pdf:q} "
-        "--svg {output.sentence_svg:q} {output.text_svg:q} "
-        "--png {output.sentence_png:q} {output.text_png:q} > {log:q} 2>&1"
+        **room_job("figures/tokens", "tokens"),
 
 
-rule plot_scores:
+use rule plot_pi_curves as plot_scores with:
     input:
         prompts=fitting_cells("results/{run}/prompts/{model}/{dataset}.parquet"),
         attributions=fitting_cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
-        script="scripts/plot_scores.py",
-        code=[*SCORES_CODE, *code("analysis/score_figure")],
     output:
-        pdf="results/{run}/figures/scores/{model}.pdf",
-        png="results/{run}/figures/scores/{model}.png",
-        svg=report(
-            "results/{run}/figures/scores/{model}.svg",
-            caption="captions/score_figure.rst",
-            category="3 Figures",
-            subcategory="Distribution of the scores",
-            labels={"model": "{model}"},
-        ),
+        **figure_files("scores/{model}", "Distribution of the scores"),
     log:
         "results/{run}/logs/plot_scores/{model}.log",
     benchmark:
         "results/{run}/benchmarks/plot_scores/{model}.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
-        settings=settings("scores"),
-    message:
-        "Plotting the distribution of scores for {wildcards.model}"
-    shell:
-        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
-        "--attributions {input.attributions:q} "
-        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+        **room_job("figures/scores", "scores"),
 
 
-rule plot_method_agreement:
+use rule plot_pi_curves as plot_method_agreement with:
     input:
-        agreement=expand(
-            rules.compare_methods.output.agreement, dataset=CONFIG.datasets, allow_missing=True
-        ),
-        script="scripts/plot_method_agreement.py",
-        code=code(
-            "analysis/metrics",
-            "analysis/agreement_figures",
-            "analysis/agreement_means",
-            "analysis/metric_agreement",
-            "analysis/style",
-            "analysis/summary",
-            "analysis/tables",
-            "curves",
-        ),
+        agreement=AGREEMENT_FILES,
     output:
-        pdf="results/{run}/figures/method_agreement/{model}.pdf",
-        png="results/{run}/figures/method_agreement/{model}.png",
-        svg=report(
-            "results/{run}/figures/method_agreement/{model}.svg",
-            caption="captions/method_agreement_figure.rst",
-            category="3 Figures",
-            subcategory="Do methods agree on tokens?",
-            labels={"model": "{model}"},
-        ),
+        **figure_files("method_agreement/{model}", "Do methods agree on tokens?"),
     log:
         "results/{run}/logs/plot_method_agreement/{model}.log",
     benchmark:
         "results/{run}/benchmarks/plot_method_agreement/{model}.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=10,
     params:
-        settings=settings("model_display"),
-    message:
-        "Plotting the agreement of methods for {wildcards.model}"
-    shell:
-        "python {input.script} --settings {params.settings:q} --agreement {input.agreement:q} "
-        "--model {wildcards.model} "
-        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+        **room_job("figures/method_agreement", "model_display"),
 
 
-rule plot_metric_agreement:
+use rule plot_pi_curves as plot_metric_agreement with:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
-        script="scripts/plot_metric_agreement.py",
-        code=code(
-            "analysis/metrics",
-            "analysis/agreement_figures",
-            "analysis/agreement_means",
-            "analysis/metric_agreement",
-            "analysis/style",
-            "analysis/summary",
-            "analysis/tables",
-            "curves",
-        ),
     output:
-        pdf="results/{run}/figures/metric_agreement/{model}.pdf",
-        png="results/{run}/figures/metric_agreement/{model}.png",
-        svg=report(
-            "results/{run}/figures/metric_agreement/{model}.svg",
-            caption="captions/metric_agreement_figure.rst",
-            category="3 Figures",
-            subcategory="Do metrics agree on methods?",
-            labels={"model": "{model}"},
-        ),
+        **figure_files("metric_agreement/{model}", "Do metrics agree on methods?"),
     log:
         "results/{run}/logs/plot_metric_agreement/{model}.log",
     benchmark:
         "results/{run}/benchmarks/plot_metric_agreement/{model}.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=10,
     params:
-        settings=settings("model_display"),
-    message:
-        "Plotting the agreement of metrics for {wildcards.model}"
-    shell:
-        "python {input.script} --settings {params.settings:q} --statistics {input.statistics:q} "
-        "--model {wildcards.model} "
-        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+        **room_job("figures/metric_agreement", "model_display"),
 
 
-rule plot_ranks:
+use rule plot_pi_curves as plot_ranks with:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
         comparisons=rules.estimate_uncertainty.output.comparisons,
-        script="scripts/plot_ranks.py",
-        code=code(
-            "analysis/metrics",
-            "analysis/rank_figure",
-            "analysis/style",
-            "analysis/summary",
-            "analysis/tables",
-            "curves",
-        ),
     output:
-        pdf="results/{run}/figures/ranks/{protocol}/{model}.pdf",
-        png="results/{run}/figures/ranks/{protocol}/{model}.png",
-        svg=report(
-            "results/{run}/figures/ranks/{protocol}/{model}.svg",
-            caption="captions/ranks_figure.rst",
-            category="3 Figures",
-            subcategory="Ranks and critical differences",
-            labels={"model": "{model}", "routing": "{protocol}"},
-        ),
+        **figure_files("ranks/{protocol}/{model}", "Ranks and critical differences"),
     log:
         "results/{run}/logs/plot_ranks/{protocol}/{model}.log",
     benchmark:
         "results/{run}/benchmarks/plot_ranks/{protocol}/{model}.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=10,
     params:
-        settings=settings("model_display"),
-    message:
-        "Plotting the ranks of methods for {wildcards.model} ({wildcards.protocol} routing)"
-    shell:
-        "python {input.script} --settings {params.settings:q} --statistics {input.statistics:q} "
-        "--comparisons {input.comparisons:q} "
-        "--protocol {wildcards.protocol} --model {wildcards.model} "
-        "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+        **room_job("figures/ranks", "model_display"),
+
+
+use rule plot_pi_curves as plot_layer_study with:
+    input:
+        layer_study=rules.summarise_layer_study.output.layer_study,
+    output:
+        **figure_files("layer_study/{protocol}/{model}/{dataset}", "Layers that Grad-ELLM sums"),
+    log:
+        "results/{run}/logs/plot_layer_study/{protocol}/{model}/{dataset}.log",
+    benchmark:
+        "results/{run}/benchmarks/plot_layer_study/{protocol}/{model}/{dataset}.tsv"
+    params:
+        **room_job("figures/layer_study", "layer_study_display"),

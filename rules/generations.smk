@@ -6,19 +6,6 @@ rule generate:
     input:
         prompts=rules.build_prompts.output.prompts,
         model=model_files,
-        script="scripts/generate.py",
-        code=code(
-            "data/token_texts",
-            "lm/attention",
-            "lm/batching",
-            "lm/generation",
-            "lm/loading",
-            "lm/model",
-            "lm/precision",
-            "lm/prefix",
-            "lm/repository",
-            "lm/tokenizer",
-        ),
     output:
         generations="results/{run}/generations/{model}/{dataset}.parquet",
     log:
@@ -33,10 +20,11 @@ rule generate:
         mem_mb=model_resource("mem_mb"),
         runtime=model_resource("runtime"),
     params:
-        settings=settings("generate"),
+        **job("generate", "generate"),
         model_folder=model_folder_option,
     message:
         "Generating with {wildcards.model} on {wildcards.dataset}"
     shell:
-        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "{params.command} --settings {params.settings:q} "
+        "--prompts {input.prompts:q} "
         "{params.model_folder} --output {output.generations:q} > {log:q} 2>&1"

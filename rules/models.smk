@@ -4,9 +4,6 @@
 
 
 rule train_model:
-    input:
-        script="scripts/train_model.py",
-        code=code("lm/tiny", "lm/training", "data/synthetic"),
     output:
         files=expand("results/{{run}}/models/{{model}}/{file}", file=MODEL_FILES),
         training="results/{run}/models/{model}/training.json",
@@ -21,19 +18,16 @@ rule train_model:
         mem_mb=2000,
         runtime=30,
     params:
-        settings=settings("train"),
+        **job("train_model", "train"),
         folder=lambda wildcards, output: Path(output.training).parent,
     message:
         "Training model {wildcards.model}"
     shell:
-        "python {input.script} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} "
         "--output-folder {params.folder:q} > {log:q} 2>&1"
 
 
 rule train_masked_model:
-    input:
-        script="scripts/train_masked_model.py",
-        code=code("lm/tiny_masked", "lm/training", "data/synthetic"),
     output:
         files=expand(
             "results/{{run}}/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES
@@ -50,10 +44,10 @@ rule train_masked_model:
         mem_mb=2000,
         runtime=30,
     params:
-        settings=settings("train_masked"),
+        **job("train_masked_model", "train_masked"),
         folder=lambda wildcards, output: Path(output.training).parent,
     message:
         "Training masked model {wildcards.masked_model}"
     shell:
-        "python {input.script} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} "
         "--output-folder {params.folder:q} > {log:q} 2>&1"

@@ -3,6 +3,13 @@
 #      beside the paper's; results/{run}/explorer.html, the scores of single samples, token by token.
 # The report sorts categories by name, so they are numbered.
 
+PAGE_TEMPLATES = [
+    *TABLE_TEMPLATES,
+    *(f"scripts/pisoft/pages/templates/{name}.jinja" for name in ("page.html", "page.tex")),
+]
+EXPLORER_TEMPLATES = [
+    f"scripts/pisoft/pages/templates/explorer.{end}" for end in ("html.jinja", "css", "js")
+]
 PAGES = [
     f"results/{RUN}/overview.html",
     f"results/{RUN}/tables/published/against_paper.html",
@@ -16,24 +23,10 @@ rule build_overview:
         comparisons=rules.estimate_uncertainty.output.comparisons,
         leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
         cost=rules.summarise_cost.output.cost,
-        samples=rules.summarise.output.samples,
-        curves=rules.summarise.output.curves,
+        samples=rules.summarise.output.soft_samples,
+        curves=rules.summarise.output.soft_curves,
         figure=FIGURES[0],
         generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
-        script="scripts/build_overview.py",
-        code=code(
-            "analysis/metrics",
-            "analysis/overview",
-            "analysis/pages",
-            "analysis/robustness",
-            "analysis/soft_tables",
-            "analysis/summary",
-            "analysis/table_writer",
-            "analysis/tables",
-            "curves",
-            "units",
-        ),
-        templates=PAGE_TEMPLATES,
     output:
         html=report(
             "results/{run}/overview.html",
@@ -52,11 +45,11 @@ rule build_overview:
         mem_mb=4000,
         runtime=10,
     params:
-        settings=settings("overview"),
+        **job("build_overview", "overview", *PAGE_TEMPLATES),
     message:
         "Writing the front page of {RUN}"
     shell:
-        "python {input.script} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} "
         "--statistics {input.statistics:q} --comparisons {input.comparisons:q} "
         "--leave-one-out {input.leave_one_out:q} --cost {input.cost:q} "
         "--samples {input.samples:q} --curves {input.curves:q} --figure {input.figure:q} "
@@ -65,24 +58,8 @@ rule build_overview:
 
 rule compare_with_paper:
     input:
-        published="config/published.csv",
         statistics=rules.estimate_uncertainty.output.statistics,
         timings=rules.summarise_timings.output.timings,
-        script="scripts/compare_with_paper.py",
-        code=code(
-            "analysis/against_paper",
-            "analysis/against_paper_page",
-            "analysis/against_paper_tables",
-            "analysis/metrics",
-            "analysis/pages",
-            "analysis/published",
-            "analysis/robustness",
-            "analysis/summary",
-            "analysis/table_writer",
-            "analysis/tables",
-            "curves",
-        ),
-        templates=PAGE_TEMPLATES,
     output:
         cells="results/{run}/tables/published/cells.csv",
         agreement="results/{run}/tables/published/agreement.csv",
@@ -105,11 +82,12 @@ rule compare_with_paper:
         mem_mb=2000,
         runtime=10,
     params:
-        settings=settings("published"),
+        **job("compare_with_paper", "published", "config/published.csv", *PAGE_TEMPLATES),
     message:
         "Comparing {RUN} with the paper"
     shell:
-        "python {input.script} --settings {params.settings:q} --published {input.published:q} "
+        "{params.command} --settings {params.settings:q} "
+        ""
         "--statistics {input.statistics:q} --timings {input.timings:q} "
         "--cells {output.cells:q} --agreement {output.agreement:q} "
         "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "
@@ -124,17 +102,6 @@ rule build_explorer:
         soft=first_protocol_cells(
             "results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"
         ),
-        script="scripts/build_explorer.py",
-        code=code(
-            "analysis/explorer",
-            "analysis/scores",
-            "faithfulness/scope",
-            "faithfulness/scores",
-        ),
-        templates=[
-            f"scripts/pisoft/analysis/templates/explorer.{end}"
-            for end in ("html.jinja", "css", "js")
-        ],
     output:
         html=report(
             "results/{run}/explorer.html",
@@ -153,10 +120,11 @@ rule build_explorer:
         mem_mb=4000,
         runtime=30,
     params:
-        settings=settings("explorer"),
+        **job("build_explorer", "explorer", *EXPLORER_TEMPLATES),
     message:
         "Building the attribution explorer of {RUN}"
     shell:
-        "python {input.script} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "{params.command} --settings {params.settings:q} "
+        "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
         "--soft {input.soft:q} --output {output.html:q} > {log:q} 2>&1"

@@ -6,14 +6,6 @@ rule build_prompts:
     input:
         samples=rules.sample_dataset.output.samples,
         model=model_files,
-        script="scripts/build_prompts.py",
-        code=code(
-            "data/prompts",
-            "data/rendering",
-            "data/token_texts",
-            "lm/repository",
-            "lm/tokenizer",
-        ),
     output:
         prompts="results/{run}/prompts/{model}/{dataset}.parquet",
     log:
@@ -27,10 +19,11 @@ rule build_prompts:
         mem_mb=4000,
         runtime=30,
     params:
-        settings=settings("prompt"),
+        **job("build_prompts", "prompt"),
         model_folder=model_folder_option,
     message:
         "Building prompts of {wildcards.dataset} for {wildcards.model}"
     shell:
-        "python {input.script} --settings {params.settings:q} --samples {input.samples:q} "
+        "{params.command} --settings {params.settings:q} "
+        "--samples {input.samples:q} "
         "{params.model_folder} --output {output.prompts:q} > {log:q} 2>&1"

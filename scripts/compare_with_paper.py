@@ -15,12 +15,14 @@ from pisoft.statistics.against_paper import agreement, compare, published_robust
 from pisoft.statistics.published import load_published
 from pisoft.statistics.reading import load_rows
 
+PUBLISHED = Path(__file__).parents[1] / "config/published.csv"
+
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = argparse.ArgumentParser(description=__doc__)
     line.add_argument("--settings", required=True, help="PublishedSlice as JSON")
-    line.add_argument("--published", required=True, type=Path, help="published numbers, CSV")
+    line.add_argument("--published", default=PUBLISHED, type=Path, help="published numbers, CSV")
     for name in ("statistics", "timings"):
         line.add_argument(f"--{name}", required=True, type=Path, help=f"{name} file")
     for name in ("cells", "agreement", "robustness"):

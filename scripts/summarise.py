@@ -1,40 +1,31 @@
-"""Summarise per-draw distances as per-sample metrics and curves over π."""
+"""Summarise results as Parquet files: `summarise.py NAME` is `pisoft/statistics/NAME.py`."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices.summaries import SummariseSlice
-from pisoft.contracts import provenance, write_table
-from pisoft.statistics.soft import summarise
+from pisoft.commandline import add_files, room_module, room_parser, run
+from pisoft.contracts import provenance, write_rows, write_table
+from pisoft.statistics.reading import Files
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Compute the summaries and write a file of each kind."""
+    module = room_module("statistics", arguments.name, "summaries")
+    settings = module.Settings.model_validate_json(arguments.settings)
+    found = module.summaries(Files(arguments.files), settings)
+    origin = provenance(settings.model_dump(mode="json"))
+    for kind, summary in found.items():
+        write = write_rows if isinstance(summary, list) else write_table
+        (path,) = arguments.outputs[kind]
+        write(path, kind, summary, origin)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="SummariseSlice as JSON")
-    line.add_argument(
-        "--soft",
-        required=True,
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="…/{protocol}/{model}/{method}/{dataset}.parquet",
-    )
-    line.add_argument("--samples-output", required=True, type=Path)
-    line.add_argument("--curves-output", required=True, type=Path)
+    line = room_parser(__doc__)
+    add_files(line, "--outputs")
     return line
-
-
-def main(arguments: argparse.Namespace) -> None:
-    """Read the soft files, write one file of samples and one of curves."""
-    settings = SummariseSlice.model_validate_json(arguments.settings)
-    samples, curves = summarise(arguments.soft, settings.minimum_h0, settings.clamp)
-    origin = provenance(settings.model_dump(mode="json"))
-    write_table(arguments.samples_output, "soft_samples", samples, origin)
-    write_table(arguments.curves_output, "soft_curves", curves, origin)
 
 
 if __name__ == "__main__":

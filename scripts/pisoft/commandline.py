@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from pisoft.errors import BenchmarkError
-
-TABLE = ("csv", "tex", "html")
-FIGURE = ("pdf", "svg", "png")
+from pisoft.errors import BenchmarkError, did_you_mean
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
@@ -70,23 +69,62 @@ def model_job_parser(description: str | None, *inputs: str) -> argparse.Argument
     return parser
 
 
-def display_parser(
-    description: str | None, formats: Sequence[str], *names: str
-) -> argparse.ArgumentParser:
-    """Return the command line of a script that writes a table or a figure.
+def room_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a script that serves every module of a room."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("name", help="which one: the name of its module")
+    parser.add_argument("--settings", required=True, help="the job's slice of settings as JSON")
+    parser.add_argument(
+        "--cell", nargs="*", default=[], type=_pair, metavar="KEY=NAME", help="what is shown"
+    )
+    add_files(parser, "--files")
+    return parser
+
+
+def add_files(parser: argparse.ArgumentParser, option: str) -> None:
+    """Add an option that takes files by the kind of rows they hold, as lists."""
+    parser.add_argument(
+        option, nargs="+", required=True, action=_Grouped, type=_pair, metavar="KIND=FILE"
+    )
+
+
+def room_module(room: str, name: str, function: str) -> Any:
+    """Import one module of a room.
 
     Args:
-        description: what the script does.
-        formats: those of the files that it writes, :data:`TABLE` or :data:`FIGURE`.
-        names: what says which cells are shown, such as `protocol` and `model`.
+        room: its package.
+        name: its name.
+        function: what it must define; other modules of the room are only helpers.
+
+    Raises:
+        BenchmarkError: no such module, with the nearest match.
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--settings", required=True, help="the job's slice of settings as JSON")
-    for name in names:
-        parser.add_argument(f"--{name}", required=True)
-    for kind in formats:
-        parser.add_argument(f"--{kind}", required=True, type=Path)
-    return parser
+    package = import_module(f"pisoft.{room}")
+    names = [found.name for found in pkgutil.iter_modules(package.__path__)]
+    module = import_module(f"pisoft.{room}.{name}") if name in names else None
+    if not hasattr(module, function):
+        modules = {name: import_module(f"pisoft.{room}.{name}") for name in names}
+        allowed = [name for name, module in modules.items() if hasattr(module, function)]
+        raise BenchmarkError(f"pisoft/{room}: unknown name '{name}'{did_you_mean(name, allowed)}")
+    return module
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Read `KEY=VALUE`."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form KEY=VALUE")
+    return key, value
+
+
+class _Grouped(argparse.Action):
+    """Collects pairs of kind and file as lists of files by kind."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        grouped: dict[str, list[Path]] = {}
+        for key, value in values:
+            grouped.setdefault(key, []).append(Path(value))
+        setattr(namespace, self.dest, grouped)
 
 
 def sample_range(text: str) -> slice:

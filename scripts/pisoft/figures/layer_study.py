@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.layer_study import METRICS, REST, depth_statistics
+from pisoft.statistics.reading import Files
 
 DODGE = 1.02  # factor between a line's points and their depth, so that error bars do not overlap
 # Both weightings look like the methods that have them in the other figures.
@@ -21,6 +25,14 @@ STYLES = dict(
         strict=True,
     )
 )
+
+
+Settings = DisplaySlice
+
+
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw the figure of one protocol, model and dataset."""
+    return (plot_layer_study(files.rows("layer_study", **cell), settings.where(cell)),)
 
 
 def plot_layer_study(samples: pd.DataFrame, where: str) -> Figure:

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.heatmap import (
     CELL,
     SMALLEST_PANEL,
@@ -24,6 +25,7 @@ from pisoft.figures.heatmap import (
 from pisoft.figures.style import theme
 from pisoft.statistics.agreement_means import triangle, with_average
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
 
 PANELS_ABREAST = 2
 
@@ -38,6 +40,15 @@ OVERLAP: Look = ("Purples", 0.0, 1.0)
 
 
 OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
+
+
+Settings = DisplaySlice
+
+
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw the figure of one model."""
+    agreement, where = files.rows("agreement", **cell), settings.where(cell)
+    return (plot_method_agreement(agreement, settings.methods, settings.datasets, where),)
 
 
 def plot_method_agreement(

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.heatmap import (
     CELL,
     SMALLEST_PANEL,
@@ -30,6 +31,7 @@ from pisoft.statistics.metric_agreement import (
     ordering_metrics,
 )
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
 
 SMALL_PANELS_ABREAST = 5
 
@@ -41,6 +43,15 @@ LONG_NAMES = 3.2  # of metrics
 
 
 TITLE_CHARACTERS = 70
+
+
+Settings = DisplaySlice
+
+
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw the figure of one model."""
+    statistics = files.rows("statistics", **cell)
+    return (plot_metric_agreement(statistics, settings.datasets, settings.where(cell)),)
 
 
 def plot_metric_agreement(

@@ -9,8 +9,10 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.intervals import half_widths
+from pisoft.statistics.reading import Files, present
 
 PANELS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 LEGEND_CHARACTERS = 120  # that fit side by side below the panels
@@ -18,6 +20,16 @@ HANDLE_CHARACTERS = 9  # width of a line sample and its gaps
 MARKED_EVERY = 3  # grid points; a marker on each would hide the lines
 BAND_OPACITY = 0.22  # of a single band; many lie on top of one another
 ROOM_FOR_BANDS = 0.25  # above and below the lines, in spans of the lines
+
+
+Settings = DisplaySlice
+
+
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw the figure of one protocol, model and dataset."""
+    curves = files.rows("soft_curves", **cell)
+    methods = present(settings.methods, curves)
+    return (plot_pi_curves(curves, methods, settings.where(cell)),)
 
 
 def plot_pi_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:

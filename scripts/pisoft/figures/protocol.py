@@ -19,11 +19,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from pisoft.config.slices.display import ProtocolFigureSlice
 from pisoft.contracts import OK, read_table
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.figures.pi_curves import legend_columns
 from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.scores import StepScores
+from pisoft.statistics.reading import Files, present
+from pisoft.statistics.scores import StepScores, perturbable_counts, read_scores
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
 CONTROL = "random"  # shown whatever its mean
@@ -104,6 +106,27 @@ def calibrated(
             after = {name: clip_scores(before[name], floor) ** alpha[name] for name in alphas}
             return Calibrated(*key, before, after, alpha)
     return None
+
+
+Settings = ProtocolFigureSlice
+
+
+def plot(
+    files: Files, settings: ProtocolFigureSlice, cell: Mapping[str, str]
+) -> tuple[Figure, ...]:
+    """Draw the figure of one protocol and model, on the dataset of the prompts."""
+    prompts, cell = files["prompts"][0], {**cell, "dataset": files["prompts"][0].stem}
+    samples, curves = files.rows("soft_samples", **cell), files.rows("soft_curves", **cell)
+    methods = present(settings.methods, curves)
+    shares = retaining_shares(samples, perturbable_counts(prompts, settings.scope))
+    shown = shown_methods(shares, methods)
+    pi = min(curves["pi"], key=lambda pi: abs(pi - TARGET), default=TARGET)
+    by_method = {path.parts[-2]: path for path in files["soft"]}
+    alphas = {name: read_alphas(path, pi) for name, path in by_method.items() if name in shown}
+    read = [path for path in files["attributions"] if path.parts[-2] in shown]
+    steps = read_scores(prompts, read, settings.scope, settings.normalisation)
+    example = calibrated(steps, alphas, settings.score_floor)
+    return (plot_protocol(shares, example, curves, methods, pi, settings.where(cell)),)
 
 
 def plot_protocol(

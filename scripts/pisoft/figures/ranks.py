@@ -10,14 +10,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
 SIGNIFICANCE = 0.05
 WIDTH = 12.0  # inches
 LINE = 0.26  # inches per method or bar
 LABEL_GAP = 0.15  # ranks between a label and the line that leads to it
+
+
+Settings = DisplaySlice
+
+
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw the figure of one protocol and model."""
+    comparisons = files.rows("comparisons")  # of a single method: no pair
+    of_cell = comparisons[(comparisons[list(cell)] == pd.Series(cell)).all(axis=1)]
+    statistics, where = files.rows("statistics", **cell), settings.where(cell)
+    return (plot_ranks(statistics, of_cell, settings.methods, where),)
 
 
 def plot_ranks(

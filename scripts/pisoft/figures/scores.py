@@ -11,8 +11,10 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pisoft.config.slices.display import ScoresSlice
 from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.scores import StepScores
+from pisoft.statistics.reading import Files
+from pisoft.statistics.scores import StepScores, read_scores
 
 EDGES = np.linspace(0, 1, 41)  # of the histogram's bins
 COLUMNS = 3  # of panels
@@ -64,6 +66,23 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
         n=len(means),
         n_failed=samples - len(means),
     )
+
+
+Settings = ScoresSlice
+
+
+def plot(files: Files, settings: ScoresSlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw the figure of one model, reading one method and dataset at a time."""
+    prompts = {path.stem: path for path in files["prompts"]}
+    found: dict[str, dict[str, Distribution]] = {}
+    for path in files["attributions"]:
+        method, dataset = path.parts[-2], path.stem
+        steps = read_scores(prompts[dataset], [path], settings.scope, settings.normalisation)
+        found.setdefault(settings.datasets[dataset], {})[method] = distribution(steps, method)
+    explained_by = {name for by_method in found.values() for name in by_method}
+    methods = {name: label for name, label in settings.methods.items() if name in explained_by}
+    where = f"{settings.where(cell)} · normalisation: {settings.normalisation}"
+    return (plot_scores(found, methods, where),)
 
 
 def plot_scores(

@@ -21,9 +21,13 @@ from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from pisoft.figures.examples import Example
+from pisoft.config.slices.display import TokensSlice
+from pisoft.contracts import read_rows
+from pisoft.figures.examples import Example, chosen_answers, examples, key_sentence
 from pisoft.figures.pi_curves import legend_columns
 from pisoft.figures.style import line_styles, theme
+from pisoft.statistics.reading import Files
+from pisoft.statistics.scores import read_scores
 
 NO_GLYPH = "\N{WHITE SQUARE}"  # stands for a character that the font lacks
 MOST_LINES = 40  # of one text; the rest is cut
@@ -57,6 +61,27 @@ class _Token:
 
 
 _Line = list[_Token]
+
+
+Settings = TokensSlice
+
+
+def plot(files: Files, settings: TokensSlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw key sentences, and whole texts, of one model and dataset."""
+    answers = [row for path in files["generations"] for row in read_rows(path, "generations")]
+    chosen = chosen_answers(answers)
+    identifiers = [answer["sample_id"] for answer in answers]
+    last = max((identifiers.index(answer["sample_id"]) for answer in chosen), default=-1)
+    (prompts,) = files["prompts"]
+    steps = read_scores(
+        prompts, files["attributions"], settings.scope, settings.normalisation, samples=last + 1
+    )
+    explained_by = {path.parts[-2] for path in files["attributions"]}
+    methods = {name: label for name, label in settings.methods.items() if name in explained_by}
+    texts = examples(chosen, steps, methods, settings.top_share)
+    where = f"{settings.where(cell)} · top {settings.top_share:.0%} of tokens"
+    sentences = [key_sentence(text) for text in texts]
+    return plot_tokens(sentences, methods, where), plot_tokens(texts, methods, where)
 
 
 def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: str) -> Figure:

@@ -8,9 +8,17 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from pisoft.config.slices.summaries import RunSlice
 from pisoft.contracts import OK, read_table
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.reading import REPAIR
+from pisoft.statistics.reading import REPAIR, Files, Summary
+
+Settings = RunSlice
+
+
+def summaries(files: Files, settings: RunSlice) -> dict[str, Summary]:
+    """Return one row for each model and dataset, from their prompts and generations."""
+    return {"accuracy": accuracy_rows(zip(files["prompts"], files["generations"], strict=True))}
 
 
 def accuracy_rows(cells: Iterable[tuple[Path, Path]]) -> list[dict[str, Any]]:

@@ -9,9 +9,19 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from pisoft.config.slices.summaries import SummariseRankingSlice
 from pisoft.contracts import NOT_APPLICABLE, SCHEMAS, read_table
+from pisoft.statistics.reading import Files, Summary
 
 METRICS = {"deletion": "deletion_auc", "insertion": "insertion_auc"}  # by curve
+
+
+Settings = SummariseRankingSlice
+
+
+def summaries(files: Files, settings: SummariseRankingSlice) -> dict[str, Summary]:
+    """Return one file of samples, from all `ranking` files."""
+    return {"ranking_samples": ranking_samples(files["ranking"], settings.not_applicable)}
 
 
 def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) -> pa.Table:

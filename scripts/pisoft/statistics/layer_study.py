@@ -16,6 +16,7 @@ import pyarrow as pa
 from pisoft.config.slices.summaries import LayerStudySlice
 from pisoft.contracts import SCHEMAS
 from pisoft.keyed import keyed_generator
+from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.soft import summarise
 
 METRICS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft-NC ↑"}
@@ -23,6 +24,14 @@ DEVELOPMENT, REST = "development", "rest"
 SELECTED, FIXED, LEAKY = "selected", "fixed", "leaky"
 SMALLEST_PART = 2  # samples: fewer have no standard error
 ROW = ["dataset", "token_weights", "metric"]
+
+
+Settings = LayerStudySlice
+
+
+def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
+    """Return one file of samples, from the study's `soft` files."""
+    return {"layer_study": study_samples(settings, files["soft"])}
 
 
 def part_of(seed: int, dataset: str, sample_id: str, development_share: float) -> str:

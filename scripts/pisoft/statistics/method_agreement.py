@@ -20,11 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.statistics.scores import StepScores
+from pisoft.config.slices.summaries import CompareSlice
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.scores import StepScores, read_scores
 
 STATISTICS = ("kendall_tau", "top_overlap")
 # Comparisons of two tokens held at a time, over all methods. Float32 counts up to 2²⁴ exactly.
 COMPARISONS_AT_ONCE = 2**20
+
+
+Settings = CompareSlice
+
+
+def summaries(files: Files, settings: CompareSlice) -> dict[str, Summary]:
+    """Compare the methods' scores on the prompts of one model and dataset."""
+    (prompts,) = files["prompts"]
+    steps = read_scores(prompts, files["attributions"], settings.scope, settings.normalisation)
+    model, dataset = prompts.with_suffix("").parts[-2:]
+    return {"agreement": agreement_rows(model, dataset, settings.methods, steps)}
 
 
 def agreement_rows(

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import and_
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.contracts import read_table
@@ -33,6 +35,26 @@ def load_rows(path: Path, kind: str, **selection: str) -> pd.DataFrame:
         wanted = ", ".join(f"{column} '{value}'" for column, value in selection.items())
         raise BenchmarkError(f"{path}: holds no row for {wanted}")
     return table.to_pandas()
+
+
+Summary = pa.Table | list[dict[str, Any]]
+"""What becomes one Parquet file: a table, or rows, of a kind of :mod:`pisoft.contracts`."""
+
+
+class Files(dict[str, list[Path]]):
+    """What a table, a figure or a page is made from: files by the name of the rule's input.
+
+    An input that holds one kind of rows is named after it, a key of
+    :data:`pisoft.contracts.SCHEMAS`.
+    """
+
+    def rows(self, kind: str, **selection: str) -> pd.DataFrame:
+        """Return the rows of all files of a kind whose columns equal the given values.
+
+        Raises:
+            BenchmarkError: as :func:`load_rows`.
+        """
+        return pd.concat([load_rows(path, kind, **selection) for path in self[kind]])
 
 
 def present(methods: Mapping[str, str], rows: pd.DataFrame) -> dict[str, str]:

@@ -26,10 +26,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pisoft.config.slices.summaries import SummariseSlice
 from pisoft.contracts import DEGENERATE_BASELINE, OK, SCHEMAS, read_table
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.reading import REPAIR
+from pisoft.statistics.reading import REPAIR, Files, Summary
 
 CURVE_METRICS = ("pi_soft_ns", "pi_soft_nc")
 
@@ -110,6 +111,15 @@ class _Curves:
     errors: dict[str, np.ndarray]  # by metric, (P,)
     n: int
     n_failed: int
+
+
+Settings = SummariseSlice
+
+
+def summaries(files: Files, settings: SummariseSlice) -> dict[str, Summary]:
+    """Return one file of samples and one of curves, from all `soft` files."""
+    samples, curves = summarise(files["soft"], settings.minimum_h0, settings.clamp)
+    return {"soft_samples": samples, "soft_curves": curves}
 
 
 def summarise(paths: Iterable[Path], minimum_h0: float, clamp: bool) -> tuple[pa.Table, pa.Table]:

@@ -10,10 +10,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pisoft.config.slices.summaries import RunSlice
 from pisoft.contracts import OK, read_provenance, read_table
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.reading import Files, Summary
 
 _FACTS = ("peak_memory_mb", "peak_device_memory_mb", "device")
+
+
+Settings = RunSlice
+
+
+def summaries(files: Files, settings: RunSlice) -> dict[str, Summary]:
+    """Return one row for each cell, from all `attributions` files."""
+    return {"timings": timing_rows(files["attributions"])}
 
 
 def timing_rows(paths: Iterable[Path]) -> list[dict[str, Any]]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from pisoft.config.slices.summaries import UncertaintySlice
+from pisoft.contracts import SCHEMAS
 from pisoft.statistics.bootstrap import CONFIDENCE, Resampled, average, intervals, ranks, resample
 from pisoft.statistics.comparisons import compare
 from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.robustness import leave_one_out
 from pisoft.statistics.values import SampleValues, sample_values
 
@@ -37,6 +42,21 @@ class Uncertainty:
     comparisons: pd.DataFrame
     leave_one_out: pd.DataFrame
     variances: pd.DataFrame
+
+
+KINDS = tuple(field.name for field in fields(Uncertainty))
+Settings = UncertaintySlice
+
+
+def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
+    """Return one file of each kind of statistic, from the samples of all metrics."""
+    gc.freeze()  # statsmodels searches for garbage at every correction; what is loaded is none
+    found = estimate(files["samples"], settings.datasets, settings.seed, settings.resamples)
+    rows = {kind: (getattr(found, kind), SCHEMAS[kind]) for kind in KINDS}
+    return {
+        kind: pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+        for kind, (frame, schema) in rows.items()
+    }
 
 
 def estimate(

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text
 from pisoft.units import NOTHING
 
@@ -22,6 +24,15 @@ ACCURACY_COLUMNS = {
     "n_failed": ("n failed", 0),
 }
 SHARES = ("accuracy", "greedy_is_label")
+
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of the run."""
+    rows = files.rows("accuracy", **cell)
+    return accuracy_table(rows, models=settings.models, datasets=settings.datasets)
 
 
 def accuracy_table(

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING, scaled
 
@@ -35,6 +37,14 @@ _LIMITS = (
     "Two numbers are for the fewest and for the most draws of a draw budget; the counted are "
     "compared with the most, and FLOP/s is of the draws that were counted."
 )
+
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of the run."""
+    return cost_table(files.rows("cost", **cell), models=settings.models)
 
 
 def cost_table(rows: pd.DataFrame, *, models: Mapping[str, str]) -> Table:

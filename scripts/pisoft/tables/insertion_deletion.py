@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
     AVERAGE_MEANING,
     MARKS,
@@ -18,6 +20,22 @@ from pisoft.tables.layout import (
 )
 
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
+
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one model."""
+    samples = files.rows("ranking_samples", **cell)
+    statistics = files.rows("statistics", **cell)
+    return insertion_deletion_table(
+        statistics[statistics["protocol"].isna()],
+        samples,
+        where=settings.where(cell),
+        methods=present(settings.methods, samples),
+        datasets=settings.datasets,
+    )
 
 
 def insertion_deletion_table(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.contracts import OK
 from pisoft.statistics.layer_study import (
     DEVELOPMENT,
@@ -18,10 +19,21 @@ from pisoft.statistics.layer_study import (
     SMALLEST_PART,
     depth_statistics,
 )
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
 
 _ROW = ["metric", "dataset", "token_weights"]
+
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one protocol and model."""
+    return layer_study_table(
+        files.rows("layer_study", **cell), where=settings.where(cell), datasets=settings.datasets
+    )
 
 
 def layer_study_table(samples: pd.DataFrame, *, where: str, datasets: Mapping[str, str]) -> Table:

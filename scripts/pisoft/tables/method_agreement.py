@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.agreement_means import triangle, with_average
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Table
 from pisoft.tables.matrix import symmetric_rows
 
@@ -16,6 +18,19 @@ STATISTICS = {
     "kendall_tau": "Kendall's τ-b of the scores",
     "top_overlap": "Overlap of the top 10 % tokens",
 }
+
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one model."""
+    return method_agreement_table(
+        files.rows("agreement", **cell),
+        where=settings.where(cell),
+        methods=settings.methods,
+        datasets=settings.datasets,
+    )
 
 
 def method_agreement_table(

@@ -7,10 +7,21 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.metric_agreement import agreement_matrix, metric_agreement, ordering_metrics
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Table
 from pisoft.tables.matrix import symmetric_rows
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one model."""
+    return metric_agreement_table(
+        files.rows("statistics", **cell), where=settings.where(cell), datasets=settings.datasets
+    )
 
 
 def metric_agreement_table(

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import MARKS, Block, Row, Table, statistic_entries
 from pisoft.tables.soft import SoftRows, clamp_note
 
 ORIGINAL_METRICS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}  # decimals
+
+
+Settings = SoftDisplaySlice
+
+
+def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one protocol and model."""
+    return original_table(SoftRows.read(files, settings, cell))
 
 
 def original_table(rows: SoftRows) -> Table:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.contracts import OK
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import MARKS, Table
 from pisoft.tables.soft import AUC_METRICS, SoftRows, clamp_note
+
+Settings = SoftDisplaySlice
+
+
+def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one protocol and model."""
+    grid = sorted(files.rows("soft_curves", **cell)["pi"].unique())
+    return auc_table(SoftRows.read(files, settings, cell), grid, settings.types[cell["model"]])
 
 
 def auc_table(rows: SoftRows, grid: Sequence[float], number_type: str) -> Table:

@@ -6,13 +6,29 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS ↑", "auc_pi_soft_nc": "π-Soft-NC ↑"}
 _RANK_COLUMNS = ["rank", "rank_low", "rank_high", "mean_rank", "best_share"]
 _WITHOUT = "rank_without_"  # and a dataset: a column of the CSV
+
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one protocol and model."""
+    return rank_table(
+        files.rows("statistics", **cell),
+        files.rows("leave_one_out", **cell),
+        where=settings.where(cell),
+        methods=settings.methods,
+        datasets=settings.datasets,
+    )
 
 
 def rank_table(

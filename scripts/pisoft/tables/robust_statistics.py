@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pisoft.config.slices.display import SoftDisplaySlice
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import MARKS, Table
 from pisoft.tables.soft import SoftRows, clamp_note
 
@@ -13,6 +17,14 @@ ROBUST_METRICS = (
     "auc_low_pi_soft_ns",
     "auc_low_pi_soft_nc",
 )
+
+
+Settings = SoftDisplaySlice
+
+
+def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one protocol and model."""
+    return robust_table(SoftRows.read(files, settings, cell))
 
 
 def robust_table(rows: SoftRows) -> Table:

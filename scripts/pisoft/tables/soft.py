@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
     AVERAGE_MEANING,
     Block,
@@ -40,6 +42,19 @@ class SoftRows:
     methods: Mapping[str, str]
     datasets: Mapping[str, str]
     clamp: bool
+
+    @classmethod
+    def read(cls, files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> SoftRows:
+        """Read the files `statistics` and `soft_samples` of a protocol and model."""
+        outcomes = files.rows("soft_samples", metric="identity", **cell)
+        return cls(
+            statistics=files.rows("statistics", **cell),
+            outcomes=outcomes,
+            where=settings.where(cell),
+            methods=present(settings.methods, outcomes),
+            datasets=settings.datasets,
+            clamp=settings.clamp,
+        )
 
     def table(
         self,

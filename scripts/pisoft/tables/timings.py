@@ -8,10 +8,20 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
+from pisoft.config.slices.display import TimingsSlice
+from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
 
 _MEASURES = ("seconds_per_sample", "standard_error", "peak_memory_mb", "peak_device_memory_mb")
+
+
+Settings = TimingsSlice
+
+
+def table(files: Files, settings: TimingsSlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of the run."""
+    return timings_table(files.rows("timings", **cell), **dict(settings))
 
 
 def timings_table(

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import Block, Entry, Row, Table, number_text
 from pisoft.tables.soft import AUC_METRICS
 from pisoft.units import NOTHING
@@ -17,6 +19,20 @@ SOURCES = {
     "monte_carlo": "draws",
     "numerical": "rounding",
 }
+
+
+Settings = SoftDisplaySlice
+
+
+def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one protocol and model."""
+    variances = files.rows("variances", **cell)
+    return variance_table(
+        variances,
+        where=settings.where(cell),
+        methods=present(settings.methods, variances),
+        datasets=settings.datasets,
+    )
 
 
 def variance_table(

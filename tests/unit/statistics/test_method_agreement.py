@@ -8,18 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import compare_methods
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+import tabulate_method_agreement
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from matplotlib.text import Text
 
-import compare_methods
 import pisoft
-import tabulate_method_agreement
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.config.slices.summaries import CompareSlice
 from pisoft.contracts import read_rows, write_rows

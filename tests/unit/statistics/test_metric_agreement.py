@@ -4,11 +4,11 @@ import argparse
 
 import numpy as np
 import pandas as pd
+import plot_metric_agreement as figure_script
 import pytest
 import scipy.stats
-
-import plot_metric_agreement as figure_script
 import tabulate_metric_agreement as table_script
+
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.contracts import write_rows
 from pisoft.figures.metric_agreement import plot_metric_agreement

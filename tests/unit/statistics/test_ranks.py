@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tabulate_ranks
 
 import pisoft
-import tabulate_ranks
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.contracts import write_rows
 from pisoft.figures.ranks import METRICS, plot_ranks

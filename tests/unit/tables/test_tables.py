@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import tabulate_insertion_deletion
 
 import pisoft
-import tabulate_insertion_deletion
 from estimating import estimated
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.contracts import SCHEMAS, write_rows, write_table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pisoft.config.base import Normalisation, Scope
 from pisoft.config.loading import Config
 from pisoft.config.slices.base import Slice
@@ -13,6 +15,18 @@ class DisplaySlice(Slice):
     models: dict[str, str]
     datasets: dict[str, str]
     methods: dict[str, str]
+
+    def where(self, cell: Mapping[str, str]) -> str:
+        """Return in words which part of the run is shown, for titles.
+
+        Args:
+            cell: the model, dataset and protocol, those of them that one part is of.
+        """
+        labels = [
+            getattr(self, f"{key}s")[cell[key]] for key in ("model", "dataset") if key in cell
+        ]
+        routing = [f"{cell['protocol']} routing"] if "protocol" in cell else []
+        return " · ".join([*labels, *routing])
 
     def to_json(self) -> str:
         """Return the slice as JSON in the order of selection, which tables and legends follow."""

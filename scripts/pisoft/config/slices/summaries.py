@@ -9,6 +9,12 @@ from pisoft.config.slices.cells import ranking_obstacle
 from pisoft.config.studies import StudyMethod
 
 
+class RunSlice(Slice):
+    """Settings of jobs that summarise all results of a run as they are."""
+
+    run: str
+
+
 class SummariseSlice(Slice):
     """Settings of `summarise`."""
 
@@ -46,6 +52,11 @@ class CompareSlice(Slice):
     methods: tuple[str, ...]  # that explain the model
     scope: Scope
     normalisation: Normalisation
+
+
+def run_slice(config: Config) -> RunSlice:
+    """Return what `summarise_accuracy` and `summarise_timings` depend on."""
+    return RunSlice(run=config.run_file.run)
 
 
 def summarise_slice(config: Config) -> SummariseSlice:

@@ -1,0 +1,30 @@
+"""Write one table as CSV, LaTeX and HTML: `tabulate.py NAME` is `pisoft/tables/NAME.py`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.commandline import room_module, room_parser, run
+from pisoft.statistics.reading import Files
+from pisoft.tables.writer import write
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Build the table from its files and write it."""
+    module = room_module("tables", arguments.name, "table")
+    settings = module.Settings.model_validate_json(arguments.settings)
+    table = module.table(Files(arguments.files), settings, dict(arguments.cell))
+    write(table, arguments.csv, arguments.tex, arguments.html)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = room_parser(__doc__)
+    for kind in ("csv", "tex", "html"):
+        line.add_argument(f"--{kind}", required=True, type=Path)
+    return line
+
+
+if __name__ == "__main__":
+    run(main, parser())
