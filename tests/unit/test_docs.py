@@ -20,7 +20,8 @@ from pisoft.config.loading import load_run
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-READ = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "config/README.md"))]
+OTHERS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/README.md", "results/README.md")
+READ = [*PAGES, *(ROOT / name for name in OTHERS)]
 REMOTE = re.compile(r"\s*(?:\w+:)?//", re.I)
 LOADED_BY_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s]+)""")
 # What a page loads by itself; `a` is for the reader to follow.
@@ -169,6 +170,29 @@ def test_the_method_of_inseq_in_the_docs_is_a_catalogue_entry() -> None:
         "catalogue": {"methods": yaml.safe_load(entry)},
     }
     assert "seq_ig" in load_run(raw, [], ROOT / "config", load_method).methods
+
+
+def test_the_table_of_the_docs_is_a_real_one() -> None:
+    module, rule = (block for page, block in blocks("python") if "add-a-table" in page)
+    tables = ROOT / "scripts/pisoft/tables/variances.py"
+    assert module in tables.read_text(encoding="utf-8")
+    assert rule in (ROOT / "rules/tables.smk").read_text(encoding="utf-8")
+
+
+def test_the_workflow_of_the_docs_that_uses_this_one_is_planned(tmp_path: Path) -> None:
+    ((_, outer),) = [pair for pair in blocks("python") if "from-another-folder" in pair[0]]
+    (run_file,) = (block for page, block in RUN_FILES if page.endswith("first-run.md"))
+    (tmp_path / "Snakefile").write_text(outer.replace("BENCH", str(ROOT)), encoding="utf-8")
+    (tmp_path / "my-study.yaml").write_text(run_file, encoding="utf-8")
+    finished = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--dry-run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "pisoft_evaluate_soft" in finished.stdout + finished.stderr
 
 
 def test_every_target_of_make_that_is_named_exists() -> None:
