@@ -5,6 +5,7 @@ PIP_FLAGS ?=# for example --extra-index-url https://download.pytorch.org/whl/cpu
 WORKERS ?= 2# test processes
 CONFIG ?= config/config.yaml# the run file that is planned
 THROUGHPUT ?=# TFLOP/s of the device that is planned for; measured on this machine if not given
+SETTINGS ?=# keys of the run file that are changed for the plan, as --config has them: max_samples=8
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
 RUN ?= results/demo# the finished run whose draws `make bench` repeats
 MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
@@ -15,7 +16,8 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test lint docs bench bench-gpu bench-aggregation schema readme lock env clean help
+.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation schema readme lock env \
+	clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -26,10 +28,16 @@ demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no n
 
 plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml THROUGHPUT=400
 	@$(BIN)/python scripts/plan.py --configfile $(CONFIG) \
-		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') $(if $(LOCAL_ROOT),--local-root '$(LOCAL_ROOT)')
+		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') \
+		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 
-test: $(STAMP) ## run all tests
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
+test: $(STAMP) ## say whether this clone works: units, contracts, one small run of the workflow
+	$(PYTEST) -m "not slow"
+
+test-all: $(STAMP) ## run all tests
+	$(PYTEST)
 
 lint: $(STAMP) ## check format, types, spelling, imports between packages, and the workflow
 	$(BIN)/ruff check .

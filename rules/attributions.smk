@@ -22,7 +22,7 @@ rule attribute:
         mem_mb=model_resource("mem_mb"),
         runtime=model_resource("runtime"),
     params:
-        **job("attribute", "attribute", method_module),
+        **job("attribute", "attribute", module=method_module),
         model_folder=model_folder_option,
         masked_folder=masked_folder_option,
     message:

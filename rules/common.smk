@@ -56,22 +56,21 @@ def one_of(names):
     return "|".join(re.escape(name) for name in names)
 
 
-def job(script, slice_name, *others):
+def job(script, slice_name, *others, module=None):
     """Return the parameters that every job has.
 
     * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not compare
       it, so that a clone in another place computes nothing again.
     * ``settings``: the job's slice of the configuration as JSON.
-    * ``code``: hash of the script, of all that it imports, and of further modules and files, some
-      of which may be functions of the wildcards.
+    * ``code``: hash of the script, of all that it imports, of further modules and files, and of a
+      module that a function of the wildcards names.
     """
     command = f"{shlex.quote(PYTHON)} {shlex.quote(str(SCRIPTS / script))}.py"
+    code = code_hash(script, *others)
     return {
         "command": lambda wildcards, resources: command,
         "settings": settings(slice_name),
-        "code": lambda wildcards: code_hash(
-            script, *(name(wildcards) if callable(name) else name for name in others)
-        ),
+        "code": code if module is None else lambda wildcards: code_hash(script, module(wildcards)),
     }
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from typing import Any
+
+from snakemake.cli import parse_config
+from snakemake.utils import update_config
 
 from pisoft.attribution import load_method
 from pisoft.commandline import run
@@ -16,13 +20,14 @@ from pisoft.planning.plan import plan_run
 from pisoft.planning.report import plan_text
 from pisoft.planning.speed import given_speed, measured_speed
 
+CONFIG_FOLDER = Path(__file__).parents[1] / "config"
+
 
 def main(arguments: argparse.Namespace) -> None:
     """Validate the run file, plan its jobs and print them."""
     raw = read_yaml(arguments.configfile)
-    if arguments.local_root is not None:
-        raw["local_root"] = arguments.local_root
-    config = load_run(raw, [arguments.configfile], Path("config"), load_method)
+    update_config(raw, settings_of(arguments.config))
+    config = load_run(raw, [arguments.configfile], CONFIG_FOLDER, load_method)
     plan = plan_run(plan_slice(config), Path("results", config.run_file.run))
     if arguments.throughput is None:
         speed = measured_speed(config.models)
@@ -30,6 +35,18 @@ def main(arguments: argparse.Namespace) -> None:
         speed = given_speed(flops_per_second(arguments.throughput), config.models)
     print(f"Run '{config.run_file.run}', {arguments.configfile}\n")
     print(plan_text(plan, speed))
+
+
+def settings_of(pairs: list[str]) -> dict[str, Any]:
+    """Read keys of the run file from KEY=VALUE as Snakemake reads its `--config`.
+
+    Raises:
+        BenchmarkError: it would refuse one, too.
+    """
+    try:
+        return parse_config(pairs)
+    except ValueError as error:
+        raise BenchmarkError(f"--config: {error} Got: {' '.join(pairs)}") from error
 
 
 def flops_per_second(text: str) -> float:
@@ -50,8 +67,14 @@ def flops_per_second(text: str) -> float:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--configfile", type=Path, default=Path("config/config.yaml"))
-    parser.add_argument("--local-root", help="folder that {local_root} stands for in local paths")
+    parser.add_argument("--configfile", type=Path, default=CONFIG_FOLDER / "config.yaml")
+    parser.add_argument(
+        "--config",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="keys of the run file, as for snakemake: max_samples=8 local_root=DIR",
+    )
     parser.add_argument(
         "--throughput",
         metavar="TFLOP/S",

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from pisoft.embedded.records import make_records
 from pisoft.embedded.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
+SNAKEMAKE = str(Path(sys.executable).parent / "snakemake")
 SOURCES = ("Snakefile", "rules", "scripts", "config", "envs", "profiles")
 METHODS = """\
 random: {}
@@ -52,9 +54,13 @@ class Project:
     folder: Path
 
     def snakemake(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake there, with an environment that is not activated."""
+        """Run Snakemake there, with the run file and an environment that is not activated."""
+        return self.bare("--configfile", "config/tiny.yaml", *arguments, check=check)
+
+    def bare(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake there without naming a run file."""
         result = subprocess.run(
-            self.command(*arguments), cwd=self.folder, env=self.environment(), text=True,
+            [SNAKEMAKE, *arguments], cwd=self.folder, env=self.environment(), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
         if check and result.returncode:
@@ -64,19 +70,16 @@ class Project:
     def job(self, target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the job that makes a file as Snakemake would, with further arguments."""
         listed = self.snakemake("--dry-run", "--forceall", "--printshellcmds", target).stdout
-        (line,) = [line for line in listed.splitlines() if f"--output {target} " in line]
-        command = line[line.index("python ") :].split(" > ")[0]
-        environment = self.environment()
-        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        (line,) = [line.strip() for line in listed.splitlines() if f"--output {target} " in line]
+        command = line.split(" > ")[0]
         return subprocess.run(
-            f"{command} {' '.join(arguments)}", cwd=self.folder, env=environment, shell=True,
+            f"{command} {' '.join(arguments)}", cwd=self.folder, env=self.environment(), shell=True,
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of Snakemake."""
-        program = str(Path(sys.executable).parent / "snakemake")
-        return [program, "--configfile", "config/tiny.yaml", *arguments]
+        return [SNAKEMAKE, "--configfile", "config/tiny.yaml", *arguments]
 
     def environment(self) -> dict[str, str]:
         """Return an environment in which nothing but the command itself leads to the packages."""
@@ -90,14 +93,19 @@ class Project:
     def pending(self) -> set[str]:
         """Return the outputs that a dry run would make, relative to the run's results."""
         listed = self.snakemake("--dry-run", "--printshellcmds").stdout
-        outputs = re.findall(
-            r"--(?:[\w-]+-)?output(?:-folder)? (\S+)|--html (\S+)|--svg (\S+)", listed
-        )
-        return {name.removeprefix("results/tiny/") for match in outputs for name in match if name}
+        plain = re.findall(r"--(?:output(?:-folder)?|html|svg) (\S+)", listed)
+        by_kind = re.findall(r"--outputs ((?:\w+=\S+ ?)+)", listed)
+        named = [name.partition("=")[2] for names in by_kind for name in names.split()]
+        return {name.removeprefix("results/tiny/") for name in (*plain, *named)}
 
     def write(self, name: str, text: str) -> None:
         """Write a file of the copy."""
         (self.folder / name).write_text(text, encoding="utf-8")
+
+    def copied_to(self, folder: Path) -> Project:
+        """Copy everything, with results, time stamps and what Snakemake remembers."""
+        subprocess.run(["cp", "-a", self.folder, folder], check=True)
+        return Project(folder)
 
     def copy_sources_to(self, folder: Path) -> None:
         """Copy code and configuration, not results, with new time stamps, as a clone does."""
@@ -118,6 +126,26 @@ class Project:
 def project(tmp_path: Path) -> Project:
     """Return a fresh copy of the project, nothing run yet."""
     return copy_project(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def finished_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
+    """Return a copy whose workflow was run; test processes share it, so it is not to be changed."""
+    folder = tmp_path_factory.getbasetemp()
+    if worker_id != "master":  # that of all processes
+        folder = folder.parent
+    finished = Project(folder / "finished")
+    with FileLock(folder / "finished.lock"):
+        if not finished.folder.exists():
+            copy_project(finished.folder)
+            finished.run()
+    return finished
+
+
+@pytest.fixture
+def finished(finished_once: Project, tmp_path: Path) -> Project:
+    """Return a copy of the project with results, which a second run finds complete."""
+    return finished_once.copied_to(tmp_path / "project")
 
 
 @pytest.fixture(scope="module")

@@ -41,8 +41,8 @@ def test_what_can_be_known_before_any_job_is_said_before_any_job(project):
     assert not (project.folder / "results").exists()
 
 
-def test_a_corrupt_file_is_named_and_finished_cells_are_kept(project):
-    project.run()
+def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
+    project = finished
     results = project.folder / "results/tiny"
     broken = results / "attributions/toy/random/toy-sentiment.parquet"
     broken.write_bytes(b"PAR1 no longer a Parquet file PAR1")

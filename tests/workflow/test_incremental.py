@@ -67,8 +67,8 @@ def of_method(name):
     }
 
 
-def test_only_what_changed_is_computed_again(project, tmp_path):
-    project.run()
+def test_only_what_changed_is_computed_again(finished, tmp_path):
+    project = finished
     assert project.pending() == set(), "a second run has nothing to do"
 
     for path in project.folder.rglob("*"):
@@ -188,7 +188,7 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(project):
     trained = bare.replace("[toy-sentiment]", chosen) + "masked_model: demo-masked\n"
     project.write("config/tiny.yaml", trained)
     listed = project.snakemake("--dry-run", "--printshellcmds", *both).stdout
-    assert listed.count("scripts/train_masked_model.py --settings") == 1
+    assert listed.count("train_masked_model.py --settings") == 1
     listed = project.snakemake("--dry-run", "--printshellcmds", both[0]).stdout
     assert "train_masked_model" not in listed
 
@@ -214,9 +214,9 @@ def test_a_killed_run_is_finished_by_the_next_one(project):
     assert project.pending() == set()
 
 
-def test_slices_of_samples_give_the_bits_of_the_whole(project):
+def test_slices_of_samples_give_the_bits_of_the_whole(finished):
     """A job over some blocks must write the rows that a job over all of them writes."""
-    project.run()
+    project = finished
     for output in (
         "generations/toy/toy-sentiment",
         "attributions/toy/saliency/toy-sentiment",

@@ -39,8 +39,8 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
     assert collections.Counter(job.rule for job in plan.jobs) == costly, FIX
 
 
-def test_a_run_is_compared_with_its_plan(project):
-    project.run()
+def test_a_run_is_compared_with_its_plan(finished):
+    project = finished
     results = project.folder / "results/tiny"
     rows = {row["rule"]: row for row in read_rows(results / "summary/cost.parquet", "cost")}
     for rule, row in rows.items():

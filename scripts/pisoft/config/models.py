@@ -33,7 +33,9 @@ class HubModel(Strict):
     repository: str = Field(description="Hub repository, `owner/name`.")
     revision: str = Field("main", description="Branch, tag or commit.")
     shape: ModelShape | None = Field(
-        None, description="What `make plan` goes by until config.json is in the hub's local cache."
+        None,
+        description="What `make plan` goes by until config.json is in the hub's local cache, and "
+        "which depth of a layer study is all layers.",
     )
 
 

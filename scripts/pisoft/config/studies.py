@@ -133,13 +133,16 @@ def _grad_ellm(depth: int | None, token_weights: TokenWeights, load_method: Load
 def decoder_layers(source: HubModel | LocalModel | TrainedModel) -> int | None:
     """Return a model's number of decoder layers; None if only loading the model can tell.
 
+    That of a hub model is what its catalogue entry says, which the study's summary compares with
+    the loaded model.
+
     Raises:
         BenchmarkError: a local model's config.json cannot be read.
     """
     if isinstance(source, TrainedModel):
         return source.layers
     if isinstance(source, HubModel):
-        return None
+        return None if source.shape is None else source.shape.layers
     path = Path(source.path) / "config.json"
     try:
         layers = json.loads(path.read_text(encoding="utf-8")).get("num_hidden_layers")

@@ -56,8 +56,9 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
-    """Return provenance of a loaded model: its hub commit (None if local) and its device."""
+    """Return provenance of a loaded model: hub commit (None if local), decoder layers, device."""
     return {
+        "layers": model.layers,
         "model_commit": getattr(model.network.config, "_commit_hash", None),
         "device": device_name(model.device),
     }

@@ -6,7 +6,7 @@ samples that it reports; that number is computed too, as `leaky`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from pisoft.config.slices.summaries import LayerStudySlice
-from pisoft.contracts import SCHEMAS
+from pisoft.contracts import SCHEMAS, read_provenance
+from pisoft.errors import BenchmarkError
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.soft import summarise
@@ -31,7 +32,24 @@ Settings = LayerStudySlice
 
 def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
     """Return one file of samples, from the study's `soft` files."""
+    _check_layers(settings, files["soft"])
     return {"layer_study": study_samples(settings, files["soft"])}
+
+
+def _check_layers(settings: LayerStudySlice, paths: Iterable[Path]) -> None:
+    """Check that depths taken for all layers are all that the model was found to have."""
+    whole = {
+        (method.model, method.name): method for method in settings.methods if method.all_layers
+    }
+    for path in paths:
+        model, name = path.parts[-3:-1]
+        method = whole.get((model, name))
+        found = read_provenance(path).get("layers")
+        if method is not None and method.depth not in (None, found):
+            raise BenchmarkError(
+                f"{path}: model '{method.model}' has {found} decoder layers, but the run file's "
+                f"catalogue entry says {method.depth}; correct its `shape`"
+            )
 
 
 def part_of(seed: int, dataset: str, sample_id: str, development_share: float) -> str:

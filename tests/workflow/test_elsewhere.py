@@ -1,0 +1,93 @@
+"""Code in one place, results and run files in another."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+TABLE = "results/tiny/tables/accuracy.html"
+OWN = ("results", ".snakemake", "toy-model", "config/tiny.yaml")
+OUTER = """\
+configfile: "config/tiny.yaml"
+
+
+module benchmark:
+    snakefile:
+        "{snakefile}"
+    config:
+        config
+
+
+use rule * from benchmark as benchmark_*
+
+
+rule shout:
+    default_target: True
+    input:
+        rules.benchmark_tabulate_accuracy.output.csv,
+    output:
+        "loud.csv",
+    shell:
+        "tr a-z A-Z < {{input}} > {{output}}"
+"""
+
+
+@pytest.fixture
+def elsewhere(finished, tmp_path):
+    """Return a finished run whose code has been moved away from it, and the code's folder."""
+    run, code = type(finished)(tmp_path / "run"), tmp_path / "moved/code"
+    (run.folder / "config").mkdir(parents=True)
+    for name in OWN:
+        shutil.move(finished.folder / name, run.folder / name)
+    shutil.move(finished.folder, code)
+    return run, code
+
+
+def test_a_snakefile_of_another_folder_finds_its_code(elsewhere):
+    run, code = elsewhere
+    there = ("--snakefile", str(code / "Snakefile"))
+    assert "Nothing to be done" in run.snakemake(*there, "--dry-run").stdout
+    (run.folder / TABLE).unlink()
+    run.snakemake(*there, "--cores", "1")
+    assert (run.folder / TABLE).is_file()
+    assert not (code / "results").exists()
+    script = code / "scripts/pisoft/tables/accuracy.py"
+    script.write_text(script.read_text() + "\n# edited\n")
+    listed = run.snakemake(*there, "--dry-run").stdout
+    assert "tabulate_accuracy" in listed, "an edit is noticed there, too"
+    assert "tabulate_ranks" not in listed
+
+
+def test_the_embedded_default_needs_no_file_in_the_working_directory(elsewhere, tmp_path):
+    run, code = elsewhere
+    empty = type(run)(tmp_path / "empty")
+    empty.folder.mkdir()
+    listed = empty.bare("--snakefile", str(code / "Snakefile"), "--dry-run").stdout
+    assert "train_model" in listed
+
+
+def test_another_directory_gets_the_results(elsewhere):
+    run, code = elsewhere
+    beside = type(run)(code)  # called where the code is
+    there = ("--configfile", str(run.folder / "config/tiny.yaml"), "--directory", str(run.folder))
+    assert "Nothing to be done" in beside.bare(*there, "--dry-run").stdout
+    (run.folder / TABLE).unlink()
+    beside.bare(*there, "--cores", "1")
+    assert (run.folder / TABLE).is_file()
+    assert not (code / "results").exists()
+
+
+def test_another_workflow_uses_this_one_as_a_module(elsewhere):
+    run, code = elsewhere
+    run.write("Snakefile", OUTER.format(snakefile=code / "Snakefile"))
+    assert "benchmark_tabulate_accuracy" not in run.bare("--dry-run").stdout, "nothing is stale"
+    (run.folder / TABLE).with_suffix(".csv").unlink()
+    run.bare("--cores", "1")
+    assert "MODEL" in (run.folder / "loud.csv").read_text()
+    run.write("config/tiny.yaml", (run.folder / "config/tiny.yaml").read_text() + "sede: 2\n")
+    refused = run.bare("--dry-run", check=False)
+    assert refused.returncode != 0
+    assert "config/tiny.yaml: sede: unknown key; did you mean 'seed'?" in refused.stdout
