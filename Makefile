@@ -16,7 +16,8 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test test-all lint bench bench-gpu bench-aggregation schema readme lock env clean help
+.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation schema readme lock env \
+	clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -47,6 +48,9 @@ lint: $(STAMP) ## check format, types, spelling, imports between packages, and t
 	PYTHONPATH=scripts $(BIN)/lint-imports --no-logo
 	$(BIN)/snakemake --lint
 
+docs: $(STAMP) ## build the pages of docs/ as a site, site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 bench: $(STAMP) ## measure the speed of evaluation and attribution, and what draws of RUN buy
 	$(BENCH)/evaluation.py
 	$(BENCH)/attribution.py
@@ -60,7 +64,7 @@ bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B m
 bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result set (3 GB of TMPDIR)
 	$(BENCH)/aggregation.py
 
-schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
+schema: $(STAMP) ## write config/schema/ and the generated pages of docs/reference/
 	$(BIN)/python scripts/make_schema.py
 
 readme: $(STAMP) ## write the table and the figure of README.md from the results of `make demo`
@@ -92,8 +96,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 # Other runs' results stay, and so does .snakemake: it remembers what made them.
-clean: ## remove caches and the results of the embedded benchmark
-	rm -rf $(RESULTS) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+clean: ## remove caches, the site and the results of the embedded benchmark
+	rm -rf $(RESULTS) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets

@@ -21,7 +21,16 @@ RUN_FILE = Path("config/config.yaml")
 MODEL, PROTOCOL = "demo-llama", "dynamic"
 TABLE = Path("tables/pi_soft_auc", PROTOCOL, f"{MODEL}.csv")
 FIGURE = Path("figures/pi_curves", PROTOCOL, MODEL, "demo-why.svg")
-COPY = Path("docs/pi_curves.svg")
+COPY = Path("docs/assets/pi_curves.svg")
+# One or two of each family of methods, all of them in the paper; the best is shown anyway.
+SHOWN = (
+    "random",
+    "attention",
+    "input_x_gradient",
+    "integrated_gradients",
+    "value_zeroing",
+    "grad_ellm",
+)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -35,12 +44,13 @@ def main(arguments: argparse.Namespace) -> None:
         values,
         model=labels.models[MODEL],
         methods=present(labels.methods, values),
+        shown=SHOWN,
         datasets=labels.datasets,
         figure=COPY.as_posix(),
     )
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
-    (arguments.folder / COPY).parent.mkdir(exist_ok=True)
+    (arguments.folder / COPY).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(arguments.results / FIGURE, arguments.folder / COPY)
     readme.write_text(document, encoding="utf-8")
 

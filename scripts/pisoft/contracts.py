@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,8 +52,21 @@ ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip t
 PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
 
 
-def _field(name: str, kind: pa.DataType, nullable: bool = False) -> pa.Field:
-    return pa.field(name, kind, nullable=nullable)
+class Column(NamedTuple):
+    """A column of a Parquet file."""
+
+    name: str
+    kind: pa.DataType
+    meaning: str
+    nullable: bool = False
+
+
+class File(NamedTuple):
+    """A kind of Parquet file: where it lies below `results/{run}/`, and what its rows are."""
+
+    path: str
+    row: str  # what there is one row for
+    columns: tuple[Column, ...]
 
 
 _TEXT, _WHOLE, _REAL, _TRUTH = pa.string(), pa.int32(), pa.float64(), pa.bool_()
@@ -61,269 +74,331 @@ _TOKENS, _BITS, _FLOATS = pa.list_(_WHOLE), pa.list_(_TRUTH), pa.list_(pa.float3
 _TEXTS = pa.list_(_TEXT)
 _SPAN = pa.struct([("field", _TEXT), ("start", _WHOLE), ("end", _WHOLE)])
 
+
+def _optional(name: str, kind: pa.DataType, meaning: str) -> Column:
+    return Column(name, kind, meaning, nullable=True)
+
+
+_SAMPLE = Column("sample_id", _TEXT, "stable id of the sample")
+_STATUS = Column("status", _TEXT, "`ok`, or why the row has no result")
+_PROTOCOL = Column("protocol", _TEXT, "routing protocol of the evaluation: `dynamic` or `fixed`")
+_MODEL = Column("model", _TEXT, "catalogue name of the model")
+_DATASET = Column("dataset", _TEXT, "catalogue name of the dataset")
+_METHOD = Column("method", _TEXT, "catalogue name of the attribution method")
+_OTHER = Column("other", _TEXT, "method that it is compared with")
+_METRIC = Column("metric", _TEXT, "name of the metric")
+_VALUE = _optional("value", _REAL, "the number; null: undefined")
+_MEAN_ERROR = _optional("standard_error", _REAL, "standard error of the mean")
+_N = Column("n", _WHOLE, "samples with a value")
+_FAILED = Column("n_failed", _WHOLE, "samples without one")
+_LABEL = _optional("label", _TEXT, "label word of the record; null: open generation")
+_STEP = Column("step", _WHOLE, "explained step, 0 = first generated token")
+_PERTURBABLE = Column("perturbable", _WHOLE, "number of perturbable tokens, m")
+_PROMPT_LENGTH = _optional("mean_prompt_tokens", _REAL, "mean length of the prompts, tokens")
+
 _RECORD = (
-    _field("sample_id", _TEXT),
-    _field("fields", pa.map_(_TEXT, _TEXT)),
-    _field("label", _TEXT, nullable=True),  # label word
-    _field("answer", _TEXT, nullable=True),
-    _field("evidence", pa.list_(_SPAN), nullable=True),  # character offsets into a field
-    _field("status", _TEXT),
+    _SAMPLE,
+    Column("fields", pa.map_(_TEXT, _TEXT), "texts of the record by name"),
+    _LABEL,
+    _optional("answer", _TEXT, "reference answer; no metric uses it"),
+    _optional("evidence", pa.list_(_SPAN), "planted evidence: character offsets into a field"),
+    _STATUS,
 )
-
-_CELL = tuple(_field(name, _TEXT) for name in ("protocol", "model", "method", "dataset"))
+_CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
 _STATISTIC = (
-    _field("protocol", _TEXT, nullable=True),  # null: insertion and deletion
-    *(_field(name, _TEXT) for name in ("model", "metric", "dataset", "method")),
+    _optional("protocol", _TEXT, "routing protocol; null: insertion and deletion"),
+    _MODEL,
+    _METRIC,
+    Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets"),
+    _METHOD,
 )
 
+
+def _draws(metric: str, masks: str) -> tuple[Column, ...]:
+    """Return the columns with what was measured at each draw."""
+    return (
+        _optional(f"{metric}_distances", _FLOATS, f"Hellinger distance of each draw, {masks}"),
+        _optional(f"{metric}_total_variations", _FLOATS, "total variation distance of each draw"),
+        _optional(
+            f"{metric}_log_probability_changes",
+            _FLOATS,
+            "change of the target's log-probability at each draw",
+        ),
+    )
+
+
+FILES: dict[str, File] = {
+    "datasets": File("datasets/{dataset}", "record", _RECORD),
+    "samples": File("samples/{dataset}", "sampled record", _RECORD),
+    "prompts": File(
+        "prompts/{model}/{dataset}",
+        "sample",
+        (
+            _SAMPLE,
+            Column("input_ids", _TOKENS, "prompt tokens"),
+            Column("token_texts", _TEXTS, "what each of them says, for readers"),
+            Column("content_mask", _BITS, "tokens that come from the record"),
+            Column("user_mask", _BITS, "tokens of the user's turns"),
+            Column("bos_mask", _BITS, "the beginning-of-sequence token"),
+            _optional("evidence_mask", _BITS, "tokens of the planted evidence"),
+            Column("prompt_text", _TEXT, "the prompt as text"),
+            _LABEL,
+            Column("label_token_ids", _TOKENS, "tokens that answer; none for open generation"),
+            Column("label_words", _TEXTS, "the label word of each of these tokens"),
+            Column("truncated", _TRUTH, "whether a field was shortened to fit"),
+            _STATUS,
+        ),
+    ),
+    "generations": File(
+        "generations/{model}/{dataset}",
+        "sample",
+        (
+            _SAMPLE,
+            Column("output_ids", _TOKENS, "generated tokens"),
+            Column("output_text", _TEXT, "what the model answered"),
+            Column("output_token_texts", _TEXTS, "what each token says, for readers"),
+            Column("steps", _TOKENS, "explained steps, 0 = first generated token"),
+            Column("target_ids", _TOKENS, "target token of each explained step"),
+            _optional("predicted_label", _TEXT, "label word that the model prefers"),
+            _LABEL,
+            _optional("correct", _TRUTH, "whether it is the record's"),
+            _optional("greedy_token_id", _WHOLE, "first token without the limit to label words"),
+            _optional("greedy_is_label", _TRUTH, "whether that token is a label word's"),
+            _STATUS,
+        ),
+    ),
+    "attributions": File(
+        "attributions/{model}/{method}/{dataset}",
+        "sample and step",
+        (
+            _SAMPLE,
+            _STEP,
+            _optional("raw_scores", _FLOATS, "one per prompt token"),
+            _optional("converged", _TRUTH, "iterative methods: whether their rule stopped them"),
+            # A batch's shares add up to its time. The first run of the job and attempts that ran
+            # out of memory are not timed.
+            _optional(
+                "seconds",
+                _REAL,
+                "share of its batch's time, in proportion to the tokens read at the step",
+            ),
+            _STATUS,
+        ),
+    ),
+    "soft": File(
+        "soft/{protocol}/{model}/{method}/{dataset}",
+        "sample, step and π",
+        (
+            _SAMPLE,
+            _STEP,
+            _optional("pi", _REAL, "retaining probability; null: the original metrics (α = 1)"),
+            _PERTURBABLE,
+            _optional("alpha", _REAL, "power that gives the scores the mean π"),
+            _optional("achieved", _REAL, "mean of the transformed scores"),
+            _optional("feasible", _TRUTH, "whether π is reachable without the score floor"),
+            _optional("floored", _WHOLE, "scores at or below the floor"),
+            _optional("ceiled", _WHOLE, "scores at or above 1 - floor"),
+            _optional("h0", _REAL, "H₀, distance of clean input and zero baseline"),
+            _optional("identity", _REAL, "H(clean, clean again): numerical noise"),
+            *_draws("ns", "tokens kept by score; the Bhattacharyya coefficient is 1 - H²"),
+            *_draws("nc", "tokens removed by score"),
+            _STATUS,
+        ),
+    ),
+    "ranking": File(
+        "ranking/{model}/{method}/{dataset}",
+        "sample and curve",
+        (
+            _SAMPLE,
+            Column("curve", _TEXT, "`deletion` or `insertion`"),
+            _PERTURBABLE,
+            _optional("flips", _BITS, "by step: whether another label word is preferred"),
+            _optional("auc", _REAL, "mean of the flips"),
+            _STATUS,
+        ),
+    ),
+    "soft_samples": File(
+        "summary/soft_samples",
+        "cell, sample and metric",
+        (*_CELL, _SAMPLE, _METRIC, _VALUE, _STATUS),
+    ),
+    "soft_curves": File(
+        "summary/soft_curves",
+        "cell, metric and π",
+        (
+            *_CELL,
+            _METRIC,
+            Column("pi", _REAL, "retaining probability"),
+            _optional("mean", _REAL, "mean over samples"),
+            _MEAN_ERROR,
+            _N,
+            _FAILED,
+        ),
+    ),
+    "statistics": File(
+        "summary/statistics",
+        "number of a table, with its uncertainty",
+        (
+            *_STATISTIC,
+            _VALUE,
+            _optional("low", _REAL, "lower end of the 95 % bootstrap interval"),
+            _optional("high", _REAL, "upper end"),
+            _optional("standard_error", _REAL, "standard error of the value"),
+            _N,
+            _FAILED,
+            _optional("rank", _REAL, "1 is best; ties share the mean rank"),
+            _optional("rank_low", _REAL, "lower end of 95 % of the rank's resamples"),
+            _optional("rank_high", _REAL, "upper end"),
+            _optional("mean_rank", _REAL, "mean over resamples"),
+            _optional("best_share", _REAL, "share of resamples in which it is best"),
+            _optional("best", _TEXT, "best method of this row of the table"),
+            _optional("p_value", _REAL, "against the best, Holm's correction over all pairs"),
+        ),
+    ),
+    "comparisons": File(
+        "summary/comparisons",
+        "two methods of a cell: a paired sign-flip permutation test",
+        (
+            *_STATISTIC,
+            _OTHER,
+            Column("difference", _REAL, "mean of method minus other over common samples"),
+            Column("n", _WHOLE, "common samples"),
+            Column("p_value", _REAL, "two-sided"),
+            Column("p_holm", _REAL, "Holm's correction over all pairs of the same cell"),
+        ),
+    ),
+    "leave_one_out": File(
+        "summary/leave_one_out",
+        "method and dataset left out of the average",
+        (
+            _STATISTIC[0],
+            _MODEL,
+            _METRIC,
+            _optional("left_out", _TEXT, "dataset; null: none"),
+            _METHOD,
+            _optional("value", _REAL, "mean over the other datasets"),
+            _optional("rank", _REAL, "1 is best; ties share the mean rank"),
+        ),
+    ),
+    "variances": File(
+        "summary/variances",
+        "cell and metric: variance of a sample's value, by where it comes from",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _DATASET,
+            _METHOD,
+            _N,
+            _optional("total", _REAL, "variance of the samples' values"),
+            _optional("between_samples", _REAL, "of it, what samples differ by"),
+            _optional("monte_carlo", _REAL, "of it, what the draws add"),
+            _optional("numerical", _REAL, "bound of what rounding adds"),
+        ),
+    ),
+    "agreement": File(
+        "summary/agreement/{model}/{dataset}",
+        "two methods and statistic",
+        (
+            _MODEL,
+            _DATASET,
+            _METHOD,
+            _OTHER,
+            Column("statistic", _TEXT, "`kendall_tau` or `top_overlap`"),
+            _optional("value", _REAL, "mean over samples"),
+            _MEAN_ERROR,
+            _N,
+            _FAILED,
+        ),
+    ),
+    "ranking_samples": File(
+        "summary/ranking_samples",
+        "cell, sample and metric of insertion and deletion",
+        (
+            _MODEL,
+            _METHOD,
+            _DATASET,
+            _optional("sample_id", _TEXT, "null: no sample of this dataset is ranked"),
+            _METRIC,
+            _VALUE,
+            _STATUS,
+            _optional("reason", _TEXT, "why a dataset is not ranked"),
+        ),
+    ),
+    "layer_study": File(
+        "summary/layer_study",
+        "cell of the layer study, sample and metric",
+        (
+            *_CELL,
+            Column("token_weights", _TEXT, "token weighting of Grad-ELLM"),
+            _optional("depth", _WHOLE, "layers that are summed; null: all of them"),
+            Column("candidate", _TRUTH, "a depth that may be selected"),
+            Column("fixed", _TRUTH, "the depth that the selected one is compared with"),
+            _SAMPLE,
+            Column("part", _TEXT, "`development` (selects the depth) or `rest` (is reported)"),
+            _METRIC,
+            _VALUE,
+            _STATUS,
+        ),
+    ),
+    "accuracy": File(
+        "summary/accuracy",
+        "model and dataset",
+        (
+            _MODEL,
+            _DATASET,
+            _N,
+            _FAILED,
+            Column("truncated", _WHOLE, "prompts with a shortened field"),
+            _optional("accuracy", _REAL, "share of right answers; null: open generation"),
+            _optional("greedy_is_label", _REAL, "share of free first tokens that are label words"),
+            _PROMPT_LENGTH,
+            _optional("mean_output_tokens", _REAL, "mean length of the answers, tokens"),
+        ),
+    ),
+    "timings": File(
+        "summary/timings",
+        "model, method and dataset",
+        (
+            _MODEL,
+            _METHOD,
+            _DATASET,
+            _N,
+            _FAILED,
+            _optional("seconds_per_sample", _REAL, "mean, all steps of a sample"),
+            _MEAN_ERROR,
+            _optional("median_seconds", _REAL, "median, all steps of a sample"),
+            _PROMPT_LENGTH,
+            Column("peak_memory_mb", _REAL, "of the process, 10⁶ bytes"),
+            _optional("peak_device_memory_mb", _REAL, "of the GPU, 10⁶ bytes; null on a CPU"),
+            Column("device", _TEXT, "name of the device"),
+        ),
+    ),
+    "cost": File(
+        "summary/cost",
+        "rule and model",
+        (
+            Column("rule", _TEXT, "rule of the workflow"),
+            _optional("model", _TEXT, "null: for all models"),
+            Column("jobs", _WHOLE, "planned jobs"),
+            # The limits differ where draws go on until a mean is known well enough.
+            Column("forwards_low", _REAL, "planned forward passes, lower limit"),
+            Column("forwards_high", _REAL, "upper limit"),
+            Column("tokens_low", _REAL, "planned tokens in these, lower limit"),
+            Column("tokens_high", _REAL, "upper limit"),
+            Column("flops_low", _REAL, "planned floating-point operations, lower limit"),
+            Column("flops_high", _REAL, "upper limit"),
+            Column("timed_jobs", _WHOLE, "jobs with a benchmark file"),
+            _optional("seconds", _REAL, "of these, wall-clock time added up"),
+            Column("counted_jobs", _WHOLE, "jobs that counted their forwards and tokens"),
+            _optional("counted_forwards", _REAL, "of these, forward passes"),
+            _optional("counted_tokens", _REAL, "of these, tokens"),
+        ),
+    ),
+}
 SCHEMAS: dict[str, pa.Schema] = {
-    "datasets": pa.schema(_RECORD),
-    "samples": pa.schema(_RECORD),
-    "prompts": pa.schema(
-        [
-            _field("sample_id", _TEXT),
-            _field("input_ids", _TOKENS),  # (prompt tokens,)
-            _field("token_texts", _TEXTS),  # what each of them says, for readers
-            _field("content_mask", _BITS),  # tokens that come from the record
-            _field("user_mask", _BITS),  # tokens of the user's turns
-            _field("bos_mask", _BITS),  # the beginning-of-sequence token
-            _field("evidence_mask", _BITS, nullable=True),
-            _field("prompt_text", _TEXT),
-            _field("label", _TEXT, nullable=True),
-            _field("label_token_ids", _TOKENS),  # tokens that answer; none for open generation
-            _field("label_words", _TEXTS),  # the label word of each of these tokens
-            _field("truncated", _TRUTH),
-            _field("status", _TEXT),
-        ]
-    ),
-    "generations": pa.schema(
-        [
-            _field("sample_id", _TEXT),
-            _field("output_ids", _TOKENS),
-            _field("output_text", _TEXT),
-            _field("output_token_texts", _TEXTS),  # what each token says, for readers
-            _field("steps", _TOKENS),  # explained steps, 0 = first generated token
-            _field("target_ids", _TOKENS),  # target token of each explained step
-            _field("predicted_label", _TEXT, nullable=True),
-            _field("label", _TEXT, nullable=True),
-            _field("correct", _TRUTH, nullable=True),
-            _field("greedy_token_id", _WHOLE, nullable=True),  # unconstrained first token
-            _field("greedy_is_label", _TRUTH, nullable=True),
-            _field("status", _TEXT),
-        ]
-    ),
-    "attributions": pa.schema(
-        [
-            _field("sample_id", _TEXT),
-            _field("step", _WHOLE),
-            _field("raw_scores", _FLOATS, nullable=True),  # one per prompt token
-            _field("converged", _TRUTH, nullable=True),  # iterative methods: stopped by their rule
-            # The sample's and step's share of its batch's time, in proportion to the tokens that
-            # the model has read at the step: a batch's shares add up to its time. The first run of
-            # the job and attempts that ran out of memory are not timed.
-            _field("seconds", _REAL, nullable=True),
-            _field("status", _TEXT),
-        ]
-    ),
-    "soft": pa.schema(
-        [
-            _field("sample_id", _TEXT),
-            _field("step", _WHOLE),
-            _field("pi", _REAL, nullable=True),  # null: the original metrics (alpha = 1)
-            _field("perturbable", _WHOLE),  # number of perturbable tokens, m
-            _field("alpha", _REAL, nullable=True),
-            _field("achieved", _REAL, nullable=True),  # mean of the transformed scores
-            _field("feasible", _TRUTH, nullable=True),  # reachable without the score floor
-            _field("floored", _WHOLE, nullable=True),  # scores at or below the floor
-            _field("ceiled", _WHOLE, nullable=True),  # scores at or above 1 - floor
-            _field("h0", _REAL, nullable=True),  # H(clean, zero baseline)
-            _field("identity", _REAL, nullable=True),  # H(clean, clean again): numerical noise
-            # Of each draw, tokens kept by score (ns) or removed by score (nc): Hellinger distance,
-            # from which the Bhattacharyya coefficient 1 - H² follows, total variation distance,
-            # and change of the target's log-probability.
-            _field("ns_distances", _FLOATS, nullable=True),
-            _field("ns_total_variations", _FLOATS, nullable=True),
-            _field("ns_log_probability_changes", _FLOATS, nullable=True),
-            _field("nc_distances", _FLOATS, nullable=True),
-            _field("nc_total_variations", _FLOATS, nullable=True),
-            _field("nc_log_probability_changes", _FLOATS, nullable=True),
-            _field("status", _TEXT),
-        ]
-    ),
-    "ranking": pa.schema(
-        [
-            _field("sample_id", _TEXT),
-            _field("curve", _TEXT),  # deletion or insertion
-            _field("perturbable", _WHOLE),  # number of perturbable tokens, m
-            _field("flips", _BITS, nullable=True),  # another label word is preferred, by step
-            _field("auc", _REAL, nullable=True),  # mean of the flips
-            _field("status", _TEXT),
-        ]
-    ),
-    "soft_samples": pa.schema(
-        [
-            *_CELL,
-            _field("sample_id", _TEXT),
-            _field("metric", _TEXT),
-            _field("value", _REAL, nullable=True),
-            _field("status", _TEXT),
-        ]
-    ),
-    "soft_curves": pa.schema(
-        [
-            *_CELL,
-            _field("metric", _TEXT),
-            _field("pi", _REAL),
-            _field("mean", _REAL, nullable=True),
-            _field("standard_error", _REAL, nullable=True),
-            _field("n", _WHOLE),
-            _field("n_failed", _WHOLE),
-        ]
-    ),
-    # A number with its uncertainty; `dataset` may be `average`, the mean over datasets.
-    "statistics": pa.schema(
-        [
-            *_STATISTIC,
-            _field("value", _REAL, nullable=True),
-            _field("low", _REAL, nullable=True),  # ends of the 95 % bootstrap interval
-            _field("high", _REAL, nullable=True),
-            _field("standard_error", _REAL, nullable=True),
-            _field("n", _WHOLE),
-            _field("n_failed", _WHOLE),
-            _field("rank", _REAL, nullable=True),  # 1 is best; ties share the mean rank
-            _field("rank_low", _REAL, nullable=True),  # ends of 95 % of the rank's resamples
-            _field("rank_high", _REAL, nullable=True),
-            _field("mean_rank", _REAL, nullable=True),  # over resamples
-            _field("best_share", _REAL, nullable=True),  # of resamples in which it is best
-            _field("best", _TEXT, nullable=True),  # the best method of this row of the table
-            _field("p_value", _REAL, nullable=True),  # against the best, Holm over all pairs
-        ]
-    ),
-    # Paired sign-flip permutation tests of every pair of methods.
-    "comparisons": pa.schema(
-        [
-            *_STATISTIC,
-            _field("other", _TEXT),
-            _field("difference", _REAL),  # mean of method minus other over common samples
-            _field("n", _WHOLE),  # common samples
-            _field("p_value", _REAL),  # two-sided
-            _field("p_holm", _REAL),  # over all pairs of the same cell
-        ]
-    ),
-    "leave_one_out": pa.schema(
-        [
-            _field("protocol", _TEXT, nullable=True),
-            _field("model", _TEXT),
-            _field("metric", _TEXT),
-            _field("left_out", _TEXT, nullable=True),  # dataset; null: none
-            _field("method", _TEXT),
-            _field("value", _REAL, nullable=True),
-            _field("rank", _REAL, nullable=True),
-        ]
-    ),
-    # Variance of a sample's value, by where it comes from.
-    "variances": pa.schema(
-        [
-            _field("protocol", _TEXT),
-            _field("model", _TEXT),
-            _field("metric", _TEXT),
-            _field("dataset", _TEXT),
-            _field("method", _TEXT),
-            _field("n", _WHOLE),
-            _field("total", _REAL, nullable=True),
-            _field("between_samples", _REAL, nullable=True),
-            _field("monte_carlo", _REAL, nullable=True),
-            _field("numerical", _REAL, nullable=True),
-        ]
-    ),
-    # How far two methods agree on the tokens that matter; every two methods once.
-    "agreement": pa.schema(
-        [
-            _field("model", _TEXT),
-            _field("dataset", _TEXT),
-            _field("method", _TEXT),
-            _field("other", _TEXT),
-            _field("statistic", _TEXT),  # kendall_tau or top_overlap
-            _field("value", _REAL, nullable=True),  # mean over samples
-            _field("standard_error", _REAL, nullable=True),  # of that mean
-            _field("n", _WHOLE),
-            _field("n_failed", _WHOLE),
-        ]
-    ),
-    "ranking_samples": pa.schema(
-        [
-            _field("model", _TEXT),
-            _field("method", _TEXT),
-            _field("dataset", _TEXT),
-            _field("sample_id", _TEXT, nullable=True),  # null: no sample of this dataset is ranked
-            _field("metric", _TEXT),
-            _field("value", _REAL, nullable=True),
-            _field("status", _TEXT),
-            _field("reason", _TEXT, nullable=True),  # why a dataset is not ranked
-        ]
-    ),
-    "layer_study": pa.schema(
-        [
-            *_CELL,
-            _field("token_weights", _TEXT),
-            _field("depth", _WHOLE, nullable=True),  # layers that are summed; null: all of them
-            _field("candidate", _TRUTH),  # a depth that may be selected
-            _field("fixed", _TRUTH),  # the depth that the selected one is compared with
-            _field("sample_id", _TEXT),
-            _field("part", _TEXT),  # development (selects the depth) or rest (is reported)
-            _field("metric", _TEXT),
-            _field("value", _REAL, nullable=True),
-            _field("status", _TEXT),
-        ]
-    ),
-    "accuracy": pa.schema(
-        [
-            _field("model", _TEXT),
-            _field("dataset", _TEXT),
-            _field("n", _WHOLE),
-            _field("n_failed", _WHOLE),
-            _field("truncated", _WHOLE),
-            _field("accuracy", _REAL, nullable=True),  # null for open generation
-            _field("greedy_is_label", _REAL, nullable=True),
-            _field("mean_prompt_tokens", _REAL, nullable=True),
-            _field("mean_output_tokens", _REAL, nullable=True),
-        ]
-    ),
-    "timings": pa.schema(
-        [
-            _field("model", _TEXT),
-            _field("method", _TEXT),
-            _field("dataset", _TEXT),
-            _field("n", _WHOLE),
-            _field("n_failed", _WHOLE),
-            _field("seconds_per_sample", _REAL, nullable=True),  # mean, all steps of a sample
-            _field("standard_error", _REAL, nullable=True),  # of that mean
-            _field("median_seconds", _REAL, nullable=True),
-            _field("mean_prompt_tokens", _REAL, nullable=True),
-            _field("peak_memory_mb", _REAL),  # of the process, 10⁶ bytes
-            _field("peak_device_memory_mb", _REAL, nullable=True),  # null on a CPU
-            _field("device", _TEXT),
-        ]
-    ),
-    "cost": pa.schema(
-        [
-            _field("rule", _TEXT),
-            _field("model", _TEXT, nullable=True),  # null: for all models
-            _field("jobs", _WHOLE),
-            # Predicted; the limits differ where draws go on until a mean is known well enough.
-            _field("forwards_low", _REAL),
-            _field("forwards_high", _REAL),
-            _field("tokens_low", _REAL),
-            _field("tokens_high", _REAL),
-            _field("flops_low", _REAL),
-            _field("flops_high", _REAL),
-            _field("timed_jobs", _WHOLE),  # with a benchmark file
-            _field("seconds", _REAL, nullable=True),  # of these, wall-clock time added up
-            _field("counted_jobs", _WHOLE),  # that counted their forwards and tokens
-            _field("counted_forwards", _REAL, nullable=True),  # of these
-            _field("counted_tokens", _REAL, nullable=True),
-        ]
-    ),
+    kind: pa.schema([pa.field(c.name, c.kind, nullable=c.nullable) for c in file.columns])
+    for kind, file in FILES.items()
 }
 
 

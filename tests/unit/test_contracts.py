@@ -11,6 +11,7 @@ import pytest
 
 import pisoft
 from pisoft.contracts import (
+    FILES,
     SCHEMAS,
     provenance,
     read_provenance,
@@ -140,3 +141,9 @@ def test_a_wrong_schema_names_the_column(tmp_path):
     pq.write_table(table.set_column(1, "step", pa.array(["0"])), path)
     with pytest.raises(BenchmarkError, match="column 'step' is string, expected int32"):
         read_table(path, "attributions")
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_every_kind_lies_where_a_rule_writes_it(kind, root):
+    rules = "".join(path.read_text() for path in (root / "rules").glob("*.smk"))
+    assert f'="results/{{run}}/{FILES[kind].path}.parquet",\n' in rules

@@ -63,11 +63,11 @@ def prompt(model):
 
 
 def blocks_of_python(root):
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", readme, flags=re.S)
+    page = (root / "docs/how-to/use-from-python.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", page, flags=re.S)
 
 
-def test_the_readmes_lines_run(root, folder):
+def test_the_lines_of_the_docs_run(root, folder):
     (lines,) = (block for block in blocks_of_python(root) if "pisoft.soft_scores" in block)
     names: dict = {}
     exec(lines.replace("results/demo/models/demo-llama", str(folder)), names)
@@ -77,7 +77,7 @@ def test_the_readmes_lines_run(root, folder):
     assert names["nc"] > 0
 
 
-def test_the_readmes_lines_for_inseq_run(root, folder, capsys):
+def test_the_lines_of_the_docs_for_inseq_run(root, folder, capsys):
     (lines,) = (block for block in blocks_of_python(root) if "inseq_bridge" in block)
     exec(lines.replace("results/demo/models/demo-llama", str(folder)), {})
     assert "Target Saliency Heatmap" in capsys.readouterr().out

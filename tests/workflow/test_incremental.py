@@ -17,7 +17,7 @@ from pisoft.contracts import read_provenance
 
 pytestmark = pytest.mark.workflow
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/add-a-method.md"
 SOFT = {
     "summary/soft_samples.parquet",
     "summary/soft_curves.parquet",
@@ -111,7 +111,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     assert project.pending() == ranked | RANKING | STATISTICS | COST, "ranks are no masks"
     numerics.write_text(original)
 
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     (example,) = (block for block in blocks if "AttributionMethod" in block)
     project.write("scripts/pisoft/attribution/my_method.py", example)
     catalogue = project.folder / "config/catalogue/methods.yaml"

@@ -23,6 +23,7 @@ from pisoft.config.methods import MethodClass, MethodEntry
 from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.run_file import RunFile
 
+PAGE = "docs/reference/configuration.md"
 _ENTRIES: dict[str, type[BaseModel]] = dict(
     zip(CATALOGUES, (ModelEntry, MaskedModelEntry, DatasetEntry, MethodEntry), strict=True)
 )
@@ -32,7 +33,7 @@ _EXTENDS = "Start from another entry of the catalogue; keys given here replace i
 _INTRODUCTION = """\
 # Configuration
 
-*This page and `schema/` are written by `make schema`; edit `scripts/pisoft/config/`.*
+*This page and `config/schema/` are written by `make schema`; edit `scripts/pisoft/config/`.*
 
 A **run file** (`config/*.yaml`) says what is benchmarked and how. It selects by name from three
 **catalogues** (`config/catalogue/`): models, datasets and attribution methods. A fourth lists the
@@ -47,10 +48,10 @@ snakemake --cores all --config max_samples=8           # change a key for one ca
 A run file has this form; every other key has a default:
 
 ```yaml
-run: my-study              # results go to results/my-study/
-models: [llama-3.1-8b]     # names from the catalogue
+run: my-study  # results go to results/my-study/
+models: [llama-3.1-8b-instruct]  # names from the catalogue
 datasets: [sst2, imdb]
-methods: all               # every method of the catalogue
+methods: all  # every method of the catalogue
 ```
 
 - **Selecting.** A list of names, or `all`. The order is the order of tables and legends.
@@ -59,21 +60,20 @@ methods: all               # every method of the catalogue
   Keys are replaced whole: a `source` given here replaces the other entry's entire `source`.
 - **`{local_root}`** in a local path stands for the run's `local_root`, so that one catalogue serves
   several machines: `--config local_root=/data`.
-- **Adding a model or a dataset** is one entry in its catalogue. An entry that only one run needs
-  may stand in that run file, under `catalogue`.
-- **Adding a method** is one file in `scripts/pisoft/attribution/` (its docstring in `base.py` says
-  what it must define) and one entry in `config/catalogue/methods.yaml`. Two entries may name the
-  same file with different options, to compare them.
+- **Adding** a [model](../how-to/add-a-model.md) or a [dataset](../how-to/add-a-dataset.md) is one
+  entry in its catalogue, a [method](../how-to/add-a-method.md) one file and one entry. An entry
+  that only one run needs may stand in that run file, under `catalogue`. Two entries may name the
+  same method with different options, to compare them.
 
 Editors that know the YAML language server check and complete a file that begins with
-`# yaml-language-server: $schema=…` and the path of the matching file in `schema/`.
+`# yaml-language-server: $schema=…` and the path of the matching file in `config/schema/`.
 """
 
 _PUBLISHED = """\
 ## Published numbers
 
-File `published.csv`: every number that the paper's tables print, which runs of its models on its
-datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
+File `config/published.csv`: every number that the paper's tables print, which runs of its models on
+its datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
 Decoder-only LLM Attributions with Controlled Retained Information*. `table` is the paper's label of
 the table, `protocol` is empty for metrics that have none, `model`, `dataset` (or `average`) and
 `method` are names of the catalogues, `metric` is that of `summary/statistics.parquet`, and `value`
@@ -82,17 +82,17 @@ is as printed, with its trailing zeros.
 
 
 def documents(methods: Mapping[str, MethodClass]) -> dict[str, str]:
-    """Return the text of every generated file by its path below `config/`.
+    """Return the text of every generated file by its path in the repository.
 
     Args:
         methods: class of every attribution method, by name.
     """
     schemas = {"run": run_schema(), **{kind: catalogue_schema(kind) for kind in CATALOGUES}}
     texts = {
-        f"schema/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        f"config/schema/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()
     }
-    return {**texts, "README.md": reference(methods)}
+    return {**texts, PAGE: reference(methods)}
 
 
 # JSON Schema ----------------------------------------------------------------------------------
@@ -176,17 +176,17 @@ def reference(methods: Mapping[str, MethodClass]) -> str:
         "## Run file\n",
         *_sections(RunFile, ""),
         "## Catalogue of models\n",
-        "File `catalogue/models.yaml`: one entry per model.\n",
+        "File `config/catalogue/models.yaml`: one entry per model.\n",
         *_sections(ModelEntry, ""),
         "## Catalogue of masked models\n",
-        "File `catalogue/masked_models.yaml`: one entry per masked language model.\n",
+        "File `config/catalogue/masked_models.yaml`: one entry per masked language model.\n",
         *_sections(MaskedModelEntry, ""),
         "## Catalogue of datasets\n",
-        "File `catalogue/datasets.yaml`: one entry per dataset. Under `fields`, `text: sentence`\n"
-        "is short for `text: {column: sentence}`.\n",
+        "File `config/catalogue/datasets.yaml`: one entry per dataset. Under `fields`,\n"
+        "`text: sentence` is short for `text: {column: sentence}`.\n",
         *_sections(DatasetEntry, ""),
         "## Catalogue of methods\n",
-        "File `catalogue/methods.yaml`: one entry per method.\n",
+        "File `config/catalogue/methods.yaml`: one entry per method.\n",
         *_sections(MethodEntry, ""),
         "## Options of the attribution methods\n",
         *_methods(methods),
@@ -199,7 +199,7 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
     """Yield the table of a model's keys, then the tables of the sections inside it."""
     entry = model in _ENTRIES.values()
     extends = [("`extends`", "name", "none", _EXTENDS)] if entry else []
-    yield _table(("key", "type", "default", "meaning"), [*extends, *_rows(model, path)])
+    yield markdown_table(("key", "type", "default", "meaning"), [*extends, *_rows(model, path)])
     for name, field in model.model_fields.items():
         for place, section in _nested(field.annotation, f"{path}{name}"):
             kind = section.model_fields.get("kind")
@@ -309,7 +309,7 @@ def _default(field: FieldInfo) -> str:
 
 def _methods(methods: Mapping[str, MethodClass]) -> Iterator[str]:
     """Yield the table of all attribution methods, then each method's options."""
-    yield _table(
+    yield markdown_table(
         ("name", "label", "family", "reference"),
         [(f"`{name}`", m.label, m.family, m.reference) for name, m in methods.items()],
     )
@@ -319,11 +319,11 @@ def _methods(methods: Mapping[str, MethodClass]) -> Iterator[str]:
     for name, model in options.items():
         if model.model_fields:
             yield f"### `{name}`\n"
-            yield _table(("option", "type", "default", "meaning"), list(_rows(model, "")))
+            yield markdown_table(("option", "type", "default", "meaning"), list(_rows(model, "")))
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Return a Markdown table."""
+def markdown_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a Markdown table; cells may hold anything but a line break."""
     lines = [header, tuple("---" for _ in header), *rows]
     return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ def result_text(
     *,
     model: str,
     methods: Mapping[str, str],
+    shown: Collection[str],
     datasets: Mapping[str, str],
     figure: str,
 ) -> str:
@@ -29,25 +30,33 @@ def result_text(
         values: rows of the CSV of a table of π-Soft AUC (:func:`pisoft.tables.layout.tidy`).
         model: label of its model.
         methods: label of each method, in the order of the rows.
-        datasets: label of each dataset, in the order of the columns.
+        shown: methods with a row of their own, besides the best of each column.
+        datasets: label of each dataset.
         figure: path of the figure from README.md.
     """
+    averages = values[values["dataset"] == AVERAGE]
+    rows = {
+        name: label
+        for name, label in methods.items()
+        if name in shown or name in set(averages["best"])
+    }
     sizes = values.groupby("dataset")["n"].max()
     counted = ", ".join(f"{label} {sizes[name]}" for name, label in datasets.items())
     return "\n".join(
         [
-            *_table(values, methods, datasets),
+            *_table(averages, rows),
             "",
-            f"AUC of both metrics for {model}, dynamic routing: means over samples",
-            f"({counted}), with 95 % bootstrap intervals. Bold is the best of a",
-            "column; ≈ marks methods that a paired permutation test does not tell apart from it.",
-            "Below, both metrics over π on one of the datasets, with 95 % confidence bands.",
-            "",
-            "Table and figure are of the embedded demonstration (`make demo`, then `make readme`):",
-            "a tiny model that the workflow trains, on synthetic records. They show that the",
-            "benchmark works, not how good the methods are on real models.",
+            f"{len(rows)} of {len(methods)} methods on {model}, dynamic routing: area under the",
+            f"curve over π (AUC), mean over samples ({counted}) and",
+            "datasets, with 95 % bootstrap intervals. Bold is the best of all methods; ≈ marks",
+            "those that a paired permutation test does not tell apart from it. Below, both metrics",
+            "over π on one dataset, all methods.",
             "",
             f"![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})",
+            "",
+            "Table and figure are of the embedded demonstration: a tiny model that the workflow",
+            "trains, on synthetic records. They show that the benchmark works, not how good the",
+            "methods are on real models.",
         ]
     )
 
@@ -70,22 +79,14 @@ def put_between_markers(document: str, text: str, name: str) -> str:
     return "\n".join([*head, text, *tail, ""])
 
 
-def _table(
-    values: pd.DataFrame, methods: Mapping[str, str], datasets: Mapping[str, str]
-) -> list[str]:
-    """Return the lines of a table with a row for each method."""
-    places = {**datasets, AVERAGE: "Average"}
-    columns = [(metric, place) for metric in AUC_METRICS for place in places]
-    cells = [statistic_entries(values, *column, methods, decimals=3) for column in columns]
-    names = [
-        METRICS[metric].label.removeprefix("AUC ").replace("-", "&#8209;") for metric, _ in columns
-    ]
-    headings = [
-        f"{name}<br>{places[place]}" for name, (_, place) in zip(names, columns, strict=True)
+def _table(averages: pd.DataFrame, methods: Mapping[str, str]) -> list[str]:
+    """Return the lines of a table with a row for each method and a column for each metric."""
+    cells = [
+        statistic_entries(averages, metric, AVERAGE, methods, decimals=3) for metric in AUC_METRICS
     ]
     return [
-        _line(["Method", *headings]),
-        _line(["---", *["--:"] * len(columns)]),
+        _line(["Method", *(METRICS[metric].label for metric in AUC_METRICS)]),
+        _line(["---", *["--:"] * len(AUC_METRICS)]),
         *(
             _line([label, *map(_cell, row)])
             for label, row in zip(methods.values(), zip(*cells, strict=True), strict=True)
@@ -98,8 +99,8 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cell(entry: Entry) -> str:
-    """Return a number with its marks, and its interval in small type below it, each unbroken."""
+    """Return a number with its marks, and its interval in small type, unbroken."""
     number = f"**{entry.text}**" if entry.strong else entry.text
     tied = " ≈" if entry.tied else ""
-    interval = f"<br><sub>{entry.interval}</sub>" if entry.interval else ""
+    interval = f" <sub>{entry.interval}</sub>" if entry.interval else ""
     return f"{number}{tied}{interval}".replace(" ", "&nbsp;")

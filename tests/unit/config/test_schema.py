@@ -7,25 +7,27 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from make_schema import generated
 from pisoft.config.loading import CATALOGUES
-from pisoft.config.schema import catalogue_schema, documents, run_schema
+from pisoft.config.schema import catalogue_schema, run_schema
 from pisoft.config.validation import read_yaml
 
-FIX = "run `make schema` and commit config/schema/ and config/README.md"
+FIX = "run `make schema` and commit config/schema/ and docs/reference/"
 
 
-@pytest.mark.parametrize("name", sorted(documents()))
+@pytest.mark.parametrize("name", sorted(generated()))
 def test_generated_file_is_current(name: str, root: Path) -> None:
-    path = root / "config" / name
-    assert path.is_file(), f"config/{name} is missing: {FIX}"
-    assert path.read_text(encoding="utf-8") == documents()[name], (
-        f"config/{name} no longer matches the configuration models or a method's options: {FIX}"
+    path = root / name
+    assert path.is_file(), f"{name} is missing: {FIX}"
+    assert path.read_text(encoding="utf-8") == generated()[name], (
+        f"{name} no longer matches the configuration models, a method's options or the columns of "
+        f"a Parquet file: {FIX}"
     )
 
 
 def test_schema_folder_holds_no_other_file(root: Path) -> None:
-    found = {f"schema/{path.name}" for path in (root / "config" / "schema").iterdir()}
-    assert found == set(documents()) - {"README.md"}, FIX
+    found = {f"config/schema/{path.name}" for path in (root / "config" / "schema").iterdir()}
+    assert found == {name for name in generated() if name.startswith("config/")}, FIX
 
 
 @pytest.mark.parametrize("kind", CATALOGUES)

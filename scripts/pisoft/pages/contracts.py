@@ -1,0 +1,51 @@
+"""The page of the docs that lists every Parquet file: where it lies, its rows and its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pisoft.config.schema import markdown_table
+from pisoft.contracts import FILES, STATUSES
+
+PAGE = "docs/reference/contracts.md"
+_INTRODUCTION = """\
+# Data contracts
+
+*Written by `make schema`; edit `scripts/pisoft/contracts.py`.*
+
+Every Parquet file below `results/<run>/` is checked against these columns when it is written and
+when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row, and
+each file carries the settings, package versions and commit that made it
+([how to read them](../how-to/read-the-results.md)).
+"""
+
+
+def contracts_page() -> str:
+    """Return the reference of all kinds of Parquet files as Markdown."""
+    parts = [_INTRODUCTION, f"`status` is one of {', '.join(f'`{name}`' for name in STATUSES)}.\n"]
+    for kind, file in FILES.items():
+        parts += [
+            f"## `{kind}`\n",
+            f"`results/{{run}}/{file.path}.parquet`, one row for each {file.row}.\n",
+            markdown_table(("column", "type", "null", "meaning"), list(_rows(kind))),
+        ]
+    return "\n".join(parts)
+
+
+def _rows(kind: str) -> Iterator[tuple[str, ...]]:
+    for column in FILES[kind].columns:
+        null = "allowed" if column.nullable else "never"
+        yield f"`{column.name}`", _words(column.kind), null, column.meaning
+
+
+def _words(kind: pa.DataType) -> str:
+    """Return a type in words."""
+    if pa.types.is_list(kind):
+        return f"list of {_words(kind.value_type)}"
+    if pa.types.is_map(kind):
+        return f"map of {_words(kind.key_type)} to {_words(kind.item_type)}"
+    if pa.types.is_struct(kind):
+        return f"struct of {', '.join(f'{field.name} ({_words(field.type)})' for field in kind)}"
+    return {"float": "float32", "double": "float64"}.get(str(kind), str(kind))

@@ -1,0 +1,225 @@
+"""The site builds without a warning, loads nothing from the network, and says what is true."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from browsing import chromium, visit
+from pisoft.attribution import available_methods, load_method
+from pisoft.config.loading import load_run
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+OTHERS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/README.md", "results/README.md")
+READ = [*PAGES, *(ROOT / name for name in OTHERS)]
+REMOTE = re.compile(r"\s*(?:\w+:)?//", re.I)
+LOADED_BY_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s]+)""")
+# What a page loads by itself; `a` is for the reader to follow.
+LOADING = {"src", "srcset", "data", "poster", "background", "href", "xlink:href", "action"}
+NOT_LOADED = {"a", "form"}
+LINKS_NOT_LOADED = {"canonical", "prev", "next", "alternate"}
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def build(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a project's folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
+        cwd=folder,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    finished = build(ROOT, folder)
+    assert finished.returncode == 0, finished.stderr
+    return folder
+
+
+class Loaded(HTMLParser):
+    """Collects the addresses that a page loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {key: value or "" for key, value in attrs}
+        self.addresses += LOADED_BY_STYLE.findall(given.get("style", ""))
+        if tag in NOT_LOADED or given.get("rel") in LINKS_NOT_LOADED:
+            return
+        self.addresses += [value for key, value in given.items() if key in LOADING]
+
+
+def loaded(path: Path) -> list[str]:
+    """Return the addresses that a page or a style sheet loads."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".css":
+        return LOADED_BY_STYLE.findall(text)
+    page = Loaded()
+    page.feed(text)
+    styles = re.findall(r"<style[^>]*>(.*?)</style>", text, flags=re.S)
+    return page.addresses + LOADED_BY_STYLE.findall("".join(styles))
+
+
+def test_broken_links_and_pages_left_out_stop_the_build(tmp_path: Path) -> None:
+    links = ["gone.md", "tutorial/first-run.md#nowhere", "/tutorial/first-run.md"]
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    (tmp_path / "docs/left-out.md").write_text("# Not in the contents\n", encoding="utf-8")
+    with (tmp_path / "docs/index.md").open("a", encoding="utf-8") as index:
+        index.writelines(f"\n[planted]({link})\n" for link in links)
+    finished = build(tmp_path, tmp_path / "site")
+    assert finished.returncode == 1
+    assert finished.stderr.count("WARNING") == 1 + len(links), finished.stderr
+    assert all(found in finished.stderr for found in ["left-out.md", *links]), finished.stderr
+
+
+def test_no_page_names_anything_to_load_from_the_network(site: Path) -> None:
+    files = [*site.rglob("*.html"), *site.rglob("*.css")]
+    assert len(files) > len(PAGES)
+    remote = [
+        f"{path.relative_to(site)}: {address}"
+        for path in files
+        for address in loaded(path)
+        if REMOTE.match(address)
+    ]
+    assert not remote, "\n".join(remote)
+
+
+@pytest.mark.parametrize("tag", ["<script src=//a.b/c>", "<img src='https://a.b/c'>"])
+def test_what_would_be_loaded_is_found(tmp_path: Path, tag: str) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(f"<a href='https://a.b'>x</a>{tag}<style>@import 'http://a.b/c'</style>")
+    assert len([address for address in loaded(page) if REMOTE.match(address)]) == 2
+
+
+def test_every_page_opens_from_disk_and_asks_for_files_alone(site: Path) -> None:
+    pages = [site / page.relative_to(ROOT / "docs").with_suffix(".html") for page in PAGES]
+    with chromium() as browser:
+        visits = [visit(browser, path) for path in pages]
+        visits[-1].page.wait_for_load_state("networkidle")
+        for opened in visits:  # the first ones have had time to ask for more
+            opened.assert_silent_and_offline()
+            assert opened.page.locator(".arithmatex").count() == 0, "a formula is no MathML"
+
+
+def test_the_search_finds_a_page_from_disk(site: Path) -> None:
+    with chromium() as browser:
+        opened = visit(browser, site / "reference/metrics.html")
+        assert opened.page.locator("math").count() > 10
+        opened.page.fill(".md-search__input", "padding token")
+        found = '.md-search-result__link[href*="use-from-python"]'
+        opened.page.wait_for_selector(found, state="attached")
+        opened.assert_silent_and_offline()
+
+
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    """Yield page and text of every block of code of a language."""
+    for path in READ:
+        text = path.read_text(encoding="utf-8")
+        for block in re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.S | re.M):
+            yield name(path), block
+
+
+RUN_FILES = [(page, block) for page, block in blocks("yaml") if re.search(r"^run:", block, re.M)]
+
+
+@pytest.mark.parametrize(("page", "block"), RUN_FILES, ids=[page for page, _ in RUN_FILES])
+def test_the_run_files_of_the_docs_are_valid(page: str, block: str, tmp_path: Path) -> None:
+    (tmp_path / "headlines.csv").write_text("id,headline,topic\n", encoding="utf-8")
+    raw = {"local_root": str(tmp_path), **yaml.safe_load(block)}
+    config = load_run(raw, [], ROOT / "config", load_method)
+    assert config.cells
+
+
+def test_the_run_files_of_the_docs_are_found() -> None:
+    assert {Path(page).stem for page, _ in RUN_FILES} >= {
+        "first-run",
+        "add-a-dataset",
+        "add-a-model",
+        "configuration",
+    }
+
+
+def test_the_method_of_inseq_in_the_docs_is_a_catalogue_entry() -> None:
+    (entry,) = (block for page, block in blocks("yaml") if page.endswith("add-a-method.md"))
+    raw = {
+        "run": "docs",
+        "models": ["demo-llama"],
+        "datasets": ["demo-sentiment", "demo-why"],
+        "methods": ["seq_ig"],
+        "catalogue": {"methods": yaml.safe_load(entry)},
+    }
+    assert "seq_ig" in load_run(raw, [], ROOT / "config", load_method).methods
+
+
+def test_the_table_of_the_docs_is_a_real_one() -> None:
+    module, rule = (block for page, block in blocks("python") if "add-a-table" in page)
+    tables = ROOT / "scripts/pisoft/tables/variances.py"
+    assert module in tables.read_text(encoding="utf-8")
+    assert rule in (ROOT / "rules/tables.smk").read_text(encoding="utf-8")
+
+
+def test_the_workflow_of_the_docs_that_uses_this_one_is_planned(tmp_path: Path) -> None:
+    ((_, outer),) = [pair for pair in blocks("python") if "from-another-folder" in pair[0]]
+    (run_file,) = (block for page, block in RUN_FILES if page.endswith("first-run.md"))
+    (tmp_path / "Snakefile").write_text(outer.replace("BENCH", str(ROOT)), encoding="utf-8")
+    (tmp_path / "my-study.yaml").write_text(run_file, encoding="utf-8")
+    finished = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--dry-run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "pisoft_evaluate_soft" in finished.stdout + finished.stderr
+
+
+def test_every_target_of_make_that_is_named_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):.*##", makefile, flags=re.M))
+    for path in READ:
+        text = path.read_text(encoding="utf-8")
+        named = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, flags=re.M))
+        assert named <= targets, name(path)
+
+
+def test_every_file_that_is_named_exists() -> None:
+    for path in READ:
+        text = path.read_text(encoding="utf-8")
+        for found in re.findall(r"`((?:scripts|config|tests|rules|docs)/[\w./-]+)`", text):
+            placeholder = re.search(r"NAME|my_method|first\.yaml", found)
+            assert placeholder or (ROOT / found).exists(), f"{name(path)}: {found}"
+
+
+@pytest.mark.parametrize("path", READ[len(PAGES) :], ids=name)
+def test_links_outside_the_site_lead_to_files(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for found in re.findall(r"\]\(([^)#]+)", text):
+        assert REMOTE.match(found) or (path.parent / found).exists(), found
+
+
+def test_every_method_is_described() -> None:
+    text = (ROOT / "docs/reference/methods.md").read_text(encoding="utf-8")
+    described = re.findall(r"^\| `(\w+)` \|", text, flags=re.M)
+    assert sorted(described) == sorted(available_methods())
