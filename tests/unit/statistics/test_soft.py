@@ -516,7 +516,7 @@ def test_the_script_summarises_soft_files(tmp_path):
     settings = json.dumps(STATISTICS)
     samples, curves = tmp_path / "samples.parquet", tmp_path / "curves.parquet"
     outputs = ["--samples-output", samples, "--curves-output", curves]
-    result = run_script("summarise.py", "--settings", settings, "--soft", soft, *outputs)
+    result = run_script("summarise_results.py", "--settings", settings, "--soft", soft, *outputs)
     assert result.returncode == 0, result.stderr
     assert len(read_rows(samples, "soft_samples")) == 2 * len(SAMPLE_METRICS)
     assert len(read_rows(curves, "soft_curves")) == 2 * len(GRID)
