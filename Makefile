@@ -15,7 +15,7 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test lint bench bench-gpu bench-aggregation schema readme lock env clean help
+.PHONY: demo plan test lint bench bench-gpu bench-aggregation bench-scheduler schema readme lock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -52,6 +52,9 @@ bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B m
 
 bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result set (3 GB of TMPDIR)
 	$(BENCH)/aggregation.py
+
+bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (12 minutes)
+	$(BENCH)/scheduler.py
 
 schema: $(STAMP) ## write config/schema/ and config/README.md from the configuration models
 	$(BIN)/python scripts/make_schema.py
