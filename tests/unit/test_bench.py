@@ -22,6 +22,7 @@ import aggregation
 import draws
 import evaluation
 import gpu
+import scheduler
 from measuring import build_network, forward_flops, report, row
 from pisoft import library
 from pisoft.attribution import load_method
@@ -458,3 +459,33 @@ def test_the_bench_of_attribution_runs_as_make_calls_it(root, tmp_path):
         capture_output=True,
     )
     check_rows(json.loads(output.read_text(encoding="utf-8")))
+
+
+def test_the_bench_of_the_scheduler_runs(tmp_path, capsys):
+    options = ["--settings", "100/1s", "no limit --scheduler greedy", "--idle", "6", "--jobs", "0"]
+    content = run_bench(scheduler, tmp_path / "scheduler.json", *options)
+    check_rows(content["rows"])
+    limited, unlimited = content["runs"]
+    assert limited["workload"] == {"jobs": 6, "sleep": 0, "cores": 3, "gpus": 3}
+    # Snakemake waits for the timer of the last round, unless nothing has started one.
+    assert limited["wait"] > 0.9
+    assert unlimited["wait"] < 0.9
+    for load in content["runs"]:
+        assert load["cpu_seconds"] > 0
+        assert load["threads"] >= 1
+    printed = capsys.readouterr().out
+    assert "| 6 jobs without work on 3 cores | no limit --scheduler greedy | " in printed
+
+
+def test_the_load_of_a_driver():
+    looks = [[1.0, 0.5, 3], [2.0, 1.0, 9], [8.0, 3.0, 4], [9.0, 3.25, 4], [10.5, 3.3, 1]]
+    taken = {"seconds": 10, "wait": 1, "cpu_seconds": 3.4, "children_seconds": 2, "threads": 9}
+    load = scheduler.load_of({**taken, "looks": looks})
+    assert load == scheduler.Load(**taken, late=0.25)
+    assert scheduler.load_of({**taken, "looks": looks[:1]}).late == 0
+
+
+def test_a_driver_that_fails_ends_the_bench():
+    workload = scheduler.Workload(jobs=3, sleep=0, cores=1, gpus=1)
+    with pytest.raises(BenchmarkError, match=r"Snakemake has failed under 1/1y:\n(.|\n)*1/1y"):
+        scheduler.measure(workload, "1/1y")

@@ -1,0 +1,277 @@
+"""What Snakemake's driver takes while jobs run, by job-rate limit: `make bench-scheduler`.
+
+Prints a table and writes results/bench/scheduler.json: `runs`, all that was measured of the best
+run of each workload and setting, and `rows`, a list of {name, value, unit, peer, ratio, aim, met}
+with the driver's CPU seconds, held against those of the first setting.
+
+Snakemake limits the rate of jobs, 100 a second if nothing else is asked for. Every round of its
+scheduler that leaves jobs waiting starts a timer, as long as the span of the limit, that calls for
+another round; so every job that ends while others wait adds one more round per span, for as long as
+jobs wait. A longer span at the same rate has fewer rounds, but Snakemake waits for its last timer
+at the end. Without a limit there is neither timer nor wait; no option switches it off, a hook does.
+
+Workloads are run under each setting by turns, in a temporary folder: jobs that only make a file,
+then jobs that sleep, as ours take seconds, first limited by cores, then by GPUs, where each round
+calls the solver that chooses jobs. As in the benchmark, chains of three jobs (attribution and two
+evaluations of it) read the code they depend on, and one job reads the ends of all. That takes 12
+minutes; a thousand jobs without work take minutes more per setting, as a solver chooses among all
+that are ready.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from measuring import Row, report, row
+from pisoft.commandline import run
+from pisoft.errors import BenchmarkError
+from pisoft.progress import progress
+
+CODE_FILES = 15  # that each job reads
+CHAIN = 3  # jobs
+DRIVER = Path(__file__).with_name("driver.py")
+LATE = 0.8  # share of the time, from which on the load is the late one
+UNLIMITED = "no limit"
+WORKFLOW = """\
+CODE = [f"code/{{number}}.py" for number in range({code_files})]
+CELLS = range({cells})
+
+
+rule all:
+    input:
+        "summary.txt",
+
+
+rule attribute:
+    input:
+        CODE,
+    output:
+        "attributions/{{cell}}.txt",
+    log:
+        "logs/attribute/{{cell}}.log",
+    benchmark:
+        "benchmarks/attribute/{{cell}}.tsv"
+    resources:
+        gpu=1,
+    shell:
+        "sleep {sleep} && touch {{output}} > {{log}} 2>&1"
+
+
+rule evaluate:
+    input:
+        "attributions/{{cell}}.txt",
+        CODE,
+    output:
+        "{{kind}}/{{cell}}.txt",
+    log:
+        "logs/{{kind}}/{{cell}}.log",
+    benchmark:
+        "benchmarks/{{kind}}/{{cell}}.tsv"
+    wildcard_constraints:
+        kind="soft|ranking",
+    resources:
+        gpu=1,
+    shell:
+        "sleep {sleep} && touch {{output}} > {{log}} 2>&1"
+
+
+rule summarise:
+    input:
+        expand("{{kind}}/{{cell}}.txt", kind=["soft", "ranking"], cell=CELLS),
+    output:
+        "summary.txt",
+    shell:
+        "touch {{output}}"
+"""
+# Called once the scheduler is made and before its first round.
+HOOK = """
+
+onstart:
+    workflow.scheduler.job_rate_limiter = None
+"""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs of one kind."""
+
+    jobs: int  # about, without the last two
+    sleep: float  # seconds that each of them takes at least
+    cores: int
+    gpus: int
+
+    @property
+    def name(self) -> str:
+        """Return what is run, in words."""
+        kind = f"of {self.sleep:g} s" if self.sleep else "without work"
+        limit = f"{self.gpus} GPUs" if self.gpus < self.cores else f"{self.cores} cores"
+        return f"{self.jobs} jobs {kind} on {limit}"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the driver has taken."""
+
+    cpu_seconds: float
+    children_seconds: float  # CPU seconds of jobs and of the solver that chooses among them
+    seconds: float  # without the wait
+    wait: float  # seconds between the end of the work and that of the process
+    late: float  # share of a core, over the last fifth of the work
+    threads: int  # at most at a time
+
+
+def measure(workload: Workload, setting: str) -> Load:
+    """Run a workload in a folder of its own.
+
+    Args:
+        workload: the jobs.
+        setting: words of Snakemake's command line, the first of them a rate limit or none.
+
+    Raises:
+        BenchmarkError: Snakemake has failed.
+    """
+    limit, *options = split(setting)
+    with tempfile.TemporaryDirectory(prefix="pisoft-bench-") as name:
+        folder = Path(name)
+        make_workflow(workload, folder, limited=limit != UNLIMITED)
+        if limit != UNLIMITED:
+            options += ["--max-jobs-per-timespan", limit]
+        options += ["--cores", str(workload.cores), "--resources", f"gpu={workload.gpus}"]
+        line = [sys.executable, str(DRIVER), "load.json", "--workflow-profile", "none", *options]
+        environment = {key: os.environ[key] for key in os.environ if key != "SNAKEMAKE_PROFILE"}
+        found = subprocess.run(
+            line, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        if found.returncode:
+            raise BenchmarkError(f"Snakemake has failed under {setting}:\n{found.stderr[-2000:]}")
+        return load_of(json.loads((folder / "load.json").read_text(encoding="utf-8")))
+
+
+def split(setting: str) -> list[str]:
+    """Return the rate limit, then the options."""
+    if setting.startswith(UNLIMITED):
+        return [UNLIMITED, *setting.removeprefix(UNLIMITED).split()]
+    return setting.split()
+
+
+def make_workflow(workload: Workload, folder: Path, *, limited: bool) -> None:
+    """Write the workflow and the files that it reads."""
+    (folder / "code").mkdir()
+    for number in range(CODE_FILES):
+        (folder / f"code/{number}.py").touch()
+    text = WORKFLOW.format(
+        code_files=CODE_FILES, cells=max(1, workload.jobs // CHAIN), sleep=workload.sleep
+    )
+    (folder / "Snakefile").write_text(text + ("" if limited else HOOK), encoding="utf-8")
+
+
+def load_of(seen: dict[str, Any]) -> Load:
+    """Return the figures of a run from what its process has written."""
+    seconds = seen["seconds"]
+    looks = [(when, cpu) for when, cpu, _ in seen["looks"] if when <= seconds]
+    late = [look for look in looks if look[0] >= LATE * seconds] or looks[-1:]
+    elapsed, taken = (late[-1][key] - late[0][key] for key in (0, 1))
+    return Load(
+        cpu_seconds=seen["cpu_seconds"],
+        children_seconds=seen["children_seconds"],
+        seconds=seconds,
+        wait=seen["wait"],
+        late=taken / elapsed if elapsed else 0.0,
+        threads=seen["threads"],
+    )
+
+
+# The report -----------------------------------------------------------------------------------
+
+Runs = dict[tuple[Workload, str], Load]
+
+
+def table(runs: Runs) -> Iterator[str]:
+    """Return the lines of a Markdown table."""
+    yield (
+        "| jobs | setting | driver, CPU-s | late load, cores | jobs and solver, CPU-s "
+        "| threads | work, s | wait, s |"
+    )
+    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+    for (workload, setting), load in runs.items():
+        yield (
+            f"| {workload.name} | {setting} | {load.cpu_seconds:.1f} | {load.late:.2f} "
+            f"| {load.children_seconds:.1f} | {load.threads} "
+            f"| {load.seconds:.1f} | {load.wait:.1f} |"
+        )
+
+
+def rows_of(runs: Runs, first: str) -> Iterator[Row]:
+    """Return the driver's CPU seconds, against those under the first setting."""
+    for (workload, setting), load in runs.items():
+        peer = runs[workload, first].cpu_seconds
+        name, against = f"{workload.name}, {setting}", f"{first}: {peer:.3g} s"
+        yield row(name, load.cpu_seconds, "s", against, peer / load.cpu_seconds, None)
+
+
+def facts_of(runs: Runs) -> Iterable[dict[str, Any]]:
+    """Return all that was measured."""
+    for (workload, setting), load in runs.items():
+        yield {"workload": vars(workload), "setting": setting, **vars(load)}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the workloads, print and write."""
+    cores = arguments.cores
+    workloads = [Workload(jobs, 0, cores, cores) for jobs in arguments.idle]
+    if arguments.jobs:
+        workloads += [
+            Workload(arguments.jobs, arguments.sleep, *limits)
+            for limits in ((cores, cores), (2 * cores, cores))
+        ]
+    turns = [
+        (workload, setting)
+        for workload in workloads
+        for _ in range(arguments.repetitions)
+        for setting in arguments.settings
+    ]
+    runs: Runs = {}
+    for turn in progress(turns, len(turns), "measuring", "runs"):
+        load = measure(*turn)
+        logger.info("%s, %s: %.1f CPU-s", turn[0].name, turn[1], load.cpu_seconds)
+        if turn not in runs or load.cpu_seconds < runs[turn].cpu_seconds:
+            runs[turn] = load
+    print("\n".join(table(runs)))
+    rows = list(rows_of(runs, arguments.settings[0]))
+    report(rows, arguments.output, runs=list(facts_of(runs)))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--settings",
+        nargs="+",
+        default=["100/1s", "500/5s", "1000/10s", "500/5s --scheduler greedy", UNLIMITED],
+        help=f"rate limits as Snakemake writes them, or '{UNLIMITED}', each with further options",
+    )
+    parser.add_argument(
+        "--idle", type=int, nargs="*", default=[250], help="numbers of jobs without work"
+    )
+    parser.add_argument("--jobs", type=int, default=150, help="number of jobs that sleep")
+    parser.add_argument("--sleep", type=float, default=1.0, help="seconds that each of them takes")
+    parser.add_argument("--cores", type=int, default=3, help="jobs at a time")
+    parser.add_argument("--repetitions", type=int, default=1, help="runs of which the best counts")
+    parser.add_argument("--output", type=Path, default=Path("results/bench/scheduler.json"))
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())
