@@ -16,8 +16,8 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-scheduler bench-start-up schema readme lock env \
-	clean help
+.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-scheduler \
+	bench-start-up schema readme lock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all

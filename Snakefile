@@ -13,8 +13,14 @@ if not workflow.overwrite_configfiles:
 include: "rules/common.smk"
 
 
+# What <results>, <logs> and <benchmarks> stand for in paths.
+pathvars:
+    results=str(RESULTS),
+    logs=f"{RESULTS}/logs",
+    benchmarks=f"{RESULTS}/benchmarks",
+
+
 wildcard_constraints:
-    run=one_of([RUN]),
     protocol=one_of(CONFIG.run_file.protocols),
     model=one_of(CONFIG.models),
     masked_model=one_of(CONFIG.masked_models),

@@ -1,5 +1,5 @@
 # In:  prompts, generations, the model, one method's own file, and the masked model if it needs one.
-# Out: results/{run}/attributions/{model}/{method}/{dataset}.parquet, raw scores by step.
+# Out: <results>/attributions/{model}/{method}/{dataset}.parquet, raw scores by step.
 
 
 rule attribute:
@@ -9,11 +9,11 @@ rule attribute:
         model=model_files,
         masked_model=masked_model_files,
     output:
-        attributions="results/{run}/attributions/{model}/{method}/{dataset}.parquet",
+        attributions="<results>/attributions/{model}/{method}/{dataset}.parquet",
     log:
-        "results/{run}/logs/attribute/{model}/{method}/{dataset}.log",
+        "<logs>/attribute/{model}/{method}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/attribute/{model}/{method}/{dataset}.tsv"
+        "<benchmarks>/attribute/{model}/{method}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")

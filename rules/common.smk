@@ -40,7 +40,7 @@ except BenchmarkError as error:
 # Captions see nothing but the configuration; by now it is checked and no longer read.
 config["settings"] = settings_in_words(CONFIG)
 
-RUN = CONFIG.run_file.run
+RESULTS = Path("results", CONFIG.run_file.run)
 CELLS, STUDY_CELLS = CONFIG.cells, CONFIG.study_cells
 MASKED_MODEL_FILES = [
     "config.json",
@@ -103,7 +103,7 @@ def model_resource(name):
 
 def model_folder(wildcards):
     """Return the folder with a model's weights; None if they come from the hub."""
-    trained = Path("results", wildcards.run, "models", wildcards.model)
+    trained = RESULTS / "models" / wildcards.model
     return weights_folder(CONFIG.models[wildcards.model].source, trained)
 
 
@@ -123,7 +123,7 @@ def masked_model_folder(wildcards):
     if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
         return None
     name = CONFIG.run_file.masked_model
-    trained = Path("results", wildcards.run, "masked_models", name)
+    trained = RESULTS / "masked_models" / name
     return weights_folder(CONFIG.masked_models[name].source, trained)
 
 
@@ -204,7 +204,7 @@ def qualitative_cells(pattern):
 def files_of(chosen, pattern):
     """Return a pattern's files for cells, each file once."""
     keys = ("protocol", "model", "method", "dataset")
-    files = (pattern.format(run=RUN, **dict(zip(keys, cell))) for cell in chosen)
+    files = (pattern.format(**dict(zip(keys, cell))) for cell in chosen)
     return list(dict.fromkeys(files))
 
 
@@ -241,7 +241,7 @@ def token_files(*parts):
     ]
     shown = [
         reported(
-            f"results/{{run}}/figures/tokens/{{model}}/{{dataset}}/{part}.svg",
+            f"<results>/figures/tokens/{{model}}/{{dataset}}/{part}.svg",
             f"figures/token_{part}",
             "3 Figures",
             title,
@@ -254,12 +254,12 @@ def token_files(*parts):
 
 def formats(path, *endings):
     """Return files of a run by their ending, alike but for it."""
-    return {ending: f"results/{{run}}/{path}.{ending}" for ending in endings}
+    return {ending: f"<results>/{path}.{ending}" for ending in endings}
 
 
 def reported(path, caption, category, title, **labels):
     """Return an output that the report shows with a caption, labelled by its wildcards."""
-    wildcards = [name for name in re.findall(r"{(\w+)}", path) if name != "run"]
+    wildcards = re.findall(r"{(\w+)}", path)
     labels |= {name.replace("protocol", "routing"): f"{{{name}}}" for name in wildcards}
     return report(
         path,
@@ -296,7 +296,7 @@ def room_job(name, slice_name):
 
 def shown_cell(wildcards):
     """Return what a table or a figure shows, as KEY=NAME."""
-    return [f"{key}={name}" for key, name in wildcards.items() if key != "run"]
+    return [f"{key}={name}" for key, name in wildcards.items()]
 
 
 def named_files(wildcards, input):

@@ -1,17 +1,17 @@
 # In:  a hub, a local file, or the generator of synthetic records.
-# Out: results/{run}/datasets/{dataset}.parquet, every record;
-#      results/{run}/samples/{dataset}.parquet, the records chosen by seed.
+# Out: <results>/datasets/{dataset}.parquet, every record;
+#      <results>/samples/{dataset}.parquet, the records chosen by seed.
 
 
 rule fetch_dataset:
     input:
         records=record_file,
     output:
-        records="results/{run}/datasets/{dataset}.parquet",
+        records="<results>/datasets/{dataset}.parquet",
     log:
-        "results/{run}/logs/fetch_dataset/{dataset}.log",
+        "<logs>/fetch_dataset/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/fetch_dataset/{dataset}.tsv"
+        "<benchmarks>/fetch_dataset/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1
@@ -31,11 +31,11 @@ rule sample_dataset:
     input:
         records=rules.fetch_dataset.output.records,
     output:
-        samples="results/{run}/samples/{dataset}.parquet",
+        samples="<results>/samples/{dataset}.parquet",
     log:
-        "results/{run}/logs/sample_dataset/{dataset}.log",
+        "<logs>/sample_dataset/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/sample_dataset/{dataset}.tsv"
+        "<benchmarks>/sample_dataset/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1

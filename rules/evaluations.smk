@@ -1,6 +1,6 @@
 # In:  prompts, generations, attributions and the model.
-# Out: results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet, the distance of every draw;
-#      results/{run}/ranking/{model}/{method}/{dataset}.parquet, whether each step of insertion and
+# Out: <results>/soft/{protocol}/{model}/{method}/{dataset}.parquet, the distance of every draw;
+#      <results>/ranking/{model}/{method}/{dataset}.parquet, whether each step of insertion and
 #      deletion flips the label word.
 
 
@@ -11,11 +11,11 @@ rule evaluate_soft:
         attributions=rules.attribute.output.attributions,
         model=model_files,
     output:
-        soft="results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet",
+        soft="<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet",
     log:
-        "results/{run}/logs/evaluate_soft/{protocol}/{model}/{method}/{dataset}.log",
+        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/evaluate_soft/{protocol}/{model}/{method}/{dataset}.tsv"
+        "<benchmarks>/evaluate_soft/{protocol}/{model}/{method}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
@@ -43,11 +43,11 @@ rule evaluate_ranking:
         attributions=rules.attribute.output.attributions,
         model=model_files,
     output:
-        ranking="results/{run}/ranking/{model}/{method}/{dataset}.parquet",
+        ranking="<results>/ranking/{model}/{method}/{dataset}.parquet",
     log:
-        "results/{run}/logs/evaluate_ranking/{model}/{method}/{dataset}.log",
+        "<logs>/evaluate_ranking/{model}/{method}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/evaluate_ranking/{model}/{method}/{dataset}.tsv"
+        "<benchmarks>/evaluate_ranking/{model}/{method}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")

@@ -1,17 +1,17 @@
-# In:  results/{run}/summary/*.parquet and summary/agreement/; prompts, generations, attributions,
+# In:  <results>/summary/*.parquet and summary/agreement/; prompts, generations, attributions,
 #      evaluated cells.
-# Out: results/{run}/figures/, each figure as PDF, SVG and PNG.
+# Out: <results>/figures/, each figure as PDF, SVG and PNG.
 # A figure is scripts/pisoft/figures/NAME.py, captions/figures/NAME.rst, and a rule like those below.
 
 FIGURES = [
-    *cells("results/{run}/figures/pi_curves/{protocol}/{model}/{dataset}.svg"),
-    *cells("results/{run}/figures/protocol/{protocol}/{model}.svg"),
-    *cells("results/{run}/figures/scores/{model}.svg"),
-    *qualitative_cells("results/{run}/figures/tokens/{model}/{dataset}/text.svg"),
-    *cells("results/{run}/figures/method_agreement/{model}.svg"),
-    *cells("results/{run}/figures/metric_agreement/{model}.svg"),
-    *cells("results/{run}/figures/ranks/{protocol}/{model}.svg"),
-    *study_cells("results/{run}/figures/layer_study/{protocol}/{model}/{dataset}.svg"),
+    *cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg"),
+    *cells("<results>/figures/protocol/{protocol}/{model}.svg"),
+    *cells("<results>/figures/scores/{model}.svg"),
+    *qualitative_cells("<results>/figures/tokens/{model}/{dataset}/text.svg"),
+    *cells("<results>/figures/method_agreement/{model}.svg"),
+    *cells("<results>/figures/metric_agreement/{model}.svg"),
+    *cells("<results>/figures/ranks/{protocol}/{model}.svg"),
+    *study_cells("<results>/figures/layer_study/{protocol}/{model}/{dataset}.svg"),
 ]
 FIRST_DATASET = next(iter(CONFIG.datasets))
 
@@ -25,9 +25,9 @@ rule plot_pi_curves:
             "Curves over the retaining probability",
         ),
     log:
-        "results/{run}/logs/plot_pi_curves/{protocol}/{model}/{dataset}.log",
+        "<logs>/plot_pi_curves/{protocol}/{model}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_pi_curves/{protocol}/{model}/{dataset}.tsv"
+        "<benchmarks>/plot_pi_curves/{protocol}/{model}/{dataset}.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -49,23 +49,23 @@ use rule plot_pi_curves as plot_protocol with:
         soft_samples=rules.summarise.output.soft_samples,
         soft_curves=rules.summarise.output.soft_curves,
         prompts=fitting_cells(
-            "results/{run}/prompts/{model}/{dataset}.parquet",
+            "<results>/prompts/{model}/{dataset}.parquet",
             dataset=FIRST_DATASET,
         ),
         attributions=fitting_cells(
-            "results/{run}/attributions/{model}/{method}/{dataset}.parquet",
+            "<results>/attributions/{model}/{method}/{dataset}.parquet",
             dataset=FIRST_DATASET,
         ),
         soft=fitting_cells(
-            "results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet",
+            "<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet",
             dataset=FIRST_DATASET,
         ),
     output:
         **figure_files("protocol/{protocol}/{model}", "Why scores are calibrated"),
     log:
-        "results/{run}/logs/plot_protocol/{protocol}/{model}.log",
+        "<logs>/plot_protocol/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_protocol/{protocol}/{model}.tsv"
+        "<benchmarks>/plot_protocol/{protocol}/{model}.tsv"
     params:
         **room_job("figures/protocol", "protocol_figure"),
 
@@ -74,27 +74,27 @@ use rule plot_pi_curves as plot_tokens with:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        attributions=fitting_cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
         **token_files("sentence", "text"),
     log:
-        "results/{run}/logs/plot_tokens/{model}/{dataset}.log",
+        "<logs>/plot_tokens/{model}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_tokens/{model}/{dataset}.tsv"
+        "<benchmarks>/plot_tokens/{model}/{dataset}.tsv"
     params:
         **room_job("figures/tokens", "tokens"),
 
 
 use rule plot_pi_curves as plot_scores with:
     input:
-        prompts=fitting_cells("results/{run}/prompts/{model}/{dataset}.parquet"),
-        attributions=fitting_cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        prompts=fitting_cells("<results>/prompts/{model}/{dataset}.parquet"),
+        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
         **figure_files("scores/{model}", "Distribution of the scores"),
     log:
-        "results/{run}/logs/plot_scores/{model}.log",
+        "<logs>/plot_scores/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_scores/{model}.tsv"
+        "<benchmarks>/plot_scores/{model}.tsv"
     params:
         **room_job("figures/scores", "scores"),
 
@@ -105,9 +105,9 @@ use rule plot_pi_curves as plot_method_agreement with:
     output:
         **figure_files("method_agreement/{model}", "Do methods agree on tokens?"),
     log:
-        "results/{run}/logs/plot_method_agreement/{model}.log",
+        "<logs>/plot_method_agreement/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_method_agreement/{model}.tsv"
+        "<benchmarks>/plot_method_agreement/{model}.tsv"
     params:
         **room_job("figures/method_agreement", "model_display"),
 
@@ -118,9 +118,9 @@ use rule plot_pi_curves as plot_metric_agreement with:
     output:
         **figure_files("metric_agreement/{model}", "Do metrics agree on methods?"),
     log:
-        "results/{run}/logs/plot_metric_agreement/{model}.log",
+        "<logs>/plot_metric_agreement/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_metric_agreement/{model}.tsv"
+        "<benchmarks>/plot_metric_agreement/{model}.tsv"
     params:
         **room_job("figures/metric_agreement", "model_display"),
 
@@ -132,9 +132,9 @@ use rule plot_pi_curves as plot_ranks with:
     output:
         **figure_files("ranks/{protocol}/{model}", "Ranks and critical differences"),
     log:
-        "results/{run}/logs/plot_ranks/{protocol}/{model}.log",
+        "<logs>/plot_ranks/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_ranks/{protocol}/{model}.tsv"
+        "<benchmarks>/plot_ranks/{protocol}/{model}.tsv"
     params:
         **room_job("figures/ranks", "model_display"),
 
@@ -145,8 +145,8 @@ use rule plot_pi_curves as plot_layer_study with:
     output:
         **figure_files("layer_study/{protocol}/{model}/{dataset}", "Layers that Grad-ELLM sums"),
     log:
-        "results/{run}/logs/plot_layer_study/{protocol}/{model}/{dataset}.log",
+        "<logs>/plot_layer_study/{protocol}/{model}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/plot_layer_study/{protocol}/{model}/{dataset}.tsv"
+        "<benchmarks>/plot_layer_study/{protocol}/{model}/{dataset}.tsv"
     params:
         **room_job("figures/layer_study", "layer_study_display"),

@@ -1,5 +1,5 @@
-# In:  results/{run}/prompts/{model}/{dataset}.parquet and the model.
-# Out: results/{run}/generations/{model}/{dataset}.parquet, answers and explained steps.
+# In:  <results>/prompts/{model}/{dataset}.parquet and the model.
+# Out: <results>/generations/{model}/{dataset}.parquet, answers and explained steps.
 
 
 rule generate:
@@ -7,11 +7,11 @@ rule generate:
         prompts=rules.build_prompts.output.prompts,
         model=model_files,
     output:
-        generations="results/{run}/generations/{model}/{dataset}.parquet",
+        generations="<results>/generations/{model}/{dataset}.parquet",
     log:
-        "results/{run}/logs/generate/{model}/{dataset}.log",
+        "<logs>/generate/{model}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/generate/{model}/{dataset}.tsv"
+        "<benchmarks>/generate/{model}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")

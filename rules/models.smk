@@ -1,16 +1,16 @@
 # In:  the configuration of a tiny model and the embedded tasks it learns.
-# Out: results/{run}/models/{model}/ and results/{run}/masked_models/{masked_model}/, model folders
+# Out: <results>/models/{model}/ and <results>/masked_models/{masked_model}/, model folders
 #      as `save_pretrained` writes them.
 
 
 rule train_model:
     output:
-        files=expand("results/{{run}}/models/{{model}}/{file}", file=MODEL_FILES),
-        training="results/{run}/models/{model}/training.json",
+        files=expand("<results>/models/{{model}}/{file}", file=MODEL_FILES),
+        training="<results>/models/{model}/training.json",
     log:
-        "results/{run}/logs/train_model/{model}.log",
+        "<logs>/train_model/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/train_model/{model}.tsv"
+        "<benchmarks>/train_model/{model}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: 1
@@ -29,14 +29,12 @@ rule train_model:
 
 rule train_masked_model:
     output:
-        files=expand(
-            "results/{{run}}/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES
-        ),
-        training="results/{run}/masked_models/{masked_model}/training.json",
+        files=expand("<results>/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES),
+        training="<results>/masked_models/{masked_model}/training.json",
     log:
-        "results/{run}/logs/train_masked_model/{masked_model}.log",
+        "<logs>/train_masked_model/{masked_model}.log",
     benchmark:
-        "results/{run}/benchmarks/train_masked_model/{masked_model}.tsv"
+        "<benchmarks>/train_masked_model/{masked_model}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: 1

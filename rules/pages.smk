@@ -1,6 +1,6 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
-# Out: results/{run}/overview.html, the front page; results/{run}/tables/published/, the run's numbers
-#      beside the paper's; results/{run}/explorer.html, the scores of single samples, token by token.
+# Out: <results>/overview.html, the front page; <results>/tables/published/, the run's numbers
+#      beside the paper's; <results>/explorer.html, the scores of single samples, token by token.
 # The report sorts categories by name, so they are numbered.
 
 PAGE_TEMPLATES = [
@@ -11,9 +11,9 @@ EXPLORER_TEMPLATES = [
     f"scripts/pisoft/pages/templates/explorer.{end}" for end in ("html.jinja", "css", "js")
 ]
 PAGES = [
-    f"results/{RUN}/overview.html",
-    f"results/{RUN}/tables/published/against_paper.html",
-    *([f"results/{RUN}/explorer.html"] if CONFIG.run_file.explorer else []),
+    "<results>/overview.html",
+    "<results>/tables/published/against_paper.html",
+    *(["<results>/explorer.html"] if CONFIG.run_file.explorer else []),
 ]
 
 
@@ -26,18 +26,18 @@ rule build_overview:
         samples=rules.summarise.output.soft_samples,
         curves=rules.summarise.output.soft_curves,
         figure=FIGURES[0],
-        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
+        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
     output:
         html=report(
-            "results/{run}/overview.html",
+            "<results>/overview.html",
             caption="captions/overview.rst",
             category="1 Overview",
             labels={"page": "A first reading"},
         ),
     log:
-        "results/{run}/logs/build_overview.log",
+        "<logs>/build_overview.log",
     benchmark:
-        "results/{run}/benchmarks/build_overview.tsv"
+        "<benchmarks>/build_overview.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -47,7 +47,7 @@ rule build_overview:
     params:
         **job("build_overview", "overview", *PAGE_TEMPLATES),
     message:
-        "Writing the front page of {wildcards.run}"
+        "Writing the front page"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--statistics {input.statistics:q} --comparisons {input.comparisons:q} "
@@ -61,20 +61,20 @@ rule compare_with_paper:
         statistics=rules.estimate_uncertainty.output.statistics,
         timings=rules.summarise_timings.output.timings,
     output:
-        cells="results/{run}/tables/published/cells.csv",
-        agreement="results/{run}/tables/published/agreement.csv",
-        robustness="results/{run}/tables/published/robustness.csv",
-        tex="results/{run}/tables/published/against_paper.tex",
+        cells="<results>/tables/published/cells.csv",
+        agreement="<results>/tables/published/agreement.csv",
+        robustness="<results>/tables/published/robustness.csv",
+        tex="<results>/tables/published/against_paper.tex",
         html=report(
-            "results/{run}/tables/published/against_paper.html",
+            "<results>/tables/published/against_paper.html",
             caption="captions/against_paper.rst",
             category="1 Overview",
             labels={"page": "Against the paper"},
         ),
     log:
-        "results/{run}/logs/compare_with_paper.log",
+        "<logs>/compare_with_paper.log",
     benchmark:
-        "results/{run}/benchmarks/compare_with_paper.tsv"
+        "<benchmarks>/compare_with_paper.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -84,7 +84,7 @@ rule compare_with_paper:
     params:
         **job("compare_with_paper", "published", "config/published.csv", *PAGE_TEMPLATES),
     message:
-        "Comparing {wildcards.run} with the paper"
+        "Comparing with the paper"
     shell:
         "{params.command} --settings {params.settings:q} "
         ""
@@ -96,23 +96,21 @@ rule compare_with_paper:
 
 rule build_explorer:
     input:
-        prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
-        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
-        attributions=cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
-        soft=first_protocol_cells(
-            "results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"
-        ),
+        prompts=cells("<results>/prompts/{model}/{dataset}.parquet"),
+        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
+        attributions=cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
+        soft=first_protocol_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
         html=report(
-            "results/{run}/explorer.html",
+            "<results>/explorer.html",
             caption="captions/explorer.rst",
             category="4 Explorer",
             labels={"page": "Scores token by token"},
         ),
     log:
-        "results/{run}/logs/build_explorer.log",
+        "<logs>/build_explorer.log",
     benchmark:
-        "results/{run}/benchmarks/build_explorer.tsv"
+        "<benchmarks>/build_explorer.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -122,7 +120,7 @@ rule build_explorer:
     params:
         **job("build_explorer", "explorer", *EXPLORER_TEMPLATES),
     message:
-        "Building the attribution explorer of {wildcards.run}"
+        "Building the attribution explorer"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--prompts {input.prompts:q} "

@@ -1,5 +1,5 @@
-# In:  results/{run}/samples/{dataset}.parquet and a model's tokenizer.
-# Out: results/{run}/prompts/{model}/{dataset}.parquet, token ids and masks.
+# In:  <results>/samples/{dataset}.parquet and a model's tokenizer.
+# Out: <results>/prompts/{model}/{dataset}.parquet, token ids and masks.
 
 
 rule build_prompts:
@@ -7,11 +7,11 @@ rule build_prompts:
         samples=rules.sample_dataset.output.samples,
         model=model_files,
     output:
-        prompts="results/{run}/prompts/{model}/{dataset}.parquet",
+        prompts="<results>/prompts/{model}/{dataset}.parquet",
     log:
-        "results/{run}/logs/build_prompts/{model}/{dataset}.log",
+        "<logs>/build_prompts/{model}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/build_prompts/{model}/{dataset}.tsv"
+        "<benchmarks>/build_prompts/{model}/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1

@@ -1,19 +1,19 @@
 # In:  the evaluated cells; prompts and generations; attributions; benchmarks of all jobs.
-# Out: results/{run}/summary/*.parquet, the tidy tables that every table and figure is made from;
-#      results/{run}/summary/agreement/{model}/{dataset}.parquet, how far methods agree.
+# Out: <results>/summary/*.parquet, the tidy tables that every table and figure is made from;
+#      <results>/summary/agreement/{model}/{dataset}.parquet, how far methods agree.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
 
 rule summarise:
     input:
-        soft=cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
-        soft_samples="results/{run}/summary/soft_samples.parquet",
-        soft_curves="results/{run}/summary/soft_curves.parquet",
+        soft_samples="<results>/summary/soft_samples.parquet",
+        soft_curves="<results>/summary/soft_curves.parquet",
     log:
-        "results/{run}/logs/summarise.log",
+        "<logs>/summarise.log",
     benchmark:
-        "results/{run}/benchmarks/summarise.tsv"
+        "<benchmarks>/summarise.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -24,7 +24,7 @@ rule summarise:
         **room_job("statistics/soft", "summarise"),
         outputs=named_outputs,
     message:
-        "Summarising {params.name} of {wildcards.run} {params.cell}"
+        "Summarising {params.name} {params.cell}"
     shell:
         "{params.command} {params.name} --settings {params.settings:q} --files {params.files:q} "
         "--outputs {params.outputs:q} > {log:q} 2>&1"
@@ -32,13 +32,13 @@ rule summarise:
 
 use rule summarise as summarise_ranking with:
     input:
-        ranking=ranking_cells("results/{run}/ranking/{model}/{method}/{dataset}.parquet"),
+        ranking=ranking_cells("<results>/ranking/{model}/{method}/{dataset}.parquet"),
     output:
-        ranking_samples="results/{run}/summary/ranking_samples.parquet",
+        ranking_samples="<results>/summary/ranking_samples.parquet",
     log:
-        "results/{run}/logs/summarise_ranking.log",
+        "<logs>/summarise_ranking.log",
     benchmark:
-        "results/{run}/benchmarks/summarise_ranking.tsv"
+        "<benchmarks>/summarise_ranking.tsv"
     params:
         **room_job("statistics/insertion_deletion", "summarise_ranking"),
 
@@ -54,14 +54,14 @@ use rule summarise as estimate_uncertainty with:
     input:
         samples=SAMPLE_SUMMARIES,
     output:
-        statistics="results/{run}/summary/statistics.parquet",
-        comparisons="results/{run}/summary/comparisons.parquet",
-        leave_one_out="results/{run}/summary/leave_one_out.parquet",
-        variances="results/{run}/summary/variances.parquet",
+        statistics="<results>/summary/statistics.parquet",
+        comparisons="<results>/summary/comparisons.parquet",
+        leave_one_out="<results>/summary/leave_one_out.parquet",
+        variances="<results>/summary/variances.parquet",
     log:
-        "results/{run}/logs/estimate_uncertainty.log",
+        "<logs>/estimate_uncertainty.log",
     benchmark:
-        "results/{run}/benchmarks/estimate_uncertainty.tsv"
+        "<benchmarks>/estimate_uncertainty.tsv"
     threads: 2
     resources:
         mem_mb=4000,
@@ -72,40 +72,40 @@ use rule summarise as estimate_uncertainty with:
 
 use rule summarise as summarise_accuracy with:
     input:
-        prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
-        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
+        prompts=cells("<results>/prompts/{model}/{dataset}.parquet"),
+        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
     output:
-        accuracy="results/{run}/summary/accuracy.parquet",
+        accuracy="<results>/summary/accuracy.parquet",
     log:
-        "results/{run}/logs/summarise_accuracy.log",
+        "<logs>/summarise_accuracy.log",
     benchmark:
-        "results/{run}/benchmarks/summarise_accuracy.tsv"
+        "<benchmarks>/summarise_accuracy.tsv"
     params:
         **room_job("statistics/accuracy", "run"),
 
 
 use rule summarise as summarise_timings with:
     input:
-        attributions=cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        attributions=cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
-        timings="results/{run}/summary/timings.parquet",
+        timings="<results>/summary/timings.parquet",
     log:
-        "results/{run}/logs/summarise_timings.log",
+        "<logs>/summarise_timings.log",
     benchmark:
-        "results/{run}/benchmarks/summarise_timings.tsv"
+        "<benchmarks>/summarise_timings.tsv"
     params:
         **room_job("statistics/timings", "run"),
 
 
 use rule summarise as summarise_layer_study with:
     input:
-        soft=study_cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=study_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
-        layer_study="results/{run}/summary/layer_study.parquet",
+        layer_study="<results>/summary/layer_study.parquet",
     log:
-        "results/{run}/logs/summarise_layer_study.log",
+        "<logs>/summarise_layer_study.log",
     benchmark:
-        "results/{run}/benchmarks/summarise_layer_study.tsv"
+        "<benchmarks>/summarise_layer_study.tsv"
     params:
         **room_job("statistics/layer_study", "layer_study"),
 
@@ -113,13 +113,13 @@ use rule summarise as summarise_layer_study with:
 use rule summarise as compare_methods with:
     input:
         prompts=rules.build_prompts.output.prompts,
-        attributions=fitting_cells("results/{run}/attributions/{model}/{method}/{dataset}.parquet"),
+        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
-        agreement="results/{run}/summary/agreement/{model}/{dataset}.parquet",
+        agreement="<results>/summary/agreement/{model}/{dataset}.parquet",
     log:
-        "results/{run}/logs/compare_methods/{model}/{dataset}.log",
+        "<logs>/compare_methods/{model}/{dataset}.log",
     benchmark:
-        "results/{run}/benchmarks/compare_methods/{model}/{dataset}.tsv"
+        "<benchmarks>/compare_methods/{model}/{dataset}.tsv"
     params:
         **room_job("statistics/method_agreement", "compare"),
 
@@ -127,17 +127,17 @@ use rule summarise as compare_methods with:
 # Benchmark files are no inputs: results that were copied without them are not computed again.
 rule summarise_cost:
     input:
-        prompts=cells("results/{run}/prompts/{model}/{dataset}.parquet"),
-        generations=cells("results/{run}/generations/{model}/{dataset}.parquet"),
-        soft=cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        ranking=ranking_cells("results/{run}/ranking/{model}/{method}/{dataset}.parquet"),
-        study=study_cells("results/{run}/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        prompts=cells("<results>/prompts/{model}/{dataset}.parquet"),
+        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
+        soft=cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        ranking=ranking_cells("<results>/ranking/{model}/{method}/{dataset}.parquet"),
+        study=study_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
-        cost="results/{run}/summary/cost.parquet",
+        cost="<results>/summary/cost.parquet",
     log:
-        "results/{run}/logs/summarise_cost.log",
+        "<logs>/summarise_cost.log",
     benchmark:
-        "results/{run}/benchmarks/summarise_cost.tsv"
+        "<benchmarks>/summarise_cost.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -146,9 +146,9 @@ rule summarise_cost:
         runtime=10,
     params:
         **job("summarise_cost", "plan"),
-        results=lambda wildcards: f"results/{wildcards.run}",
+        results=lambda wildcards, output: Path(output.cost).parents[1],
     message:
-        "Summarising the cost of {wildcards.run}"
+        "Summarising the cost"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--results {params.results:q} "

@@ -1,5 +1,5 @@
-# In:  results/{run}/summary/*.parquet.
-# Out: results/{run}/tables/, each table as CSV, LaTeX and HTML.
+# In:  <results>/summary/*.parquet.
+# Out: <results>/tables/, each table as CSV, LaTeX and HTML.
 # A table is scripts/pisoft/tables/NAME.py, captions/tables/NAME.rst, and a rule like those below; its
 # inputs are named after the kind of rows that they hold, and reach the module by that name.
 
@@ -8,18 +8,18 @@ TABLE_TEMPLATES = [
     for name in ("parts.html", "table.html", "table.tex")
 ]
 TABLES = [
-    *cells("results/{run}/tables/pi_soft_auc/{protocol}/{model}.html"),
-    *cells("results/{run}/tables/robust_statistics/{protocol}/{model}.html"),
-    *cells("results/{run}/tables/original_soft/{protocol}/{model}.html"),
-    *cells("results/{run}/tables/variances/{protocol}/{model}.html"),
-    *ranking_cells("results/{run}/tables/insertion_deletion/{model}.html"),
-    *cells("results/{run}/tables/ranks/{protocol}/{model}.html"),
-    *cells("results/{run}/tables/method_agreement/{model}.html"),
-    *cells("results/{run}/tables/metric_agreement/{model}.html"),
-    *study_cells("results/{run}/tables/layer_study/{protocol}/{model}.html"),
-    f"results/{RUN}/tables/accuracy.html",
-    f"results/{RUN}/tables/timings.html",
-    f"results/{RUN}/tables/cost.html",
+    *cells("<results>/tables/pi_soft_auc/{protocol}/{model}.html"),
+    *cells("<results>/tables/robust_statistics/{protocol}/{model}.html"),
+    *cells("<results>/tables/original_soft/{protocol}/{model}.html"),
+    *cells("<results>/tables/variances/{protocol}/{model}.html"),
+    *ranking_cells("<results>/tables/insertion_deletion/{model}.html"),
+    *cells("<results>/tables/ranks/{protocol}/{model}.html"),
+    *cells("<results>/tables/method_agreement/{model}.html"),
+    *cells("<results>/tables/metric_agreement/{model}.html"),
+    *study_cells("<results>/tables/layer_study/{protocol}/{model}.html"),
+    "<results>/tables/accuracy.html",
+    "<results>/tables/timings.html",
+    "<results>/tables/cost.html",
 ]
 AGREEMENT_FILES = expand(
     rules.compare_methods.output.agreement, dataset=CONFIG.datasets, allow_missing=True
@@ -34,9 +34,9 @@ rule tabulate_pi_soft_auc:
     output:
         **table_files("pi_soft_auc/{protocol}/{model}", "AUC of π-Soft-NS and π-Soft-NC"),
     log:
-        "results/{run}/logs/tabulate_pi_soft_auc/{protocol}/{model}.log",
+        "<logs>/tabulate_pi_soft_auc/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_pi_soft_auc/{protocol}/{model}.tsv"
+        "<benchmarks>/tabulate_pi_soft_auc/{protocol}/{model}.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -60,9 +60,9 @@ use rule tabulate_pi_soft_auc as tabulate_robust_statistics with:
     output:
         **table_files("robust_statistics/{protocol}/{model}", "AUC, other statistics"),
     log:
-        "results/{run}/logs/tabulate_robust_statistics/{protocol}/{model}.log",
+        "<logs>/tabulate_robust_statistics/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_robust_statistics/{protocol}/{model}.tsv"
+        "<benchmarks>/tabulate_robust_statistics/{protocol}/{model}.tsv"
     params:
         **room_job("tables/robust_statistics", "soft_display"),
 
@@ -74,9 +74,9 @@ use rule tabulate_pi_soft_auc as tabulate_original_soft with:
     output:
         **table_files("original_soft/{protocol}/{model}", "Original Soft-NS and Soft-NC"),
     log:
-        "results/{run}/logs/tabulate_original_soft/{protocol}/{model}.log",
+        "<logs>/tabulate_original_soft/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_original_soft/{protocol}/{model}.tsv"
+        "<benchmarks>/tabulate_original_soft/{protocol}/{model}.tsv"
     params:
         **room_job("tables/original_soft", "soft_display"),
 
@@ -87,9 +87,9 @@ use rule tabulate_pi_soft_auc as tabulate_variances with:
     output:
         **table_files("variances/{protocol}/{model}", "Where the variance comes from"),
     log:
-        "results/{run}/logs/tabulate_variances/{protocol}/{model}.log",
+        "<logs>/tabulate_variances/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_variances/{protocol}/{model}.tsv"
+        "<benchmarks>/tabulate_variances/{protocol}/{model}.tsv"
     params:
         **room_job("tables/variances", "soft_display"),
 
@@ -101,9 +101,9 @@ use rule tabulate_pi_soft_auc as tabulate_insertion_deletion with:
     output:
         **table_files("insertion_deletion/{model}", "Insertion and deletion"),
     log:
-        "results/{run}/logs/tabulate_insertion_deletion/{model}.log",
+        "<logs>/tabulate_insertion_deletion/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_insertion_deletion/{model}.tsv"
+        "<benchmarks>/tabulate_insertion_deletion/{model}.tsv"
     params:
         **room_job("tables/insertion_deletion", "display"),
 
@@ -115,9 +115,9 @@ use rule tabulate_pi_soft_auc as tabulate_ranks with:
     output:
         **table_files("ranks/{protocol}/{model}", "Ranks and critical differences"),
     log:
-        "results/{run}/logs/tabulate_ranks/{protocol}/{model}.log",
+        "<logs>/tabulate_ranks/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_ranks/{protocol}/{model}.tsv"
+        "<benchmarks>/tabulate_ranks/{protocol}/{model}.tsv"
     params:
         **room_job("tables/ranks", "model_display"),
 
@@ -128,9 +128,9 @@ use rule tabulate_pi_soft_auc as tabulate_method_agreement with:
     output:
         **table_files("method_agreement/{model}", "Do methods agree on tokens?"),
     log:
-        "results/{run}/logs/tabulate_method_agreement/{model}.log",
+        "<logs>/tabulate_method_agreement/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_method_agreement/{model}.tsv"
+        "<benchmarks>/tabulate_method_agreement/{model}.tsv"
     params:
         **room_job("tables/method_agreement", "model_display"),
 
@@ -141,9 +141,9 @@ use rule tabulate_pi_soft_auc as tabulate_metric_agreement with:
     output:
         **table_files("metric_agreement/{model}", "Do metrics agree on methods?"),
     log:
-        "results/{run}/logs/tabulate_metric_agreement/{model}.log",
+        "<logs>/tabulate_metric_agreement/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_metric_agreement/{model}.tsv"
+        "<benchmarks>/tabulate_metric_agreement/{model}.tsv"
     params:
         **room_job("tables/metric_agreement", "model_display"),
 
@@ -154,9 +154,9 @@ use rule tabulate_pi_soft_auc as tabulate_layer_study with:
     output:
         **table_files("layer_study/{protocol}/{model}", "Layers that Grad-ELLM sums"),
     log:
-        "results/{run}/logs/tabulate_layer_study/{protocol}/{model}.log",
+        "<logs>/tabulate_layer_study/{protocol}/{model}.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_layer_study/{protocol}/{model}.tsv"
+        "<benchmarks>/tabulate_layer_study/{protocol}/{model}.tsv"
     params:
         **room_job("tables/layer_study", "layer_study_display"),
 
@@ -167,9 +167,9 @@ use rule tabulate_pi_soft_auc as tabulate_accuracy with:
     output:
         **table_files("accuracy", "Models, time and cost", table="Accuracy of the models"),
     log:
-        "results/{run}/logs/tabulate_accuracy.log",
+        "<logs>/tabulate_accuracy.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_accuracy.tsv"
+        "<benchmarks>/tabulate_accuracy.tsv"
     params:
         **room_job("tables/accuracy", "accuracy"),
 
@@ -180,9 +180,9 @@ use rule tabulate_pi_soft_auc as tabulate_timings with:
     output:
         **table_files("timings", "Models, time and cost", table="Time and memory of attribution"),
     log:
-        "results/{run}/logs/tabulate_timings.log",
+        "<logs>/tabulate_timings.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_timings.tsv"
+        "<benchmarks>/tabulate_timings.tsv"
     params:
         **room_job("tables/timings", "timings"),
 
@@ -193,8 +193,8 @@ use rule tabulate_pi_soft_auc as tabulate_cost with:
     output:
         **table_files("cost", "Models, time and cost", table="Cost, predicted and measured"),
     log:
-        "results/{run}/logs/tabulate_cost.log",
+        "<logs>/tabulate_cost.log",
     benchmark:
-        "results/{run}/benchmarks/tabulate_cost.tsv"
+        "<benchmarks>/tabulate_cost.tsv"
     params:
         **room_job("tables/cost", "cost"),

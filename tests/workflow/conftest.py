@@ -20,6 +20,8 @@ from pisoft.embedded.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = str(Path(sys.executable).parent / "snakemake")
+# The profile trades a wait at the end of a call for less work of the driver.
+NO_WAIT = ("--max-jobs-per-timespan", "100/1s")
 SOURCES = ("Snakefile", "rules", "scripts", "config", "envs", "profiles")
 METHODS = """\
 random: {}
@@ -60,7 +62,7 @@ class Project:
     def bare(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run Snakemake there without naming a run file."""
         result = subprocess.run(
-            [SNAKEMAKE, *arguments], cwd=self.folder, env=self.environment(), text=True,
+            [SNAKEMAKE, *NO_WAIT, *arguments], cwd=self.folder, env=self.environment(), text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
         if check and result.returncode:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.workflow
 
+METHODS = Path(__file__).parents[2] / "config/catalogue/methods.yaml"
 TABLE = "results/tiny/tables/accuracy.html"
 OWN = ("results", ".snakemake", "toy-model", "config/tiny.yaml")
 OUTER = """\
@@ -65,6 +67,7 @@ def test_the_embedded_default_needs_no_file_in_the_working_directory(elsewhere, 
     run, code = elsewhere
     empty = type(run)(tmp_path / "empty")
     empty.folder.mkdir()
+    shutil.copyfile(METHODS, code / "config/catalogue/methods.yaml")  # not those of the tests
     listed = empty.bare("--snakefile", str(code / "Snakefile"), "--dry-run").stdout
     assert "train_model" in listed
 

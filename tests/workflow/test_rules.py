@@ -15,7 +15,7 @@ from snakemake.settings.types import ConfigSettings, Quietness
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
-WILDCARDS = {"run", "protocol", "model", "masked_model", "method", "dataset"}
+WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset"}
 
 
 @pytest.fixture(scope="module")
