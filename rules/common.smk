@@ -211,45 +211,40 @@ def files_of(chosen, pattern):
 # Summaries, tables and figures ----------------------------------------------------------------
 
 
-def table_files(path, title, **labels):
-    """Return the outputs of a table, by format; its HTML is shown in the report.
+TABLES, FIGURES = [], []  # what a run makes by default; their rules add to them
 
-    The caption is captions/tables/NAME.rst.
+
+def table_files(path, title, of=cells, **labels):
+    """Return the outputs of a table, by format; its HTML is a target, and shown in the report.
 
     Args:
         path: below tables/, without ending: the table's name, and wildcards of what a file shows.
         title: under which the report lists it.
+        of: what it is made for by default: a function from a pattern to files.
         labels: by which the report tells it from others of that title, besides its wildcards.
     """
     files = formats(f"tables/{path}", "csv", "tex", "html")
-    caption = f"tables/{path.partition('/')[0]}"
-    return {**files, "html": reported(files["html"], caption, "2 Tables", title, **labels)}
+    TABLES.extend(of(files["html"]))
+    return {**files, "html": reported(files["html"], f"tables/{path}", "2 Tables", title, **labels)}
 
 
-def figure_files(path, title, **labels):
-    """Return the outputs of a figure, as :func:`table_files` does; its SVG is in the report."""
+def figure_files(path, title, of=cells, **labels):
+    """Return the outputs of a figure, as :func:`table_files` does; its SVG is what is shown."""
     files = formats(f"figures/{path}", "pdf", "png", "svg")
-    caption = f"figures/{path.partition('/')[0]}"
-    return {**files, "svg": reported(files["svg"], caption, "3 Figures", title, **labels)}
+    FIGURES.extend(of(files["svg"]))
+    return {**files, "svg": reported(files["svg"], f"figures/{path}", "3 Figures", title, **labels)}
 
 
 def token_files(*parts):
     """Return the outputs of the figures of single texts, one file of each format for each part."""
     title = "Most important tokens of single texts"
-    files = [
-        formats(f"figures/tokens/{{model}}/{{dataset}}/{part}", "pdf", "png") for part in parts
-    ]
-    shown = [
-        reported(
-            f"<results>/figures/tokens/{{model}}/{{dataset}}/{part}.svg",
-            f"figures/token_{part}",
-            "3 Figures",
-            title,
-            shown=part,
+    made = [
+        figure_files(
+            f"tokens/{{model}}/{{dataset}}/{part}", title, of=qualitative_cells, shown=part
         )
         for part in parts
     ]
-    return {"svg": shown, **{kind: [made[kind] for made in files] for kind in ("pdf", "png")}}
+    return {ending: [files[ending] for files in made] for ending in ("pdf", "png", "svg")}
 
 
 def formats(path, *endings):
@@ -257,13 +252,17 @@ def formats(path, *endings):
     return {ending: f"<results>/{path}.{ending}" for ending in endings}
 
 
-def reported(path, caption, category, title, **labels):
-    """Return an output that the report shows with a caption, labelled by its wildcards."""
+def reported(path, name, category, title, **labels):
+    """Return an output that the report shows, labelled by its wildcards.
+
+    Its caption, if there is one, is captions/ROOM/NAME.rst.
+    """
     wildcards = re.findall(r"{(\w+)}", path)
     labels |= {name.replace("protocol", "routing"): f"{{{name}}}" for name in wildcards}
+    caption = "captions/" + re.sub(r"/{\w+}", "", name) + ".rst"
     return report(
         path,
-        caption=f"captions/{caption}.rst",
+        caption=caption if (ROOT / "rules" / caption).is_file() else None,
         category=category,
         subcategory=title,
         labels=labels,

@@ -3,16 +3,6 @@
 # Out: <results>/figures/, each figure as PDF, SVG and PNG.
 # A figure is scripts/pisoft/figures/NAME.py, captions/figures/NAME.rst, and a rule like those below.
 
-FIGURES = [
-    *cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg"),
-    *cells("<results>/figures/protocol/{protocol}/{model}.svg"),
-    *cells("<results>/figures/scores/{model}.svg"),
-    *qualitative_cells("<results>/figures/tokens/{model}/{dataset}/text.svg"),
-    *cells("<results>/figures/method_agreement/{model}.svg"),
-    *cells("<results>/figures/metric_agreement/{model}.svg"),
-    *cells("<results>/figures/ranks/{protocol}/{model}.svg"),
-    *study_cells("<results>/figures/layer_study/{protocol}/{model}/{dataset}.svg"),
-]
 FIRST_DATASET = next(iter(CONFIG.datasets))
 
 
@@ -143,7 +133,11 @@ use rule plot_pi_curves as plot_layer_study with:
     input:
         layer_study=rules.summarise_layer_study.output.layer_study,
     output:
-        **figure_files("layer_study/{protocol}/{model}/{dataset}", "Layers that Grad-ELLM sums"),
+        **figure_files(
+            "layer_study/{protocol}/{model}/{dataset}",
+            "Layers that Grad-ELLM sums",
+            of=study_cells,
+        ),
     log:
         "<logs>/plot_layer_study/{protocol}/{model}/{dataset}.log",
     benchmark:

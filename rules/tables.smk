@@ -7,20 +7,6 @@ TABLE_TEMPLATES = [
     f"scripts/pisoft/tables/templates/{name}.jinja"
     for name in ("parts.html", "table.html", "table.tex")
 ]
-TABLES = [
-    *cells("<results>/tables/pi_soft_auc/{protocol}/{model}.html"),
-    *cells("<results>/tables/robust_statistics/{protocol}/{model}.html"),
-    *cells("<results>/tables/original_soft/{protocol}/{model}.html"),
-    *cells("<results>/tables/variances/{protocol}/{model}.html"),
-    *ranking_cells("<results>/tables/insertion_deletion/{model}.html"),
-    *cells("<results>/tables/ranks/{protocol}/{model}.html"),
-    *cells("<results>/tables/method_agreement/{model}.html"),
-    *cells("<results>/tables/metric_agreement/{model}.html"),
-    *study_cells("<results>/tables/layer_study/{protocol}/{model}.html"),
-    "<results>/tables/accuracy.html",
-    "<results>/tables/timings.html",
-    "<results>/tables/cost.html",
-]
 AGREEMENT_FILES = expand(
     rules.compare_methods.output.agreement, dataset=CONFIG.datasets, allow_missing=True
 )
@@ -99,7 +85,7 @@ use rule tabulate_pi_soft_auc as tabulate_insertion_deletion with:
         statistics=rules.estimate_uncertainty.output.statistics,
         ranking_samples=rules.summarise_ranking.output.ranking_samples,
     output:
-        **table_files("insertion_deletion/{model}", "Insertion and deletion"),
+        **table_files("insertion_deletion/{model}", "Insertion and deletion", of=ranking_cells),
     log:
         "<logs>/tabulate_insertion_deletion/{model}.log",
     benchmark:
@@ -152,7 +138,9 @@ use rule tabulate_pi_soft_auc as tabulate_layer_study with:
     input:
         layer_study=rules.summarise_layer_study.output.layer_study,
     output:
-        **table_files("layer_study/{protocol}/{model}", "Layers that Grad-ELLM sums"),
+        **table_files(
+            "layer_study/{protocol}/{model}", "Layers that Grad-ELLM sums", of=study_cells
+        ),
     log:
         "<logs>/tabulate_layer_study/{protocol}/{model}.log",
     benchmark:

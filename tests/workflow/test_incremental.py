@@ -104,6 +104,14 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     )
     numerics.write_text(original)
 
+    labels = project.folder / "scripts/pisoft/records.py"
+    original = labels.read_text()
+    labels.write_text(original + "\n# edited\n")
+    assert {"datasets/toy-sentiment.parquet", "prompts/toy/toy-sentiment.parquet"} <= (
+        project.pending()
+    ), "how labels and fields are read is numerics"
+    labels.write_text(original)
+
     numerics = project.folder / "scripts/pisoft/faithfulness/ranking.py"
     original = numerics.read_text()
     numerics.write_text(original + "\n# edited\n")
@@ -122,6 +130,55 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     assert project.pending() == set()
     table = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.csv").read_text()
     assert "my_method" in table
+
+
+TABLE = '''\
+"""How many samples each model answered."""
+
+from collections.abc import Mapping
+
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.statistics.reading import Files
+from pisoft.tables.layout import Block, Entry, Row, Table
+
+Settings = DisplaySlice
+
+
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+    """Build the table of one model."""
+    values = files.rows("accuracy", **cell)
+    rows = [
+        Row(settings.datasets[name], (Entry(str(n)),))
+        for name, n in zip(values["dataset"], values["n"])
+    ]
+    return Table(settings.where(cell), "Dataset", ("n",), (Block("", tuple(rows)),), (), values)
+'''
+RULE = """
+
+use rule tabulate_pi_soft_auc as tabulate_answered with:
+    input:
+        accuracy=rules.summarise_accuracy.output.accuracy,
+    output:
+        **table_files("answered/{model}", "Answered samples"),
+    log:
+        "<logs>/tabulate_answered/{model}.log",
+    benchmark:
+        "<benchmarks>/tabulate_answered/{model}.tsv"
+    params:
+        **room_job("tables/answered", "display"),
+"""
+
+
+def test_a_table_is_added_by_one_file_and_one_short_rule(finished):
+    finished.write("scripts/pisoft/tables/answered.py", TABLE)
+    rules = finished.folder / "rules/tables.smk"
+    rules.write_text(rules.read_text() + RULE)
+    assert finished.pending() == {"tables/answered/toy.html"}
+    finished.run()
+    assert finished.pending() == set()
+    made = finished.folder / "results/tiny/tables/answered/toy"
+    assert "<td>3</td>" in made.with_suffix(".html").read_text()
+    assert made.with_suffix(".csv").is_file()
 
 
 MASKED_METHOD = """\
