@@ -5,8 +5,8 @@ those that prepare its input, of a finished run, with the settings that its resu
 of training, tables and figures only the imports. Prints a table and writes
 results/bench/start_up.json, a list of {name, value, unit, peer, ratio, aim, met}.
 
-Given are medians of user and system time of the whole process, its end included: unlike the wall
-clock, it hardly depends on what else the machine does. They are compared with what importing torch
+Given are medians of user and system time of the whole process, its end included: it depends less
+than the wall clock on what else the machine does. They are compared with what importing torch
 and a model's class costs by itself; or, with `--against`, with the scripts of another checkout,
 by turns.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import statistics
 import subprocess
@@ -33,6 +34,8 @@ USAGE = Path(__file__).with_name("usage.py")
 LIBRARIES = ["-c", "import torch; from transformers import LlamaForCausalLM"]
 IMPORTS_ONLY = ("train_model", "tabulate_ranks", "plot_ranks")
 Command = list[str]
+
+logger = logging.getLogger(__name__)
 
 
 def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> Iterator[Command]:
@@ -91,6 +94,7 @@ def rows(jobs: list[Command], against: Path | None, repetitions: int) -> Iterato
         turns = [(cpu_seconds(ours), cpu_seconds(theirs)) for _ in range(repetitions)]
         value, compared = map(statistics.median, zip(*turns, strict=True))
         name = f"{script}, imports only" if arguments == ["--help"] else script
+        logger.info("%s: %.2f CPU s, %s: %.2f", name, value, peer, compared)
         yield row(name, value, "CPU s", f"{peer}: {compared:.2f}", value / compared, None)
 
 
