@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import pkgutil
@@ -22,6 +23,10 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     Anything else is a defect of the benchmark: the traceback is shown, followed by a line that
     names the exception.
     """
+    # What has been imported stays until the process ends. Apart from what is searched for garbage,
+    # it costs no collection any time, above all none of those with which the interpreter ends:
+    # torch and transformers would take a second of them.
+    gc.freeze()
     arguments = parser.parse_args()
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"

@@ -14,9 +14,13 @@ from typing import Any, Protocol
 
 import torch
 from torch.nn.functional import pad
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+
+from pisoft.lm.imports import without_collection
+
+with without_collection():
+    from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+    from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+    from transformers.masking_utils import sdpa_mask
 
 ATTENTION_NAME = "pisoft"
 

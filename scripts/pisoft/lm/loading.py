@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM
 from transformers.utils import logging as transformers_logging
 
 from pisoft.config.slices.base import ModelSlice
@@ -29,6 +28,8 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
     Raises:
         BenchmarkError: the model cannot be found, read, or followed, or the device is missing.
     """
+    from transformers import AutoModelForCausalLM
+
     transformers_logging.disable_progress_bar()  # a log file is no place for it
     device = choose_device(settings.device)
     source, options = model_location(settings, folder)

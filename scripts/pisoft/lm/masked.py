@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForMaskedLM
 from transformers.utils import logging as transformers_logging
 
 from pisoft.config.slices.base import ModelSlice
@@ -97,6 +96,8 @@ def load_masked_model(
         BenchmarkError: the model cannot be found or read, lacks the head that predicts masked
             tokens, or its tokenizer has no mask token or is not a fast one.
     """
+    from transformers import AutoModelForMaskedLM
+
     transformers_logging.disable_progress_bar()  # a log file is no place for it
     tokenizer = load_tokenizer(settings, folder)
     if tokenizer.mask_token_id is None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, DynamicCache
 
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import AttentionProbe
 from pisoft.lm.precision import at_least_single, close
 from pisoft.lm.prefix import frozen_cache
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
+from pisoft.lm.imports import without_collection
 from pisoft.lm.repository import explain_loading_error, model_location
 
 
@@ -24,7 +25,8 @@ def load_tokenizer(model: ModelSlice, folder: Path | None) -> Any:
         BenchmarkError: repository or folder is absent, closed, broken or out of reach, or the
             tokenizer gives no character offsets.
     """
-    from transformers import AutoTokenizer
+    with without_collection():
+        from transformers import AutoTokenizer
 
     source, options = model_location(model, folder)
     try:
@@ -45,7 +47,8 @@ def model_context(model: ModelSlice, folder: Path | None) -> int | None:
     Raises:
         BenchmarkError: as :func:`load_tokenizer`.
     """
-    from transformers import AutoConfig
+    with without_collection():
+        from transformers import AutoConfig
 
     source, options = model_location(model, folder)
     try:

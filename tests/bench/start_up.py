@@ -1,0 +1,126 @@
+"""What a job costs before and after its work: CPU seconds of every kind of job on tiny inputs.
+
+`make bench-start-up RUN=results/demo`. Repeats one job of every script that runs a model, and of
+those that prepare its input, of a finished run, with the settings that its result was made with;
+of training, tables and figures only the imports. Prints a table and writes
+results/bench/start_up.json, a list of {name, value, unit, peer, ratio, aim, met}.
+
+Given are medians of user and system time of the whole process, its end included: it depends less
+than the wall clock on what else the machine does. They are compared with what importing torch
+and a model's class costs by itself; or, with `--against`, with the scripts of another checkout,
+by turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from measuring import Row, report, row
+from pisoft.commandline import run
+from pisoft.contracts import read_provenance
+from pisoft.errors import BenchmarkError
+
+REPOSITORY = Path(__file__).parents[2]
+USAGE = Path(__file__).with_name("usage.py")
+LIBRARIES = ["-c", "import torch; from transformers import LlamaForCausalLM"]
+IMPORTS_ONLY = ("train_model", "tabulate_ranks", "plot_ranks")
+Command = list[str]
+
+logger = logging.getLogger(__name__)
+
+
+def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> Iterator[Command]:
+    """Yield script and arguments of the jobs of one model, method and dataset of a run."""
+    prompts = run / f"prompts/{model}/{dataset}.parquet"
+    generations = run / f"generations/{model}/{dataset}.parquet"
+    attributions = run / f"attributions/{model}/{method}/{dataset}.parquet"
+    ranking = run / f"ranking/{model}/{method}/{dataset}.parquet"
+    soft = sorted(run.glob(f"soft/*/{model}/{method}/{dataset}.parquet"))
+    samples = run / f"samples/{dataset}.parquet"
+    records = run / f"datasets/{dataset}.parquet"
+    weights = {"model_folder": run / f"models/{model}"}
+    read = {"prompts": prompts, "generations": generations}
+    for script, result, inputs in (
+        ("sample_dataset", samples, {"records": records}),
+        ("build_prompts", prompts, {"samples": samples, **weights}),
+        ("generate", generations, {"prompts": prompts, **weights}),
+        ("attribute", attributions, {**read, **weights}),
+        *(("evaluate_soft", r, {**read, "attributions": attributions, **weights}) for r in soft),
+        ("evaluate_ranking", ranking, {**read, "attributions": attributions, **weights}),
+    ):
+        if not result.is_file():
+            raise BenchmarkError(f"{result}: no such file; name a finished run of a trained model")
+        options = {"settings": json.dumps(read_provenance(result)["settings"]), **inputs}
+        options["output"] = made / "out.parquet"
+        yield [
+            script,
+            *(text for k, v in options.items() for text in (f"--{k.replace('_', '-')}", str(v))),
+        ]
+
+
+def cpu_seconds(command: Command) -> float:
+    """Return user and system time of a Python process and its children, s.
+
+    Raises:
+        BenchmarkError: it has failed.
+    """
+    found = subprocess.run(
+        [sys.executable, "-S", USAGE, sys.executable, *command],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    if found.returncode:
+        raise BenchmarkError(f"{Path(command[0]).name} has failed: {found.stderr.strip()}")
+    return float(json.loads(found.stdout)[1])
+
+
+def rows(jobs: list[Command], against: Path | None, repetitions: int) -> Iterator[Row]:
+    """Measure each job and what it is compared with by turns, and yield a line for each."""
+    peer = "torch and Llama" if against is None else "the other checkout"
+    for script, *arguments in jobs:
+        file = f"scripts/{script}.py"
+        ours = [str(REPOSITORY / file), *arguments]
+        theirs = LIBRARIES if against is None else [str(against / file), *arguments]
+        turns = [(cpu_seconds(ours), cpu_seconds(theirs)) for _ in range(repetitions)]
+        value, compared = map(statistics.median, zip(*turns, strict=True))
+        name = f"{script}, imports only" if arguments == ["--help"] else script
+        logger.info("%s: %.2f CPU s, %s: %.2f", name, value, peer, compared)
+        yield row(name, value, "CPU s", f"{peer}: {compared:.2f}", value / compared, None)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Run the jobs, print and write."""
+    chosen = (arguments.model, arguments.method, arguments.dataset)
+    with tempfile.TemporaryDirectory(prefix="pisoft-bench-") as folder:
+        # One evaluation is enough: protocols differ in their work only.
+        jobs = {job[0]: job for job in model_jobs(arguments.run, *chosen, Path(folder))}
+        jobs |= {script: [script, "--help"] for script in IMPORTS_ONLY}
+        measured = list(rows(list(jobs.values()), arguments.against, arguments.repetitions))
+    report(measured, arguments.output)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", type=Path, default=Path("results/demo"), help="a finished run")
+    parser.add_argument("--model", default="demo-llama")
+    parser.add_argument("--method", default="saliency")
+    parser.add_argument("--dataset", default="demo-sentiment")
+    parser.add_argument("--against", type=Path, help="another checkout of this repository")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=Path("results/bench/start_up.json"))
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())
