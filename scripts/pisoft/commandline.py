@@ -24,8 +24,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     names the exception.
     """
     # What has been imported stays until the process ends. Apart from what is searched for garbage,
-    # it costs no collection any time, above all none of those with which the interpreter ends:
-    # torch and transformers would take a second of them.
+    # it costs no collection any time: none of those that statsmodels asks for at every correction,
+    # and none of those with which the interpreter ends, a second with torch and transformers.
     gc.freeze()
     arguments = parser.parse_args()
     logging.basicConfig(

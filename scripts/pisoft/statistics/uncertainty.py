@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -50,7 +49,6 @@ Settings = UncertaintySlice
 
 def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
     """Return one file of each kind of statistic, from the samples of all metrics."""
-    gc.freeze()  # statsmodels searches for garbage at every correction; what is loaded is none
     found = estimate(files["samples"], settings.datasets, settings.seed, settings.resamples)
     rows = {kind: (getattr(found, kind), SCHEMAS[kind]) for kind in KINDS}
     return {
