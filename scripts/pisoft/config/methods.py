@@ -28,19 +28,29 @@ class MethodClass(Protocol):
     """What a method's class says of it; see :class:`pisoft.attribution.base.AttributionMethod`."""
 
     @property
-    def label(self) -> str: ...
+    def label(self) -> str:
+        """Return its name in tables."""
+        ...
 
     @property
-    def family(self) -> str: ...
+    def family(self) -> str:
+        """Return the kind of method that it is."""
+        ...
 
     @property
-    def reference(self) -> str: ...
+    def reference(self) -> str:
+        """Return where it is described."""
+        ...
 
     @property
-    def needs_masked_model(self) -> bool: ...
+    def needs_masked_model(self) -> bool:
+        """Return whether it replaces tokens by proposals of the masked model."""
+        ...
 
     @property
-    def Options(self) -> type[BaseModel]: ...
+    def Options(self) -> type[BaseModel]:
+        """Return the model of its options."""
+        ...
 
 
 LoadMethod = Callable[[str], MethodClass]

@@ -73,6 +73,7 @@ def mark_gaps(panel: Axes, gaps: np.ndarray) -> None:
 
 
 def name_cells(panel: Axes, columns: list[str], lines: list[str]) -> None:
+    """Write names below a panel and beside it."""
     panel.set_anchor("W")  # the layout leaves room for names left of the space that it divides
     panel.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=90, fontsize="small")
     panel.set_yticks(np.arange(len(lines)) + 0.5, lines, rotation=0, fontsize="small")
