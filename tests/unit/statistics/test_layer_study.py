@@ -201,10 +201,10 @@ STUDY = LayerStudySlice(
 )
 
 
-def write_soft(folder, samples=12, lost=()):
+def write_soft(folder, samples=12, lost=(), study=STUDY):
     """Write the study's soft files: NS = NC = .1 per layer + a little per sample, at every π."""
     paths = []
-    for method in STUDY.methods:
+    for method in study.methods:
         for dataset in STUDY_DATASETS:
             rows = [
                 {
@@ -253,6 +253,16 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
     assert {(row["token_weights"], row["depth"]) for row in rows} == {
         (weights, depth) for weights in ("loosened", "original") for depth in (1, 2, None)
     }
+
+
+def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_path):
+    (*_, whole) = STUDY.methods
+    twin = whole.shared({"grad_ellm_original": whole.method})
+    study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], twin)})
+    rows = study_samples(study, write_soft(tmp_path, study=study)).to_pylist()
+    found = {(row["method"], row["token_weights"], row["depth"], row["fixed"]) for row in rows}
+    assert len(found) == 6
+    assert ("grad_ellm_original", "original", None, True) in found
 
 
 def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
