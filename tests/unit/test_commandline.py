@@ -56,12 +56,9 @@ def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, 
     ],
 )
 def test_a_kind_of_file_that_is_missing_is_one_line(script, name, kind, tmp_path):
-    settings = (
-        {"run": "r"} if script == rooms.SUMMARISE else {"models": {}, "datasets": {}, "methods": {}}
-    )
+    shown = {"models": {}, "datasets": {}, "methods": {}}
+    settings = {"run": "demo"} if script == rooms.SUMMARISE else shown
     line = rooms.arguments(name, settings, {"cost": tmp_path / "cost.parquet"})
-    if script == rooms.SUMMARISE:
-        line.remove("--cell")
     finished = rooms.call(script, *line, *OUTPUTS[script])
     assert finished.returncode == 1
     assert finished.stderr == f"error: --files: none of kind '{kind}' is given\n"

@@ -4,13 +4,11 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.stats
 from matplotlib.colors import to_hex
 
 from pisoft.contracts import write_rows
 from pisoft.figures.pi_curves import PANELS, plot_pi_curves
 from pisoft.figures.style import line_styles, save_figure
-from pisoft.statistics.intervals import half_widths
 from rooms import check_same_files
 
 GRID = [0.1, 0.3, 0.5, 0.7, 0.9]
@@ -76,14 +74,6 @@ def test_wide_bands_leave_the_lines_most_of_the_panel():
         assert low <= values.min()
         assert high >= values.max()
         assert np.ptp(values) > 0.6 * (high - low)
-
-
-@pytest.mark.parametrize("n", [2, 3, 16, 400])
-def test_half_widths_are_those_of_the_distribution(n):
-    errors, counts = pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0])
-    found = half_widths(errors, counts)
-    assert found[0] == pytest.approx(0.5 * scipy.stats.t.ppf(0.975, n - 1))
-    assert found[1:].isna().all()
 
 
 def test_legend_has_every_method_in_order():
