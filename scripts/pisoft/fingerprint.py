@@ -14,6 +14,8 @@ from pathlib import Path
 
 from grimp import build_graph
 
+from pisoft.errors import BenchmarkError, did_you_mean
+
 PACKAGE = Path(__file__).parent
 SCRIPTS = PACKAGE.parent
 # An edit of these cannot change a number: they read, check, write, log, or word an error.
@@ -36,10 +38,17 @@ def code_hash(script: str, *others: str) -> str:
         script: its name, without ending.
         others: modules that it imports by name (`pisoft.tables.ranks`), and files of the project
             that are no code, such as templates (`scripts/pisoft/pages/templates/page.html.jinja`).
+
+    Raises:
+        BenchmarkError: no such module, with the nearest match in its package.
     """
     file = SCRIPTS / f"{script}.py"
     modules = {name for name in others if name.startswith("pisoft.")}
     files = [SCRIPTS.parent / name for name in others if name not in modules]
+    for name in sorted(modules - _graph().modules):
+        package = name.rpartition(".")[0]
+        beside = [known for known in _graph().modules if known.rpartition(".")[0] == package]
+        raise BenchmarkError(f"code of {script}: no module '{name}'{did_you_mean(name, beside)}")
     used = _with_imports(modules | _imported_modules(file))
     return _content_hash([file, *map(_module_file, sorted(used)), *files])
 
@@ -57,13 +66,13 @@ def _with_imports(modules: Iterable[str]) -> set[str]:
 
 def _imported_modules(script: Path) -> set[str]:
     """Return the package's modules that a script imports."""
-    statements = [
-        node
-        for node in ast.walk(ast.parse(script.read_bytes()))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pisoft")
-    ]
-    named = {f"{node.module}.{alias.name}" for node in statements for alias in node.names}
-    return (named | {str(node.module) for node in statements}) & _graph().modules
+    names = set()
+    for node in ast.walk(ast.parse(script.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names & _graph().modules
 
 
 def _module_file(module: str) -> Path:

@@ -35,7 +35,6 @@ from pisoft.attribution import load_method
 from pisoft.commandline import run
 from pisoft.config.loading import Config, load_config
 from pisoft.config.slices import slice_makers
-from pisoft.config.slices.base import Slice
 from pisoft.config.slices.cells import ranked_datasets
 from pisoft.config.validation import read_yaml
 from pisoft.contracts import OK, SCHEMAS, provenance, write_rows, write_table
@@ -60,16 +59,34 @@ class Job:
 
     rule: str
     script: str
-    options: Mapping[str, Any]  # values by name, a list for several files
-    threads: int
+    line: list[str]  # the script's arguments
+    made: tuple[Path, ...]  # files that it writes
+    threads: int = 1
 
-    @property
-    def line(self) -> list[str]:
-        """Return the options as the script's arguments."""
-        line = []
-        for name, value in self.options.items():
-            line += [f"--{name.replace('_', '-')}", *map(str, listed(value))]
-        return line
+
+@dataclass(frozen=True)
+class Display:
+    """A table or a figure, whose rule is named after its script and its module."""
+
+    rule: str
+    slice_name: str
+    kinds: tuple[str, ...]  # of its files
+    keys: tuple[str, ...] = ("protocol", "model")  # one is made for each of them
+
+
+DISPLAYS = (
+    Display("tabulate_pi_soft_auc", "soft_display", ("statistics", "soft_samples", "soft_curves")),
+    Display("tabulate_original_soft", "soft_display", ("statistics", "soft_samples")),
+    Display("tabulate_robust_statistics", "soft_display", ("statistics", "soft_samples")),
+    Display("tabulate_variances", "soft_display", ("variances",)),
+    Display(
+        "tabulate_insertion_deletion", "display", ("statistics", "ranking_samples"), ("model",)
+    ),
+    Display("tabulate_ranks", "model_display", ("statistics", "leave_one_out")),
+    Display("tabulate_metric_agreement", "model_display", ("statistics",), ("model",)),
+    Display("plot_ranks", "model_display", ("statistics", "comparisons")),
+    Display("plot_pi_curves", "display", ("soft_curves",), ("protocol", "model", "dataset")),
+)
 
 
 @dataclass(frozen=True)
@@ -199,92 +216,64 @@ def cell_path(folder: Path, *names: str) -> Path:
 def jobs(config: Config, root: Path) -> Iterator[Job]:
     """Return the jobs in the order of the workflow; those that make files come before readers."""
     yield from summary_jobs(config, root)
-    for protocol in config.run_file.protocols:
-        for model in config.models:
-            yield from model_jobs(config, root, protocol, model)
+    yield from display_jobs(config, root)
     yield from page_jobs(config, root)
 
 
 def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     """Return the jobs that read every cell or every sample."""
-    summary, ranked = root / "summary", ranked_datasets(config)
-    yield job(
-        "summarise",
-        SLICES["summarise"](config),
-        soft=[cell_path(root / "soft", *cell) for cell in config.cells],
-        samples_output=summary / "soft_samples.parquet",
-        curves_output=summary / "soft_curves.parquet",
-    )
-    yield job(
-        "summarise_ranking",
-        SLICES["summarise_ranking"](config),
-        ranking=[cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked],
-        output=summary / "ranking_samples.parquet",
-    )
-    kinds = ("statistics", "comparisons", "leave_one_out", "variances")
-    yield job(
-        "estimate_uncertainty",
-        SLICES["uncertainty"](config),
-        threads=2,
-        samples=[summary / f"{name}_samples.parquet" for name in ("soft", "ranking")],
-        **{f"{kind}_output": summary / f"{kind}.parquet" for kind in kinds},
-    )
+    files, ranked = summary_files(root), ranked_datasets(config)
+    soft = [cell_path(root / "soft", *cell) for cell in config.cells]
+    ranking = [cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked]
+    samples = [files["soft_samples"], files["ranking_samples"]]
+    statistics = ("statistics", "comparisons", "leave_one_out", "variances")
+    for rule, name, slice_name, given, kinds, threads in (
+        ("summarise", "soft", "summarise", {"soft": soft}, ("soft_samples", "soft_curves"), 1),
+        ("summarise_ranking", "insertion_deletion", "summarise_ranking", {"ranking": ranking},
+         ("ranking_samples",), 1),
+        ("estimate_uncertainty", "uncertainty", "uncertainty", {"samples": samples}, statistics, 2),
+    ):  # fmt: skip
+        made = {kind: files[kind] for kind in kinds}
+        settings = slice_of(config, slice_name, {})
+        line = [name, *options(settings=settings, files=pairs(given), outputs=pairs(made))]
+        yield Job(rule, "summarise_results", line, tuple(made.values()), threads)
 
 
-def model_jobs(config: Config, root: Path, protocol: str, model: str) -> Iterator[Job]:
-    """Return the tables and figures of one model."""
-    display, own = SLICES["display"](config), SLICES["model_display"](config, model)
-    soft = SLICES["soft_display"](config)
+def display_jobs(config: Config, root: Path) -> Iterator[Job]:
+    """Return the tables and figures."""
     files = summary_files(root)
-    statistics = {"model": model, **chosen(files, "statistics")}
-    cell = {"protocol": protocol, "model": model}
-    measured = {**cell, "samples": files["soft_samples"], **chosen(files, "statistics")}
-    curves = {"curves": files["soft_curves"]}
-    ranked = {**statistics, "samples": files["ranking_samples"]}
-    ranks = {**statistics, "protocol": protocol}
-    for kind, rule, options in (
-        ("auc", "tabulate_pi_soft_auc", {**measured, **curves}),
-        ("original", "tabulate_original_soft", measured),
-        ("robust", "tabulate_robust_statistics", measured),
-        ("variance", "tabulate_variances", {**cell, **chosen(files, "variances")}),
-    ):
-        made = outputs(root, rule, model)
-        yield job(rule, soft, script="tabulate_soft", kind=kind, **options, **made)
-    for rule, settings, options in (
-        ("tabulate_insertion_deletion", display, ranked),
-        ("tabulate_ranks", own, {**ranks, **chosen(files, "leave_one_out")}),
-        ("tabulate_metric_agreement", own, statistics),
-        ("plot_ranks", own, {**ranks, **chosen(files, "comparisons")}),
-    ):
-        yield job(rule, settings, **options, **outputs(root, rule, model))
-    for dataset in config.datasets:
-        made = outputs(root, "plot_pi_curves", protocol, model, dataset)
-        yield job("plot_pi_curves", display, dataset=dataset, **cell, **curves, **made)
+    for display in DISPLAYS:
+        verb, _, name = display.rule.partition("_")
+        given = pairs({kind: files[kind] for kind in display.kinds})
+        for cell in cells_of(config, display.keys):
+            settings = slice_of(config, display.slice_name, cell)
+            made = display_files(root, display.rule, cell)
+            line = [name, *options(settings=settings, cell=pairs(cell), files=given, **made)]
+            yield Job(display.rule, f"{verb}_results", line, tuple(made.values()))
 
 
 def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     """Return the pages about all models."""
-    files = summary_files(root)
-    published = root / "published"
-    yield job(
-        "compare_with_paper",
-        SLICES["published"](config),
-        published=CONFIG / "published.csv",
-        **chosen(files, "statistics", "timings"),
-        **{kind: published / f"{kind}.csv" for kind in ("cells", "agreement", "robustness")},
-        **{kind: published / f"against_paper.{kind}" for kind in ("tex", "html")},
-    )
-    protocol, model, _, dataset = config.cells[0]
-    yield job(
-        "build_overview",
-        SLICES["overview"](config),
+    files, published = summary_files(root), root / "published"
+    made = {kind: published / f"{kind}.csv" for kind in ("cells", "agreement", "robustness")}
+    made |= {kind: published / f"against_paper.{kind}" for kind in ("tex", "html")}
+    given = {kind: files[kind] for kind in ("statistics", "timings")}
+    settings = slice_of(config, "published", {})
+    line = options(settings=settings, **given, **made)
+    yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
+    kinds = ("statistics", "comparisons", "leave_one_out", "cost")
+    (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
+    output = root / "overview.html"
+    line = options(
+        settings=slice_of(config, "overview", {}),
         samples=files["soft_samples"],
         curves=files["soft_curves"],
-        figure=outputs(root, "plot_pi_curves", protocol, model, dataset)["svg"],
-        **chosen(files, "statistics", "comparisons", "leave_one_out", "cost"),
+        figure=display_files(root, "plot_pi_curves", cell)["svg"],
         generations=sorted((root / "generations").glob("*/*.parquet")),
-        output=root / "overview.html",
+        output=output,
+        **{kind: files[kind] for kind in kinds},
     )
+    yield Job("build_overview", "build_overview", line, (output,))
 
 
 def summary_files(root: Path) -> dict[str, Path]:
@@ -292,22 +281,40 @@ def summary_files(root: Path) -> dict[str, Path]:
     return {kind: root / f"summary/{kind}.parquet" for kind in SCHEMAS}
 
 
-def chosen(files: Mapping[str, Path], *kinds: str) -> dict[str, Path]:
-    """Return some of the files."""
-    return {kind: files[kind] for kind in kinds}
+def display_files(root: Path, rule: str, cell: Mapping[str, str]) -> dict[str, Path]:
+    """Return the files of a table or figure by their ending."""
+    endings = ("csv", "tex", "html") if rule.startswith("tabulate") else ("pdf", "svg", "png")
+    *folders, name = cell.values()
+    return {ending: root.joinpath(rule, *folders, f"{name}.{ending}") for ending in endings}
 
 
-def outputs(root: Path, rule: str, *names: str) -> dict[str, Path]:
-    """Return the files of a table or figure."""
-    kinds = ("csv", "tex", "html") if rule.startswith("tabulate") else ("pdf", "svg", "png")
-    return {kind: root.joinpath(rule, *names[:-1], f"{names[-1]}.{kind}") for kind in kinds}
+def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
+    """Return the combinations of models, datasets and the like that a rule's files are of."""
+    cells = [
+        dict(zip(("protocol", "model", "method", "dataset"), c, strict=True)) for c in config.cells
+    ]
+    found = dict.fromkeys(tuple((key, cell[key]) for key in keys) for cell in cells)
+    return [dict(pairs) for pairs in found]
 
 
-def job(
-    rule: str, settings: Slice, *, script: str | None = None, threads: int = 1, **options: Any
-) -> Job:
-    """Return a call of the rule's script, which has the rule's name unless another is given."""
-    return Job(rule, script or rule, {"settings": settings.to_json(), **options}, threads)
+def slice_of(config: Config, name: str, cell: Mapping[str, str]) -> str:
+    """Return a job's slice of settings as JSON."""
+    make = SLICES[name]
+    keys = [key for key in make.__annotations__ if key not in ("config", "return")]
+    return make(config, *(cell[key] for key in keys)).to_json()
+
+
+def pairs(values: Mapping[str, Any]) -> list[str]:
+    """Return KEY=VALUE of every value."""
+    return [f"{key}={value}" for key, found in values.items() for value in listed(found)]
+
+
+def options(**values: Any) -> list[str]:
+    """Return a script's options; one that is a list takes all of its values."""
+    line = []
+    for name, found in values.items():
+        line += [f"--{name.replace('_', '-')}", *map(str, listed(found))]
+    return line
 
 
 def listed(value: Any) -> list[Any]:
@@ -321,10 +328,8 @@ def measure(task: Job) -> Usage:
     Raises:
         BenchmarkError: it has failed.
     """
-    for value in task.options.values():
-        for path in listed(value):
-            if isinstance(path, Path):
-                path.parent.mkdir(parents=True, exist_ok=True)
+    for path in task.made:
+        path.parent.mkdir(parents=True, exist_ok=True)
     script = REPOSITORY / f"scripts/{task.script}.py"
     found = subprocess.run(
         [sys.executable, "-S", USAGE, sys.executable, script, *task.line],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,26 +48,38 @@ def test_imports_point_one_way() -> None:
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-def test_parse_time_imports_stay_free_of_torch() -> None:
-    modules = [
-        "config",
-        "settings",
-        "captions",
-        "contracts",
-        "schema",
-        "data.sources",
-        "attribution",
-    ]
-    modules += [f"attribution.{method}" for method in available_methods()]
+def check_light(modules: list[str], refused: set[str], last: str = "") -> None:
+    """Check that modules, and some last code, do not import any of the refused packages."""
     code = (
         "import importlib, sys\n"
+        "def check(what):\n"
+        f"    if heavy := {refused} & set(sys.modules):\n"
+        "        sys.exit(f'{what} imports {sorted(heavy)}')\n"
         "for module in sys.argv[1:]:\n"
-        "    importlib.import_module(f'pisoft.{module}')\n"
-        "    if heavy := {'torch', 'transformers', 'inseq', 'datasets'} & set(sys.modules):\n"
-        "        sys.exit(f'pisoft.{module} imports {sorted(heavy)}')"
+        "    importlib.import_module(module)\n"
+        "    check(module)\n"
+        f"{last}\n"
+        f"check({last!r})"
     )
     finished = python("-c", code, *modules)
     assert finished.returncode == 0, finished.stderr
+
+
+def test_parse_time_imports_stay_free_of_torch() -> None:
+    rules = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("rules/*.smk"))
+    modules = re.findall(r"^\s*(?:from|import) (pisoft[.\w]*)", rules, flags=re.M)
+    assert "pisoft.config.loading" in modules
+    modules += [f"pisoft.attribution.{method}" for method in available_methods()]
+    last = "import pisoft.config.slices; pisoft.config.slices.slice_makers()"
+    check_light(modules, {"torch", "transformers", "inseq", "datasets"}, last)
+
+
+def test_the_analysis_never_imports_torch() -> None:
+    rooms = ("statistics", "tables", "figures", "pages")
+    files = [path for room in rooms for path in sorted((PACKAGE / room).glob("*.py"))]
+    modules = [f"pisoft.{path.parent.name}.{path.stem}" for path in files if path.stem[0] != "_"]
+    assert len(modules) > len(rooms)
+    check_light(modules, {"torch"})
 
 
 def test_snakefile_is_a_contents_page() -> None:

@@ -31,7 +31,6 @@ from pisoft.attribution.engine import attribute_block
 from pisoft.config.evaluation import DrawBudget, DrawSettings
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import EvaluateSlice
-from pisoft.config.slices.summaries import SummariseSlice
 from pisoft.contracts import provenance, read_table, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
@@ -372,20 +371,60 @@ def test_the_bench_of_aggregation_runs(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report"], "the result set is deleted"
 
 
-def bench_jobs(root):
-    arguments = aggregation.parser().parse_args(["--models", "1", "--methods", "2"])
-    return list(aggregation.jobs(aggregation.configure(arguments), root))
+def rule_sections(root):
+    """Return the text of every section of every rule, with those that it has from another."""
+    rules = {}
+    for path in sorted((root / "rules").glob("*.smk")):
+        text = path.read_text(encoding="utf-8")
+        head = r"^(?:use rule (\w+) as (\w+) with|rule (\w+)):\n"
+        for base, changed, new, body in re.findall(rf"{head}(.*?)(?=^\S|\Z)", text, re.M | re.S):
+            own = dict(re.findall(r"^    (\w+):(.*?)(?=^    \w|\Z)", body, flags=re.M | re.S))
+            rules[changed or new] = {**rules.get(base, {}), **own}
+    return rules
+
+
+def values_of(line):
+    """Return a command line's values by option, without its name."""
+    values = {}
+    for item in line[not line[0].startswith("--") :]:
+        if item.startswith("--"):
+            found = values[item] = []
+        else:
+            found.append(item)
+    return values
 
 
 def test_the_bench_calls_scripts_as_the_rules_do(root, tmp_path):
-    texts = [path.read_text(encoding="utf-8") for path in sorted((root / "rules").glob("*.smk"))]
-    rules = dict(re.findall(r"^rule (\w+):\n(.*?)(?=^\S|\Z)", "\n".join(texts), flags=re.M | re.S))
-    for task in bench_jobs(tmp_path):
-        rule = rules[task.rule]
-        assert f'script="scripts/{task.script}.py"' in rule
-        assert f"threads: {task.threads}\n" in rule
-        written = re.findall(r"--[a-z-]+", rule.partition("shell:")[2])
-        assert {item for item in task.line if item.startswith("--")} == set(written), task.rule
+    rules = rule_sections(root)
+    config = aggregation.configure(
+        aggregation.parser().parse_args(["--models", "1", "--methods", "2"])
+    )
+    for task in aggregation.jobs(config, tmp_path):
+        rule, values = rules[task.rule], values_of(task.line)
+        assert f"{task.threads}" == rule["threads"].strip()
+        assert set(values) == set(re.findall(r"--[a-z-]+", rule["shell"])), task.rule
+        room, name, slice_name = re.search(
+            r'job\("(?:(\w+)/)?(\w+)", "(\w+)"', rule["params"]
+        ).groups()
+        cell = dict(pair.split("=") for pair in values.get("--cell", []))
+        assert values["--settings"] == [aggregation.slice_of(config, slice_name, cell)], task.rule
+        if room is None:
+            assert task.script == name
+            continue
+        scripts = {
+            "statistics": "summarise_results",
+            "tables": "tabulate_results",
+            "figures": "plot_results",
+        }
+        assert [task.script, task.line[0]] == [scripts[room], name]
+        for section, option in (("input", "--files"), ("output", "--outputs")):
+            if option in values:
+                kinds = {pair.partition("=")[0] for pair in values[option]}
+                assert kinds == set(re.findall(r"^ {8}(\w+)=", rule[section], flags=re.M)), (
+                    task.rule
+                )
+        if cell:
+            assert set(cell) == set(re.findall(r"{(\w+)}", rule["log"])), task.rule
 
 
 def test_the_result_set_is_of_the_size_that_is_asked_for(tmp_path):
@@ -429,10 +468,10 @@ def test_more_than_the_paper_has_is_refused():
 
 
 def test_a_job_that_fails_ends_the_bench(tmp_path, capfd):
-    task = aggregation.job("summarise", SummariseSlice(minimum_h0=1e-4, clamp=True), soft=tmp_path)
+    task = aggregation.Job("summarise", "summarise_results", ["soft"], (tmp_path / "a/b.parquet",))
     with pytest.raises(BenchmarkError, match="a job of summarise has failed"):
         aggregation.measure(task)
-    assert "--samples-output" in capfd.readouterr().err
+    assert "--outputs" in capfd.readouterr().err
 
 
 # The other benches ----------------------------------------------------------------------------

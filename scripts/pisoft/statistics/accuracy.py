@@ -18,7 +18,12 @@ Settings = RunSlice
 
 def summaries(files: Files, settings: RunSlice) -> dict[str, Summary]:
     """Return one row for each model and dataset, from their prompts and generations."""
-    return {"accuracy": accuracy_rows(zip(files["prompts"], files["generations"], strict=True))}
+    prompts, generations = files["prompts"], files["generations"]
+    if len(prompts) != len(generations):
+        raise BenchmarkError(
+            f"--files: {len(generations)} of kind 'generations' for {len(prompts)} of 'prompts'"
+        )
+    return {"accuracy": accuracy_rows(zip(prompts, generations, strict=True))}
 
 
 def accuracy_rows(cells: Iterable[tuple[Path, Path]]) -> list[dict[str, Any]]:

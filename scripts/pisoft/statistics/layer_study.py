@@ -72,7 +72,7 @@ def study_samples(settings: LayerStudySlice, paths: Sequence[Path]) -> pa.Table:
     rows = samples.to_pandas()
     rows = rows[rows["metric"].isin(METRICS)]
     methods = pd.DataFrame(
-        [{"method": method.name, **method.model_dump()} for method in settings.methods]
+        [{**method.model_dump(), "method": method.name} for method in settings.methods]
     )
     rows = rows.merge(methods, on=["model", "method"], how="left", validate="many_to_one")
     rows["part"] = [

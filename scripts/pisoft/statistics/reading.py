@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pandas as pd
 import pyarrow as pa
@@ -47,6 +47,14 @@ class Files(dict[str, list[Path]]):
     An input that holds one kind of rows is named after it, a key of
     :data:`pisoft.contracts.SCHEMAS`.
     """
+
+    def __missing__(self, kind: str) -> NoReturn:
+        """Say which files are wanted.
+
+        Raises:
+            BenchmarkError: always.
+        """
+        raise BenchmarkError(f"--files: none of kind '{kind}' is given")
 
     def rows(self, kind: str, **selection: str) -> pd.DataFrame:
         """Return the rows of all files of a kind whose columns equal the given values.

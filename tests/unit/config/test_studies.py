@@ -16,6 +16,7 @@ from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
 HUB = HubModel(kind="hub", repository="o/large")
+ONE_MODEL = {"depths": [2], "token_weights": ["loosened"], "models": ["demo-llama"]}
 TRAINED = TrainedModel(kind="trained", architecture="llama", datasets=("made",), layers=4)
 
 
@@ -61,14 +62,14 @@ def depths(methods, model):
 
 def test_depths_that_clip_to_the_same_number_are_evaluated_once(local):
     sources = {"trained": TRAINED, "local": local('{"num_hidden_layers": 6}')}
-    methods = study_methods(LayerStudy(depths=(1, 4, 8, 16)), sources)
+    methods = study_methods(LayerStudy(depths=(1, 4, 8, 16)), sources, load_method)
     assert depths(methods, "trained") == [(1, True, False), (4, True, True)]
     assert depths(methods, "local") == [(1, True, False), (4, True, False), (6, True, True)]
     assert len(methods) == 2 * (2 + 3)
 
 
 def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
-    methods = study_methods(LayerStudy(depths=(1, 4)), {"hub": HUB})
+    methods = study_methods(LayerStudy(depths=(1, 4)), {"hub": HUB}, load_method)
     assert depths(methods, "hub") == [(1, True, False), (4, True, False), (None, False, True)]
     assert [method.name for method in methods[:3]] == [
         "grad_ellm-loosened-01",
@@ -77,19 +78,21 @@ def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
     ]
     options = load_method("grad_ellm").Options
     for method in methods:
-        made = options.model_validate(method.entry.options)
+        made = options.model_validate(method.method.options)
         assert made.clip_layers
         assert (made.layers, made.token_weights) == (method.depth, method.token_weights)
         assert made.heads == "merged"
 
 
 def test_a_fixed_depth_among_the_others_costs_nothing():
-    methods = study_methods(LayerStudy(depths=(1, 4), fixed_depth=4), {"hub": HUB})
+    methods = study_methods(LayerStudy(depths=(1, 4), fixed_depth=4), {"hub": HUB}, load_method)
     assert depths(methods, "hub") == [(1, True, False), (4, True, True)]
 
 
 def test_a_fixed_depth_apart_from_the_others_is_never_selected():
-    methods = study_methods(LayerStudy(depths=(1, 4), fixed_depth=3), {"trained": TRAINED})
+    methods = study_methods(
+        LayerStudy(depths=(1, 4), fixed_depth=3), {"trained": TRAINED}, load_method
+    )
     assert depths(methods, "trained") == [(1, True, False), (3, False, True), (4, True, False)]
 
 
@@ -123,7 +126,8 @@ def test_an_empty_section_is_the_paper_s_study_of_the_whole_run(load):
 
 
 def test_the_study_stays_out_of_the_main_tables_and_figures(load):
-    with_study, without = load({"depths": [1, 2]}), load(None)
+    shown = {"methods": ["saliency"], "restrictions": {}}
+    with_study, without = load({"depths": [1, 2]}, **shown), load(None, **shown)
     assert set(with_study.evaluated_methods) - set(without.evaluated_methods) == {
         f"grad_ellm-{weights}-{depth}"
         for weights in ("loosened", "original")
@@ -131,6 +135,91 @@ def test_the_study_stays_out_of_the_main_tables_and_figures(load):
     }
     assert display_slice(with_study) == display_slice(without)
     assert summarise_slice(with_study) == summarise_slice(without)
+
+
+def study_names(load, **options):
+    """Return the names of a study's methods, beside one Grad-ELLM with options of its own."""
+    entry = {"method": "grad_ellm", "options": options}
+    changes = {"methods": ["saliency", "twin"], "catalogue": {"methods": {"twin": entry}}}
+    config = load(ONE_MODEL, **changes, restrictions={})
+    return [method.name for method in config.study_methods], config
+
+
+def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load):
+    config = load(ONE_MODEL, restrictions={})
+    (below, whole) = config.study_methods
+    assert (below.name, below.depth, below.all_layers) == ("grad_ellm-loosened-02", 2, False)
+    assert (whole.name, whole.depth, whole.all_layers) == ("grad_ellm", 4, True)
+    assert whole.fixed
+    further = set(config.study_cells) - set(config.cells)
+    assert {cell[2] for cell in further} == {"grad_ellm-loosened-02"}
+    assert set(config.evaluated_methods) - set(config.methods) == {"grad_ellm-loosened-02"}
+    job = attribute_slice(config, "demo-llama", "grad_ellm")
+    assert job == attribute_slice(load(None, restrictions={}), "demo-llama", "grad_ellm")
+
+
+def test_both_token_weightings_have_their_own_twin(load):
+    study = {**ONE_MODEL, "token_weights": ["loosened", "original"]}
+    names = [method.name for method in load(study, restrictions={}).study_methods]
+    assert names[1::2] == ["grad_ellm", "grad_ellm_original"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},  # as is the default
+        {"layers": None, "heads": "merged"},
+        {"clip_layers": True},  # all layers are never more than there are
+    ],
+)
+def test_an_entry_that_does_the_same_is_a_twin_however_it_is_written(load, options):
+    names, config = study_names(load, **options)
+    assert names == ["grad_ellm-loosened-02", "twin"]
+    assert config.evaluated_methods["twin"].options == options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"heads": "per_head"},
+        {"token_weights": "original"},
+        {"layers": 1},
+        {"layers": 2},  # which refuses a model that has fewer
+        {"layers": 2, "heads": "per_head", "clip_layers": True},
+    ],
+)
+def test_an_entry_with_another_option_is_no_twin(load, options):
+    names, _ = study_names(load, **options)
+    assert names == ["grad_ellm-loosened-02", "grad_ellm-loosened-04"]
+
+
+def test_a_depth_is_a_twin_of_an_entry_with_that_depth(load):
+    names, _ = study_names(load, layers=2, clip_layers=True)
+    assert names == ["twin", "grad_ellm-loosened-04"]
+
+
+def test_another_method_with_equal_options_is_no_twin(load):
+    (*_, whole) = load(ONE_MODEL, restrictions={}).study_methods
+    other = whole.method.model_copy(update={"file": "saliency"})
+    assert whole.shared({"other": other, "same": whole.method}).name == "same"
+
+
+def test_a_model_without_the_twin_evaluates_its_depths_itself(load):
+    restrictions = {"demo-llama": {"methods": ["saliency"]}}
+    config = load({**ONE_MODEL, "models": "all"}, restrictions=restrictions)
+    fixed = {method.model: method.name for method in config.study_methods if method.fixed}
+    assert fixed == {"demo-llama": "grad_ellm-loosened-04", "demo-mistral": "grad_ellm"}
+
+
+def test_all_layers_of_an_unknown_number_have_a_twin(load):
+    methods = load(None).methods
+    own = study_methods(LayerStudy(depths=(4,)), {"hub": HUB}, load_method)
+    assert [method.shared(methods).name for method in own] == [
+        "grad_ellm-loosened-04",
+        "grad_ellm",
+        "grad_ellm-original-04",
+        "grad_ellm_original",
+    ]
 
 
 def test_a_study_method_is_attributed_like_any_other(load):

@@ -107,9 +107,8 @@ def test_comma_separated_values_may_be_quoted_and_long(tmp_path):
 @pytest.mark.parametrize("value", [1, 1.0, True, "1"])
 def test_a_label_is_found_whatever_its_type(value, tmp_path):
     words = Labels(column="label", words={1: "yes", 0: "no", "true": "yes!"})
-    rows = fetch(
-        settings(json_lines(tmp_path / "f", [{"text": "t", "label": value}]), labels=words)
-    )
+    source = json_lines(tmp_path / "f", [{"text": "t", "label": value}])
+    rows = fetch(settings(source, labels=words), made_source)
     assert rows[0]["label"] == ("yes!" if value is True else "yes")
 
 
@@ -207,7 +206,7 @@ def test_only_the_first_sentences_are_kept(tmp_path):
 )
 def test_an_absent_column_is_named_with_what_is_there(check, changes, key, column, two_records):
     with pytest.raises(BenchmarkError) as error:
-        check(settings(two_records, **changes))
+        check(settings(two_records, **changes), made_source)
     message = str(error.value)
     assert f"{key}: {two_records.path} has no column '{column}'" in message
     assert "allowed: label, text" in message

@@ -1,23 +1,15 @@
 """Figures: appearance fixed per method, legend complete, files reproducible."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.stats
 from matplotlib.colors import to_hex
 
-import pisoft
 from pisoft.contracts import write_rows
 from pisoft.figures.pi_curves import PANELS, plot_pi_curves
 from pisoft.figures.style import line_styles, save_figure
-from pisoft.statistics.intervals import half_widths
+from rooms import check_same_files
 
 GRID = [0.1, 0.3, 0.5, 0.7, 0.9]
 METHODS = {
@@ -26,7 +18,6 @@ METHODS = {
     "grad_ellm": "Grad-ELLM",
     "mine": "$ Mine_{ <b>",
 }
-SCRIPTS = Path(pisoft.__file__).parents[1]
 
 
 def curve_rows(methods=tuple(METHODS), n=20, dataset="sst2"):
@@ -83,14 +74,6 @@ def test_wide_bands_leave_the_lines_most_of_the_panel():
         assert low <= values.min()
         assert high >= values.max()
         assert np.ptp(values) > 0.6 * (high - low)
-
-
-@pytest.mark.parametrize("n", [2, 3, 16, 400])
-def test_half_widths_are_those_of_the_distribution(n):
-    errors, counts = pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0])
-    found = half_widths(errors, counts)
-    assert found[0] == pytest.approx(0.5 * scipy.stats.t.ppf(0.975, n - 1))
-    assert found[1:].isna().all()
 
 
 def test_legend_has_every_method_in_order():
@@ -177,16 +160,8 @@ def test_another_format_is_refused(tmp_path):
 
 
 def test_the_script_writes_the_same_files_in_every_process(tmp_path):
-    write_rows(tmp_path / "curves.parquet", "soft_curves", curve_rows(), {})
+    files = {"soft_curves": tmp_path / "curves.parquet"}
+    write_rows(files["soft_curves"], "soft_curves", curve_rows(), {})
     settings = {"models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"}, "methods": METHODS}
-    command = [sys.executable, str(SCRIPTS / "plot_pi_curves.py")]
-    command += ["--settings", json.dumps(settings), "--curves", str(tmp_path / "curves.parquet")]
-    command += ["--protocol", "dynamic", "--model", "llama", "--dataset", "sst2"]
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    found = []
-    for name in ("first", "second"):
-        paths = [tmp_path / f"{name}.{suffix}" for suffix in ("pdf", "svg", "png")]
-        outputs = [part for path in paths for part in (f"--{path.suffix[1:]}", str(path))]
-        subprocess.run(command + outputs, env=environment, check=True)
-        found.append([path.read_bytes() for path in paths])
-    assert found[0] == found[1]
+    cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
+    check_same_files("pi_curves", settings, files, tmp_path, **cell)

@@ -1,18 +1,11 @@
 """The illustration of the protocol: shares, calibration and points against plain Python."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
 import explained
-import pisoft
 from pisoft.contracts import write_table
 from pisoft.figures.protocol import (
     Calibrated,
@@ -26,6 +19,7 @@ from pisoft.figures.style import line_styles, save_figure
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.scores import perturbable_counts, read_scores
 from pisoft.statistics.soft import summarise
+from rooms import check_same_files
 
 GRID = (0.1, 0.35, 0.9)
 METHODS = {
@@ -34,7 +28,6 @@ METHODS = {
 }  # fmt: skip
 POWERS = {"random": 1, "attention": 8, "saliency": 4, "mine": 2, "dense": 0.2}
 TOKENS = {"a": 12, "b": 30}
-SCRIPTS = Path(pisoft.__file__).parents[1]
 
 
 def scores_of(method, sample):
@@ -69,21 +62,21 @@ def files(tmp_path_factory):
         rows = [row for sample in TOKENS for row in soft_rows(method, sample)]
         soft.append(explained.write(folder, "soft", rows, "dynamic", "llama", method))
     samples, curves = summarise(soft, 1e-4, clamp=True)
-    write_table(folder / "samples.parquet", "soft_samples", samples, {})
-    write_table(folder / "curves.parquet", "soft_curves", curves, {})
+    write_table(folder / "soft_samples.parquet", "soft_samples", samples, {})
+    write_table(folder / "soft_curves.parquet", "soft_curves", curves, {})
     return {
         "prompts": explained.write(folder, "prompts", asked, "llama"),
         "attributions": attributions,
         "soft": soft,
-        "samples": folder / "samples.parquet",
-        "curves": folder / "curves.parquet",
+        "soft_samples": folder / "soft_samples.parquet",
+        "soft_curves": folder / "soft_curves.parquet",
     }
 
 
 @pytest.fixture
 def shares(files):
     counts = perturbable_counts(files["prompts"], "content")
-    return retaining_shares(load_rows(files["samples"], "soft_samples"), counts)
+    return retaining_shares(load_rows(files["soft_samples"], "soft_samples"), counts)
 
 
 @pytest.fixture
@@ -97,7 +90,7 @@ def example(files, shares):
 
 
 def draw(shares, example, files, methods=METHODS):
-    curves = load_rows(files["curves"], "soft_curves")
+    curves = load_rows(files["soft_curves"], "soft_curves")
     figure = plot_protocol(shares, example, curves, methods, 0.35, "Llama · SST-2")
     figure.draw_without_rendering()
     return figure
@@ -220,18 +213,4 @@ def test_the_script_writes_the_same_files_every_time(files, tmp_path):
         "models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}, "methods": METHODS,
         "scope": "content", "normalisation": "minmax", "score_floor": 1e-6,
     }  # fmt: skip
-    command = [sys.executable, SCRIPTS / "plot_protocol.py", "--settings", json.dumps(settings),
-               "--protocol", "dynamic"]  # fmt: skip
-    for name, given in files.items():
-        command += [f"--{name}", *(given if isinstance(given, list) else [given])]
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    found = []
-    for name in ("first", "second"):
-        paths = [tmp_path / f"{name}.{kind}" for kind in ("pdf", "svg", "png")]
-        outputs = [part for path in paths for part in (f"--{path.suffix[1:]}", path)]
-        line = [str(part) for part in (*command, *outputs)]
-        finished = subprocess.run(line, env=environment, capture_output=True, text=True)
-        assert finished.returncode == 0, finished.stderr
-        assert finished.stderr == ""
-        found.append([path.read_bytes() for path in paths])
-    assert found[0] == found[1]
+    check_same_files("protocol", settings, files, tmp_path, protocol="dynamic", model="llama")

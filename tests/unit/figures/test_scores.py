@@ -1,23 +1,16 @@
 """The distribution of scores: numbers against plain Python, rows, means, and what is missing."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 import explained
-import pisoft
 from pisoft.figures.scores import EDGES, TALLEST, Distribution, distribution, plot_scores
 from pisoft.figures.style import line_styles, save_figure
 from pisoft.statistics.scores import read_scores
+from rooms import check_same_files
 
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ Mine_{ <b>"}
-SCRIPTS = Path(pisoft.__file__).parents[1]
 GENERATOR = np.random.default_rng(5)
 RAW = {  # by sample and step; unequal numbers of tokens and steps
     ("a", 0): GENERATOR.random(7),
@@ -159,17 +152,8 @@ def test_the_script_draws_every_dataset_and_the_same_files_every_time(tmp_path):
         "models": {"llama": "Llama"}, "datasets": {"imdb": "IMDb", "sst2": "SST-2"},
         "methods": METHODS, "scope": "content", "normalisation": "minmax",
     }  # fmt: skip
-    command = [sys.executable, SCRIPTS / "plot_scores.py", "--settings", json.dumps(settings),
-               "--prompts", *dict.fromkeys(prompts for prompts, _ in files),
-               "--attributions", *(path for _, path in files)]  # fmt: skip
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    found = []
-    for name in ("first", "second"):
-        paths = [tmp_path / f"{name}.{kind}" for kind in ("pdf", "svg", "png")]
-        outputs = [part for path in paths for part in (f"--{path.suffix[1:]}", path)]
-        line = [str(part) for part in (*command, *outputs)]
-        finished = subprocess.run(line, env=environment, capture_output=True, text=True)
-        assert finished.returncode == 0, finished.stderr
-        assert finished.stderr == ""
-        found.append([path.read_bytes() for path in paths])
-    assert found[0] == found[1]
+    given = {
+        "prompts": list(dict.fromkeys(prompts for prompts, _ in files)),
+        "attributions": [path for _, path in files],
+    }
+    check_same_files("scores", settings, given, tmp_path, model="llama")

@@ -1,11 +1,6 @@
 """Single texts: which samples, which tokens, which sentence; and what the figure shows of them."""
 
-import json
-import os
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 from matplotlib.colors import to_hex
 
 import explained
-import pisoft
 from pisoft.figures.examples import (
     Example,
     chosen_answers,
@@ -27,9 +21,9 @@ from pisoft.figures.examples import (
 from pisoft.figures.style import line_styles, save_figure
 from pisoft.figures.tokens import MOST_LINES, NO_GLYPH, plot_tokens, printable
 from pisoft.statistics.scores import read_scores
+from rooms import check_same_files
 
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ Mine_{ <b>"}
-SCRIPTS = Path(pisoft.__file__).parents[1]
 TEXTS = ("It", " was", " fine", ".", " Then", " came", " the", " awful", " end", "!")
 # Hebrew, Arabic with a mark, an emoji, Chinese, stray bytes, controls, a direction override.
 STRANGE = (
@@ -297,21 +291,9 @@ def test_the_script_draws_the_stored_scores_and_the_same_files_every_time(tmp_pa
         "models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}, "methods": METHODS,
         "scope": "content", "normalisation": "minmax", "top_share": 0.1,
     }  # fmt: skip
-    command = [sys.executable, str(SCRIPTS / "plot_tokens.py"), "--settings", json.dumps(settings),
-               "--prompts", prompts, "--generations", generations,
-               "--attributions", *paths.values()]  # fmt: skip
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    found = []
-    for name in ("first", "second"):
-        made = []
-        for kind in ("pdf", "svg", "png"):
-            pair = [tmp_path / f"{name}-{part}.{kind}" for part in ("sentence", "text")]
-            made += [f"--{kind}", *pair]
-        finished = subprocess.run(
-            [*map(str, command), *map(str, made)], env=environment, capture_output=True, text=True
-        )
-        assert finished.returncode == 0, finished.stderr
-        assert finished.stderr == "", "no warnings in the log"
-        found.append([path.read_bytes() for path in made if isinstance(path, Path)])
-    assert found[0] == found[1]
-    assert len(found[0]) == 6
+    files = {
+        "prompts": prompts, "generations": generations, "attributions": list(paths.values()),
+    }  # fmt: skip
+    parts, cell = ("sentence", "text"), {"model": "llama", "dataset": "sst2"}
+    check_same_files("tokens", settings, files, tmp_path, parts, **cell)
+    assert len(list(tmp_path.glob("1-*"))) == 6

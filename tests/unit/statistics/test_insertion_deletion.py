@@ -1,18 +1,12 @@
 """The summary of insertion and deletion, recomputed from the written rows."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-import pisoft
 from pisoft.config.slices.summaries import SummariseRankingSlice
 from pisoft.contracts import read_provenance, read_rows, write_rows
 from pisoft.statistics.insertion_deletion import ranking_samples
+from rooms import summarise
 
-SCRIPTS = Path(pisoft.__file__).parents[1]
 METHODS = ("random", "mine")
 CELLS = [("llama", method, dataset) for method in METHODS for dataset in ("sst2", "imdb")]
 NOT_APPLICABLE = {"wikibio": "no label words"}
@@ -101,15 +95,7 @@ def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written):
 def test_the_script_writes_the_samples_with_the_reasons(written, tmp_path):
     output = tmp_path / "samples.parquet"
     settings = SummariseRankingSlice(not_applicable=NOT_APPLICABLE)
-    arguments = ["--settings", settings.to_json(), "--output", output, "--ranking"]
-    result = subprocess.run(
-        [
-            sys.executable, SCRIPTS / "summarise_ranking.py", *arguments,
-            *(path for _, path in written),
-        ],
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
+    files = {"ranking": [path for _, path in written]}
+    summarise("insertion_deletion", settings, files, {"ranking_samples": output})
     assert len(read_rows(output, "ranking_samples")) == 4 * 6 + 4
     assert read_provenance(output)["settings"] == {"not_applicable": NOT_APPLICABLE}

@@ -1,66 +1,28 @@
-"""The layer study: the split, selection without leakage, its table, figure and scripts."""
+"""The layer study: the split, selection without leakage, its scripts."""
 
-import json
 import math
-import os
 import random
-import shutil
 import statistics
-import subprocess
-import sys
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-import pisoft
+from pisoft.attribution import load_method
+from pisoft.config.models import HubModel
 from pisoft.config.slices.summaries import LayerStudySlice
-from pisoft.config.studies import StudyMethod
+from pisoft.config.studies import LayerStudy, study_methods
 from pisoft.contracts import read_rows, write_rows
-from pisoft.figures.layer_study import plot_layer_study
-from pisoft.statistics.layer_study import (
-    METRICS,
-    depth_statistics,
-    part_of,
-    study_samples,
+from pisoft.statistics.layer_study import METRICS, depth_statistics, part_of, study_samples
+from rooms import plot, summarise, tabulate
+from studying import (
+    DISAGREEING,
+    TOO_SMALL,
+    study_rows,
+    with_small_part,
+    without_number_of_layers,
 )
-from pisoft.tables.layer_study import layer_study_table
-from pisoft.tables.writer import write
-from pisoft.units import NOTHING
 
-SCRIPTS = Path(pisoft.__file__).parents[1]
-DATASETS = {"sst2": "SST2"}
-WHERE = "Llama · dynamic routing"
 NS, NC = METRICS
-
-
-def study_rows(values, *, fixed=2, weights="loosened", dataset="sst2", candidates=(1, 2, 4)):
-    """Rows of `layer_study`; `values` = {depth: {"development": […], "rest": […]}}.
-
-    Metrics have equal values. A value of None is a failed sample.
-    """
-    return [
-        {
-            "protocol": "dynamic",
-            "model": "llama",
-            "method": f"grad_ellm-{weights}-{depth}",
-            "dataset": dataset,
-            "token_weights": weights,
-            "depth": depth,
-            "candidate": depth in candidates,
-            "fixed": depth == fixed,
-            "sample_id": f"{part}-{position}",
-            "part": part,
-            "metric": metric,
-            "value": value,
-            "status": "nonfinite_attribution" if value is None else "ok",
-        }
-        for depth, parts in values.items()
-        for part, found in parts.items()
-        for position, value in enumerate(found)
-        for metric in METRICS
-    ]
 
 
 def numbers_of(rows, metric=NS, weights="loosened"):
@@ -74,14 +36,7 @@ def numbers_of(rows, metric=NS, weights="loosened"):
     }
 
 
-DISAGREEING = {
-    1: {"development": [0.9, 0.7], "rest": [0.1, 0.2, 0.3]},
-    2: {"development": [0.5, 0.5], "rest": [0.6, 0.7, 0.5]},
-    4: {"development": [0.1, 0.1], "rest": [0.8, 0.9, 1.0]},
-}
-
-
-# Split ----------------------------------------------------------------------------------------
+# Split -----------------------------------------------------------------------------------------
 
 
 def test_a_sample_s_part_depends_on_seed_dataset_and_sample():
@@ -99,7 +54,7 @@ def test_the_development_part_has_its_share_on_average():
     assert parts.count("development") / 4000 == pytest.approx(0.25, abs=4 * spread)
 
 
-# Selection ------------------------------------------------------------------------------------
+# Selection -------------------------------------------------------------------------------------
 
 
 def test_the_depth_is_selected_on_development_samples_and_reported_on_the_rest():
@@ -147,14 +102,9 @@ def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
 
 
 def test_all_layers_of_an_unknown_number_are_a_fixed_depth_without_a_number():
-    rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
-    rows = [{**row, "depth": None if row["depth"] == 4 else row["depth"]} for row in rows]
-    fixed = numbers_of(rows)["fixed"]
+    fixed = numbers_of(without_number_of_layers())["fixed"]
     assert pd.isna(fixed["depth"])
     assert fixed["value"] == pytest.approx(0.9)
-    table = layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=DATASETS)
-    assert table.columns[:5] == ("Depth 1", "Depth 2", "Selected depth", "Selected",
-                                 "Fixed depth all")  # fmt: skip
 
 
 def test_a_sample_that_failed_at_one_depth_counts_at_none():
@@ -168,25 +118,15 @@ def test_a_sample_that_failed_at_one_depth_counts_at_none():
     assert {(n["n_failed"]) for n in numbers.values()} == {1}
 
 
-@pytest.mark.parametrize(("part", "kept"), [("development", 1), ("rest", 1), ("rest", 0)])
-def test_too_small_a_part_has_no_value_and_a_reason(part, kept):
-    values = {d: {**parts, part: parts[part][:kept]} for d, parts in DISAGREEING.items()}
-    rows = study_rows(values)
-    numbers = numbers_of(rows)
+@pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
+def test_too_small_a_part_has_no_value(part, kept):
+    numbers = numbers_of(with_small_part(part, kept))
     assert all(math.isnan(number["value"]) for number in numbers.values())
     assert pd.isna(numbers["selected"]["depth"])
     assert pd.isna(numbers["leaky"]["depth"])
-    table = layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=DATASETS)
-    lines = [row for block in table.blocks for row in block.rows]
-    assert {entry.text for line in lines for entry in line.entries} == {NOTHING}
-    sizes = {"development": 2, "rest": 3, part: kept}
-    note = f"No value for SST2, loosened: {sizes['development']} development samples and "
-    assert table.notes[-1].startswith(note + f"{sizes['rest']} others could be evaluated")
-    (legend,) = plot_layer_study(pd.DataFrame(rows), WHERE).legends
-    assert [text.get_text() for text in legend.get_texts()] == ["loosened (too few samples)"]
 
 
-# Against a plain computation ------------------------------------------------------------------
+# Against a plain computation -------------------------------------------------------------------
 
 
 def random_rows(seed=3, samples=40, failed=("s7", "s20")):
@@ -244,101 +184,15 @@ def test_every_number_equals_a_plain_computation(metric, weights):
         assert numbers[name]["n_failed"] == (2 if weights == "original" else 0)
 
 
-# Table and figure -----------------------------------------------------------------------------
+# From soft files -------------------------------------------------------------------------------
 
-
-def test_the_table_has_a_row_per_dataset_and_weighting_in_each_metric_s_block():
-    rows = study_rows(DISAGREEING, weights="original") + study_rows(DISAGREEING)
-    rows += study_rows(DISAGREEING, dataset="imdb") + study_rows(
-        DISAGREEING, dataset="imdb", weights="original"
-    )
-    datasets = {"imdb": "IMDb", "sst2": "SST2"}
-    table = layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=datasets)
-    assert [block.title for block in table.blocks] == list(METRICS.values())
-    for block in table.blocks:
-        assert [row.label for row in block.rows] == [
-            "IMDb, loosened",
-            "IMDb, original",
-            "SST2, original",
-            "SST2, loosened",
-        ]
-        assert [entry.text for entry in block.rows[0].entries] == [
-            "0.200",
-            "0.600",
-            "0.900",
-            "1",
-            "0.200 ± 0.058",
-            "0.600 ± 0.058",
-            "4",
-            "0.580",
-        ]
-    assert table.columns == (
-        "Depth 1",
-        "Depth 2",
-        "Depth 4",
-        "Selected depth",
-        "Selected",
-        "Fixed depth 2",
-        "Leaky depth",
-        "Leaky",
-    )
-    assert "Samples, development + rest: IMDb 2 + 3, SST2 2 + 3." in table.notes
-    assert "No sample failed." in table.notes
-
-
-def test_failures_are_counted_by_reason():
-    values = {1: {"development": [1.0] * 3, "rest": [1.0, 1.0, None]},
-              2: {"development": [1.0] * 3, "rest": [1.0, 1.0, None]}}  # fmt: skip
-    table = layer_study_table(pd.DataFrame(study_rows(values)), where=WHERE, datasets=DATASETS)
-    assert (
-        "Samples that failed at some depth, left out at every depth: "
-        "SST2, loosened: 1 nonfinite_attribution."
-    ) in table.notes
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
-def test_the_table_s_latex_compiles(tmp_path):
-    table = layer_study_table(pd.DataFrame(study_rows(DISAGREEING)), where=WHERE, datasets=DATASETS)
-    write(table, *(tmp_path / f"table.{suffix}" for suffix in ("csv", "tex", "html")))
-    (tmp_path / "document.tex").write_text(
-        "\\documentclass{article}\n\\usepackage{booktabs,xcolor}\n"
-        "\\begin{document}\n\\input{table.tex}\n\\end{document}\n"
-    )
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "document.tex"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout[-2000:]
-
-
-def test_the_figure_shows_means_over_the_rest_at_every_depth():
-    rows = study_rows(DISAGREEING) + study_rows(DISAGREEING, weights="original")
-    figure = plot_layer_study(pd.DataFrame(rows), WHERE)
-    assert figure._suptitle.get_text() == f"{WHERE} · n = 3"
-    for panel, label in zip(figure.axes, METRICS.values(), strict=True):
-        assert panel.get_ylabel() == label
-        assert list(panel.get_xticks()) == [1, 2, 4]
-        for container, factor in zip(panel.containers, (1 / 1.02, 1.02), strict=True):
-            line, _, (bars,) = container
-            expected = [(d * factor, np.mean(DISAGREEING[d]["rest"])) for d in (1, 2, 4)]
-            assert line.get_xydata() == pytest.approx(np.array(expected))
-            low, high = bars.get_segments()[0][:, 1]
-            assert high - low == pytest.approx(2 * 4.302653 * 0.1 / math.sqrt(3))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["loosened", "original"]
-
-
-# From soft files ------------------------------------------------------------------------------
 
 STUDY_DATASETS = ("imdb", "sst2")
 STUDY = LayerStudySlice(
-    methods=tuple(
-        StudyMethod(
-            model="llama",
-            token_weights=weights,
-            depth=depth,
-            candidate=depth is not None,
-            fixed=depth is None,
-        )
-        for weights in ("loosened", "original")
-        for depth in (1, 2, None)
+    methods=study_methods(
+        LayerStudy(depths=(1, 2)),
+        {"llama": HubModel(kind="hub", repository="o/large")},
+        load_method,
     ),
     development_share=0.4,
     seed=5,
@@ -347,10 +201,10 @@ STUDY = LayerStudySlice(
 )
 
 
-def write_soft(folder, samples=12, lost=()):
+def write_soft(folder, samples=12, lost=(), study=STUDY):
     """Write the study's soft files: NS = NC = .1 per layer + a little per sample, at every π."""
     paths = []
-    for method in STUDY.methods:
+    for method in study.methods:
         for dataset in STUDY_DATASETS:
             rows = [
                 {
@@ -401,6 +255,16 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
     }
 
 
+def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_path):
+    (*_, whole) = STUDY.methods
+    twin = whole.shared({"grad_ellm_original": whole.method})
+    study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], twin)})
+    rows = study_samples(study, write_soft(tmp_path, study=study)).to_pylist()
+    found = {(row["method"], row["token_weights"], row["depth"], row["fixed"]) for row in rows}
+    assert len(found) == 6
+    assert ("grad_ellm_original", "original", None, True) in found
+
+
 def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
     def parts(folder, **changes):
         rows = study_samples(STUDY, write_soft(folder, **changes)).to_pylist()
@@ -412,32 +276,19 @@ def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
 
 
 def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
-    paths = write_soft(tmp_path)
-    display = {"models": {"llama": "Llama"}, "datasets": {"imdb": "IMDb", "sst2": "SST2"}}
-    shown = ["--settings", json.dumps({**display, "methods": {}}), "--study", "study.parquet",
-             "--protocol", "dynamic", "--model", "llama"]  # fmt: skip
-    commands = {
-        "summarise_layer_study": ["--settings", STUDY.to_json(), "--soft", *map(str, paths),
-                                  "--output", "study.parquet"],
-        "tabulate_layer_study": [*shown, "--csv", "t.csv", "--tex", "t.tex", "--html", "t.html"],
-        "plot_layer_study": [*shown, "--dataset", "imdb",
-                             "--pdf", "f.pdf", "--svg", "f.svg", "--png", "f.png"],
-    }  # fmt: skip
-    for script, arguments in commands.items():
-        finished = subprocess.run(
-            [sys.executable, str(SCRIPTS / f"{script}.py"), *arguments],
-            cwd=tmp_path,
-            env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-            capture_output=True,
-            text=True,
-        )
-        assert finished.returncode == 0, finished.stderr
-    assert len(read_rows(tmp_path / "study.parquet", "layer_study")) == 288
-    values = pd.read_csv(tmp_path / "t.csv").set_index(["metric", "dataset", "token_weights"])
+    files = {"layer_study": tmp_path / "study.parquet"}
+    summarise("layer_study", STUDY, {"soft": write_soft(tmp_path)}, files)
+    assert len(read_rows(files["layer_study"], "layer_study")) == 288
+    datasets = {"imdb": "IMDb", "sst2": "SST2"}
+    shown = {"models": {"llama": "Llama"}, "datasets": datasets, "methods": {}}
+    cell = {"protocol": "dynamic", "model": "llama"}
+    made = tabulate("layer_study", shown, files, tmp_path, **cell)
+    made |= plot("layer_study", shown, files, tmp_path, **cell, dataset="imdb")
+    values = pd.read_csv(made["csv"]).set_index(["metric", "dataset", "token_weights"])
     selected = values[values["statistic"] == "selected"]
     assert len(selected) == 2 * 2 * 2
     assert (selected["depth"] == 2).all(), "every sample is best at depth 2"
-    assert all((tmp_path / name).stat().st_size for name in ("t.tex", "t.html", "f.pdf", "f.svg"))
+    assert all(path.stat().st_size for path in made.values())
 
 
 def test_the_split_is_the_same_for_every_model_weighting_and_metric(tmp_path):

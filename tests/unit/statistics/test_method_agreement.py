@@ -1,44 +1,25 @@
-"""Agreement of methods: τ and overlap against brute force, what counts, its figure and table."""
+"""Agreement of methods: τ and overlap against brute force, what counts, means over datasets."""
 
-import argparse
 import itertools
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
-import compare_methods
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.stats
-import tabulate_method_agreement
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from matplotlib.text import Text
 
-import pisoft
-from pisoft.config.slices.display import DisplaySlice
+from agreeing import DATASETS, METHODS, VALUES, agreement_of
 from pisoft.config.slices.summaries import CompareSlice
 from pisoft.contracts import read_rows, write_rows
-from pisoft.figures.method_agreement import plot_method_agreement
-from pisoft.figures.style import save_figure
 from pisoft.statistics import method_agreement as agreement
 from pisoft.statistics.agreement_means import triangle, with_average
 from pisoft.statistics.method_agreement import agreement_rows, kendall_taus, top_count, top_overlaps
 from pisoft.statistics.scores import StepScores
-from pisoft.tables.method_agreement import method_agreement_table
-from pisoft.units import NOTHING
-from typesetting import assert_latex_compiles, needs_latex
+from rooms import summarise
 
-SCRIPTS = Path(pisoft.__file__).parents[1]
-METHODS = {"random": "Random", "attention": "Attention", "mine": "$ Mine_{ <b>"}
-DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+# τ and overlap ---------------------------------------------------------------------------------
 
-
-# τ and overlap --------------------------------------------------------------------------------
 
 few_levels = st.integers(1, 40).flatmap(
     lambda tokens: arrays(np.float64, (4, tokens), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
@@ -105,7 +86,7 @@ def test_of_equal_scores_the_earlier_token_counts_as_higher():
     assert top_overlaps(scores)[0].tolist() == [1.0, 1.0, 0.5]
 
 
-# Means over steps and samples -----------------------------------------------------------------
+# Means over steps and samples ------------------------------------------------------------------
 
 
 def step(sample, number, **raw):
@@ -228,11 +209,12 @@ def test_the_script_compares_the_scores_of_perturbable_tokens_only(tmp_path):
     raw["mine"]["s2"] = [None, None]
     write_scores(tmp_path, raw, content)
     settings = CompareSlice(methods=tuple(METHODS), scope="content", normalisation="minmax")
-    files = [str(tmp_path / f"attributions/llama/{name}/sst2.parquet") for name in METHODS]
-    line = ["--settings", settings.to_json(), "--prompts"]
-    line += [str(tmp_path / "prompts/llama/sst2.parquet"), "--attributions", *files]
+    files = {
+        "prompts": tmp_path / "prompts/llama/sst2.parquet",
+        "attributions": [tmp_path / f"attributions/llama/{name}/sst2.parquet" for name in METHODS],
+    }
     output = tmp_path / "out/llama/sst2.parquet"
-    compare_methods.main(compare_methods.parser().parse_args([*line, "--output", str(output)]))
+    summarise("method_agreement", settings, files, {"agreement": output})
     rows = {(r["method"], r["other"], r["statistic"]): r for r in read_rows(output, "agreement")}
     assert len(rows) == 2 * 3
     for method, other in itertools.combinations(METHODS, 2):
@@ -255,39 +237,7 @@ def test_the_script_compares_the_scores_of_perturbable_tokens_only(tmp_path):
             assert (row["model"], row["dataset"]) == ("llama", "sst2")
 
 
-# Figure and table -----------------------------------------------------------------------------
-
-
-def agreement_of(values, n=10, n_failed=0):
-    """Rows of `agreement`; `values` = {(method, other, dataset): (τ, overlap)}."""
-    rows = [
-        {
-            "model": "llama",
-            "dataset": dataset,
-            "method": method,
-            "other": other,
-            "statistic": statistic,
-            "value": value,
-            "standard_error": None if value is None else 0.03,
-            "n": 0 if value is None else n,
-            "n_failed": n if value is None else n_failed,
-        }
-        for (method, other, dataset), pair in values.items()
-        for statistic, value in zip(("kendall_tau", "top_overlap"), pair, strict=True)
-    ]
-    columns = ["model", "dataset", "method", "other", "statistic", "value", "standard_error"]
-    frame = pd.DataFrame(rows, columns=[*columns, "n", "n_failed"])
-    return frame.astype({"value": float, "standard_error": float})
-
-
-VALUES = {
-    ("random", "attention", "sst2"): (0.2, 0.1),
-    ("random", "mine", "sst2"): (-0.4, 0.3),
-    ("attention", "mine", "sst2"): (1.0, 0.9),
-    ("random", "attention", "imdb"): (0.6, 0.2),
-    ("random", "mine", "imdb"): (None, None),
-    ("attention", "mine", "imdb"): (0.5, 0.8),
-}
+# Means over datasets ---------------------------------------------------------------------------
 
 
 def test_datasets_weigh_the_same_and_a_missing_one_leaves_no_mean():
@@ -308,145 +258,3 @@ def test_a_pair_stands_in_the_line_of_its_second_method():
     matrix = triangle(rows[rows["dataset"] == "sst2"], "kendall_tau", list(METHODS))
     expected = [[np.nan] * 3, [0.2, np.nan, np.nan], [-0.4, 1.0, np.nan]]
     np.testing.assert_array_equal(matrix, expected)
-
-
-def draw(values=None, methods=METHODS, datasets=DATASETS):
-    rows = agreement_of(VALUES if values is None else values)
-    return plot_method_agreement(rows, methods, datasets, "Llama")
-
-
-def cells(panel):
-    """Texts of a heatmap by line and column."""
-    return {
-        (int(text.get_position()[1]), int(text.get_position()[0])): text.get_text()
-        for text in panel.texts
-    }
-
-
-def test_panels_show_tau_below_and_overlap_above_the_diagonal():
-    average, sst2, imdb = draw().axes[:3]
-    assert cells(sst2) == {
-        (1, 0): ".20", (2, 0): "−.40", (2, 1): "1.0",
-        (0, 1): ".10", (0, 2): ".30", (1, 2): ".90",
-    }  # fmt: skip
-    assert cells(average)[1, 0] == ".40"
-    assert cells(average)[2, 0] == cells(average)[0, 2] == NOTHING
-    assert cells(imdb)[2, 0] == NOTHING
-    titles = [panel.get_title() for panel in (average, sst2, imdb)]
-    assert titles == ["Mean over datasets · n = 10–20", "SST2 · n = 10", "IMDb · n = 0–10"]
-
-
-def test_small_numbers_have_no_negative_zero():
-    (_, panel) = draw({("random", "mine", "sst2"): (-0.001, 0.004)}, datasets={"sst2": "S"}).axes[
-        :2
-    ]
-    assert cells(panel)[2, 0] == cells(panel)[0, 2] == ".00"
-
-
-@pytest.mark.parametrize("count", [1, 2, 13])
-@pytest.mark.parametrize("datasets", [1, 2, 5])
-def test_no_text_leaves_the_figure_whatever_its_size(count, datasets):
-    methods = {f"m{k}": f"A rather long method {k}" for k in range(count)}
-    names = {f"d{k}": f"Dataset {k}" for k in range(datasets)}
-    pairs = itertools.combinations(methods, 2)
-    values = {(a, b, name): (-0.5, 0.5) for a, b in pairs for name in names}
-    figure = draw(values, methods, names)
-    figure.draw_without_rendering()
-    assert_texts_inside(figure)
-
-
-def assert_texts_inside(figure):
-    for text in figure.findobj(Text):
-        if text.get_visible() and text.get_text().strip():
-            box = text.get_window_extent()
-            inside = box.x0 >= -1 and box.y0 >= -1
-            inside &= box.x1 <= figure.bbox.x1 + 1 and box.y1 <= figure.bbox.y1 + 1
-            assert inside, text.get_text()
-
-
-def table_of():
-    return method_agreement_table(
-        agreement_of(VALUES), where="Llama", methods=METHODS, datasets=DATASETS
-    )
-
-
-def test_table_is_symmetric_and_says_what_was_left_out():
-    table = table_of()
-    texts = [[entry.text for entry in row.entries] for row in table.blocks[0].rows]
-    assert texts == [["", "0.40", NOTHING], ["0.40", "", "0.75"], [NOTHING, "0.75", ""]]
-    texts = [[entry.text for entry in row.entries] for row in table.blocks[1].rows]
-    assert texts == [["", "0.15", NOTHING], ["0.15", "", "0.85"], [NOTHING, "0.85", ""]]
-    assert [row.label for row in table.blocks[0].rows] == list(METHODS.values())
-    assert "Samples per dataset: SST2 10, IMDb 10." in table.notes
-    assert "Samples without such a step, of the pair with most: IMDb 10." in table.notes
-    assert len(table.values) == 3 * 2 * 3
-
-
-def test_a_single_method_makes_a_table():
-    table = method_agreement_table(
-        agreement_of({}), where="Llama", methods={"random": "Random"}, datasets=DATASETS
-    )
-    assert [entry.text for entry in table.blocks[0].rows[0].entries] == [""]
-    assert "No two methods to compare." in table.notes
-
-
-def agreement_files(folder):
-    for dataset in DATASETS:
-        rows = agreement_of(VALUES)
-        rows = rows[rows["dataset"] == dataset].astype(object)
-        records = rows.where(rows.notna(), None).to_dict("records")
-        write_rows(folder / f"{dataset}.parquet", "agreement", records, {})
-    return [str(folder / f"{dataset}.parquet") for dataset in DATASETS]
-
-
-def test_the_table_script_writes_the_csv_of_all_datasets(tmp_path):
-    settings = DisplaySlice(models={"llama": "Llama"}, datasets=DATASETS, methods=METHODS)
-    arguments = argparse.Namespace(
-        settings=settings.to_json(),
-        agreement=agreement_files(tmp_path),
-        model="llama",
-        **{kind: tmp_path / f"table.{kind}" for kind in ("csv", "tex", "html")},
-    )
-    tabulate_method_agreement.main(arguments)
-    found = pd.read_csv(tmp_path / "table.csv").set_index(["dataset", "method", "other"])
-    tau = found[found["statistic"] == "kendall_tau"]["value"]
-    assert tau["imdb", "attention", "mine"] == 0.5
-    assert tau["average", "attention", "mine"] == 0.75
-    assert "&lt;b&gt;" in (tmp_path / "table.html").read_text()
-    assert r"\$ Mine\_\{" in (tmp_path / "table.tex").read_text()
-
-
-def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
-    settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
-    command = [sys.executable, str(SCRIPTS / "plot_method_agreement.py")]
-    command += ["--settings", json.dumps(settings), "--model", "llama"]
-    command += ["--agreement", *agreement_files(tmp_path)]
-    found = []
-    for seed in ("1", "2"):
-        paths = [tmp_path / f"{seed}.{suffix}" for suffix in ("pdf", "svg", "png")]
-        outputs = [part for path in paths for part in (f"--{path.suffix[1:]}", str(path))]
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run(command + outputs, env=environment, check=True)
-        found.append([path.read_bytes() for path in paths])
-    assert found[0] == found[1]
-
-
-def test_a_figure_of_one_method_comes_out(tmp_path):
-    save_figure(draw({}, {"random": "Random"}), [tmp_path / "one.png"])
-    assert (tmp_path / "one.png").stat().st_size
-
-
-@needs_latex
-def test_the_latex_table_compiles(tmp_path):
-    assert_latex_compiles(table_of(), tmp_path)
-
-
-def test_a_model_whose_samples_all_failed_makes_figure_and_table():
-    failed = dict.fromkeys(VALUES, (None, None))
-    average = draw(failed).axes[0]
-    assert set(cells(average).values()) == {NOTHING}
-    assert average.get_title() == "Mean over datasets · n = 0"
-    table = method_agreement_table(
-        agreement_of(failed), where="Llama", methods=METHODS, datasets=DATASETS
-    )
-    assert {entry.text for row in table.blocks[0].rows for entry in row.entries} == {"", NOTHING}

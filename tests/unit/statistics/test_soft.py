@@ -1,73 +1,20 @@
-"""Per-sample metrics, curves and accuracy, recomputed in plain Python from the written rows."""
+"""Per-sample metrics and curves, recomputed in plain Python from the written rows."""
 
 import itertools
-import json
 import math
-import os
 import random
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
-import pisoft
-from pisoft.contracts import SCHEMAS, read_provenance, read_rows, write_rows, write_table
+import rooms
+from pisoft.contracts import SCHEMAS, read_provenance, read_rows, write_table
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.accuracy import accuracy_rows
-from pisoft.statistics.reading import load_rows, present
 from pisoft.statistics.soft import SAMPLE_METRICS, Cell, summarise
-
-GRID = (0.1, 0.4, 0.9)
-CELL = Cell("dynamic", "llama", "attention", "sst2")
-MINIMUM_H0 = 1e-4
-STATISTICS = {"minimum_h0": MINIMUM_H0, "clamp": True}
-PER_DRAW = [
-    f"{metric}_{measure}"
-    for metric in ("ns", "nc")
-    for measure in ("distances", "total_variations", "log_probability_changes")
-]
-SCRIPTS = Path(pisoft.__file__).parents[1]
-
-
-def soft_row(sample, step, pi, generator, status="ok", draws=4, h0=0.5):
-    ok = status == "ok"
-    return {
-        "sample_id": sample,
-        "step": step,
-        "pi": pi,
-        "perturbable": 7,
-        "alpha": 1.0 if ok else None,
-        "achieved": (pi or generator.random()) if ok else None,
-        "feasible": True if ok else None,
-        "floored": 0 if ok else None,
-        "ceiled": 0 if ok else None,
-        "h0": h0 if ok else None,
-        "identity": generator.random() / 1000 if ok else None,
-        **{name: [generator.random() for _ in range(draws)] if ok else None for name in PER_DRAW},
-        "status": status,
-    }
-
-
-def soft_rows(steps, seed=1, status=None, draws=4):
-    """Rows for `steps` = {sample: number of steps}; `status` = {(sample, step): status}."""
-    generator = random.Random(seed)
-    return [
-        soft_row(sample, step, pi, generator, (status or {}).get((sample, step), "ok"), draws)
-        for sample, count in steps.items()
-        for step in range(0, 5 * count, 5)
-        for pi in (None, *GRID)
-    ]
-
-
-def write_soft(folder, rows, cell=CELL):
-    path = folder / "soft" / cell.protocol / cell.model / cell.method / f"{cell.dataset}.parquet"
-    write_rows(path, "soft", rows, {})
-    return path
+from summarising import GRID, MINIMUM_H0, PER_DRAW, STATISTICS, soft_row, soft_rows, write_soft
 
 
 def summarised(folder, rows):
@@ -353,22 +300,6 @@ def test_a_path_names_its_cell():
     assert Cell.of(path) == Cell("dynamic", "llama-3.1", "m", "x")
 
 
-def test_only_methods_with_a_row_are_shown():
-    labels = {"b": "B", "a": "A", "c": "C"}
-    assert list(present(labels, pd.DataFrame({"method": ["a", "c", "c"]}))) == ["a", "c"]
-
-
-def test_written_summaries_are_read_back_by_selection(tmp_path):
-    samples, curves = summarise([write_soft(tmp_path, soft_rows({"a": 1}))], **STATISTICS)
-    write_table(tmp_path / "samples.parquet", "soft_samples", samples, {})
-    write_table(tmp_path / "curves.parquet", "soft_curves", curves, {})
-    assert read_rows(tmp_path / "samples.parquet", "soft_samples") == samples.to_pylist()
-    rows = load_rows(tmp_path / "curves.parquet", "soft_curves", model="llama", dataset="sst2")
-    assert len(rows) == 2 * len(GRID)
-    with pytest.raises(BenchmarkError, match="no row for model 'mistral'"):
-        load_rows(tmp_path / "curves.parquet", "soft_curves", model="mistral")
-
-
 def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
     """2,000 samples, 20 rows each, 15 draws: the last sample's draws are still its own."""
     samples, grid, draws = 2000, [None, *(round(0.05 * k, 2) for k in range(1, 20))], 15
@@ -403,152 +334,10 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
     assert last["soft_nc"] == pytest.approx(expected)
 
 
-# Accuracy -------------------------------------------------------------------------------------
-
-
-def write_answers(folder, rows, dataset="sst2"):
-    """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
-    kinds = ("prompts", "generations")
-    prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
-    asked = {
-        "token_texts": [],
-        "content_mask": [],
-        "user_mask": [],
-        "bos_mask": [],
-        "evidence_mask": None,
-    }
-    asked |= {"prompt_text": "", "label": None, "label_words": [], "label_token_ids": []}
-    answered = {
-        "output_text": "",
-        "output_token_texts": [],
-        "steps": [0],
-        "target_ids": [4],
-        "predicted_label": None,
-    }
-    answered |= {"label": None, "greedy_token_id": None}
-    write_rows(
-        prompts,
-        "prompts",
-        [
-            asked | {"sample_id": name, "input_ids": [1] * n, "truncated": cut, "status": status}
-            for name, status, n, cut, _, _ in rows
-        ],
-        {},
-    )
-    write_rows(
-        generations,
-        "generations",
-        [
-            answered
-            | {"sample_id": name, "output_ids": [1, 2], "correct": correct}
-            | {"greedy_is_label": greedy, "status": status}
-            for name, status, _, _, correct, greedy in rows
-        ],
-        {},
-    )
-    return prompts, generations
-
-
-def test_accuracy_is_over_ok_samples(tmp_path):
-    files = write_answers(
-        tmp_path,
-        [
-            ("a", "ok", 10, False, True, True),
-            ("b", "ok", 20, True, False, True),
-            ("c", "ok", 60, True, True, False),
-            ("d", "prompt_too_long", 999, True, None, None),
-        ],
-    )
-    assert accuracy_rows([files]) == [
-        {
-            "model": "llama",
-            "dataset": "sst2",
-            "n": 3,
-            "n_failed": 1,
-            "truncated": 2,
-            "accuracy": pytest.approx(2 / 3),
-            "greedy_is_label": pytest.approx(2 / 3),
-            "mean_prompt_tokens": 30.0,
-            "mean_output_tokens": 2.0,
-        }
-    ]
-
-
-def test_open_generation_has_no_accuracy(tmp_path):
-    files = write_answers(tmp_path, [("a", "ok", 10, False, None, None)])
-    (row,) = accuracy_rows([files])
-    assert row["accuracy"] is None
-    assert row["greedy_is_label"] is None
-    assert row["n"] == 1
-    write_rows(tmp_path / "accuracy.parquet", "accuracy", [row], {})
-
-
-def test_accuracy_of_a_dataset_whose_samples_all_failed_is_null(tmp_path):
-    files = write_answers(tmp_path, [("a", "empty_record", 0, False, None, None)])
-    (row,) = accuracy_rows([files])
-    assert (row["n"], row["n_failed"], row["truncated"]) == (0, 1, 0)
-    assert row["accuracy"] is None
-    assert row["mean_prompt_tokens"] is None
-    write_rows(tmp_path / "accuracy.parquet", "accuracy", [row], {})
-
-
-def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):
-    prompts, _ = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)])
-    _, generations = write_answers(tmp_path / "two", [("b", "ok", 1, False, None, None)])
-    with pytest.raises(BenchmarkError, match="other samples"):
-        accuracy_rows([(prompts, generations)])
-    _, other = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)], "imdb")
-    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: holds other samples than .*sst2"):
-        accuracy_rows([(prompts, other)])
-
-
-def run_script(name, *arguments):
-    return subprocess.run(
-        [sys.executable, str(SCRIPTS / name), *map(str, arguments)],
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        capture_output=True,
-        text=True,
-    )
-
-
 def test_the_script_summarises_soft_files(tmp_path):
     soft = write_soft(tmp_path, soft_rows({"a": 1, "b": 1}))
-    settings = json.dumps(STATISTICS)
-    samples, curves = tmp_path / "samples.parquet", tmp_path / "curves.parquet"
-    outputs = ["--samples-output", samples, "--curves-output", curves]
-    result = run_script("summarise_results.py", "--settings", settings, "--soft", soft, *outputs)
-    assert result.returncode == 0, result.stderr
-    assert len(read_rows(samples, "soft_samples")) == 2 * len(SAMPLE_METRICS)
-    assert len(read_rows(curves, "soft_curves")) == 2 * len(GRID)
-    assert read_provenance(curves)["settings"] == STATISTICS
-
-
-def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_path):
-    names = ("sst2", "imdb")
-    answers = [("a", "ok", 3, False, True, True)]
-    prompts, generations = zip(
-        *(write_answers(tmp_path, answers, name) for name in names), strict=True
-    )
-    output = tmp_path / "accuracy.parquet"
-    common = ["--run", "demo", "--output", output, "--prompts", *prompts, "--generations"]
-    result = run_script("summarise_accuracy.py", *common, *generations)
-    assert result.returncode == 0, result.stderr
-    assert [row["dataset"] for row in read_rows(output, "accuracy")] == list(names)
-    for wrong, message in (
-        (generations[::-1], "holds other samples than"),
-        (generations[1:], "error: --generations: 1 for 2 of --prompts"),
-    ):
-        result = run_script("summarise_accuracy.py", *common, *wrong)
-        assert result.returncode == 1
-        assert message in result.stderr
-
-
-def test_the_analysis_never_imports_torch():
-    code = (
-        "import sys, pisoft.tables.layout, pisoft.figures.pi_curves\n"
-        "assert 'torch' not in sys.modules"
-    )
-    folder = str(Path(pisoft.__file__).parents[1])
-    subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": folder}, check=True
-    )
+    made = {kind: tmp_path / f"{kind}.parquet" for kind in ("soft_samples", "soft_curves")}
+    rooms.summarise("soft", STATISTICS, {"soft": soft}, made)
+    assert len(read_rows(made["soft_samples"], "soft_samples")) == 2 * len(SAMPLE_METRICS)
+    assert len(read_rows(made["soft_curves"], "soft_curves")) == 2 * len(GRID)
+    assert read_provenance(made["soft_curves"])["settings"] == STATISTICS

@@ -1,0 +1,75 @@
+"""Tables of hand-made samples of the soft metrics, for tests."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from estimating import estimated
+from pisoft.statistics.soft import SAMPLE_METRICS
+from pisoft.tables.pi_soft_auc import auc_table
+from pisoft.tables.soft import SoftRows
+from pisoft.tables.writer import write
+
+GRID = [0.05, 0.5, 0.95]
+METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
+DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+
+
+def sample_rows(means, failed=(), samples=3):
+    """Rows of `soft_samples`; `means` = {(method, dataset): mean}; `failed` = (…, sample, why)."""
+    reasons = {key: why for *key_parts, why in failed for key in [tuple(key_parts)]}
+    rows = []
+    for (method, dataset), mean in means.items():
+        for number in range(samples):
+            status = reasons.get((method, dataset, number), "ok")
+            for metric in SAMPLE_METRICS:
+                value = mean + (number - 1) / 100 if status == "ok" else None
+                rows.append(
+                    {
+                        "protocol": "dynamic",
+                        "model": "llama",
+                        "method": method,
+                        "dataset": dataset,
+                        "sample_id": f"s{number}",
+                        "metric": metric,
+                        "value": value,
+                        "status": status,
+                    }
+                )
+    return rows
+
+
+MEANS = {
+    ("random", "sst2"): 0.2,
+    ("attention", "sst2"): 0.4,
+    ("mine", "sst2"): 0.9,
+    ("random", "imdb"): 0.3,
+    ("attention", "imdb"): 0.5,
+    ("mine", "imdb"): 0.1,
+}
+
+
+def outcomes_of(rows):
+    frame = pd.DataFrame(rows)
+    return frame[frame["metric"] == "identity"].astype({"value": float})
+
+
+def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp=True):
+    names = {"methods": methods, "datasets": datasets, "clamp": clamp}
+    where = "Llama · dynamic routing"
+    return SoftRows(estimated(rows).statistics, outcomes_of(rows), where, **names)
+
+
+def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp=True):
+    return auc_table(soft_rows(rows, methods, datasets, clamp), GRID, "bfloat16")
+
+
+def value_of(table, metric, dataset, method):
+    values = table.values.set_index(["metric", "dataset", "method"])
+    return values.loc[(metric, dataset, method)]
+
+
+def written(table, folder):
+    paths = [folder / f"table.{suffix}" for suffix in ("csv", "tex", "html")]
+    write(table, *paths)
+    return paths

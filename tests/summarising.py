@@ -1,0 +1,54 @@
+"""Evaluated cells made by hand, as files of soft metrics."""
+
+from __future__ import annotations
+
+import random
+
+from pisoft.contracts import write_rows
+from pisoft.statistics.soft import Cell
+
+GRID = (0.1, 0.4, 0.9)
+CELL = Cell("dynamic", "llama", "attention", "sst2")
+MINIMUM_H0 = 1e-4
+STATISTICS = {"minimum_h0": MINIMUM_H0, "clamp": True}
+PER_DRAW = [
+    f"{metric}_{measure}"
+    for metric in ("ns", "nc")
+    for measure in ("distances", "total_variations", "log_probability_changes")
+]
+
+
+def soft_row(sample, step, pi, generator, status="ok", draws=4, h0=0.5):
+    ok = status == "ok"
+    return {
+        "sample_id": sample,
+        "step": step,
+        "pi": pi,
+        "perturbable": 7,
+        "alpha": 1.0 if ok else None,
+        "achieved": (pi or generator.random()) if ok else None,
+        "feasible": True if ok else None,
+        "floored": 0 if ok else None,
+        "ceiled": 0 if ok else None,
+        "h0": h0 if ok else None,
+        "identity": generator.random() / 1000 if ok else None,
+        **{name: [generator.random() for _ in range(draws)] if ok else None for name in PER_DRAW},
+        "status": status,
+    }
+
+
+def soft_rows(steps, seed=1, status=None, draws=4):
+    """Rows for `steps` = {sample: number of steps}; `status` = {(sample, step): status}."""
+    generator = random.Random(seed)
+    return [
+        soft_row(sample, step, pi, generator, (status or {}).get((sample, step), "ok"), draws)
+        for sample, count in steps.items()
+        for step in range(0, 5 * count, 5)
+        for pi in (None, *GRID)
+    ]
+
+
+def write_soft(folder, rows, cell=CELL):
+    path = folder / "soft" / cell.protocol / cell.model / cell.method / f"{cell.dataset}.parquet"
+    write_rows(path, "soft", rows, {})
+    return path

@@ -1,0 +1,33 @@
+"""The figure of the layer study."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pisoft.figures.layer_study import plot_layer_study
+from pisoft.statistics.layer_study import METRICS
+from studying import DISAGREEING, TOO_SMALL, WHERE, study_rows, with_small_part
+
+
+def test_the_figure_shows_means_over_the_rest_at_every_depth():
+    rows = study_rows(DISAGREEING) + study_rows(DISAGREEING, weights="original")
+    figure = plot_layer_study(pd.DataFrame(rows), WHERE)
+    assert figure._suptitle.get_text() == f"{WHERE} · n = 3"
+    for panel, label in zip(figure.axes, METRICS.values(), strict=True):
+        assert panel.get_ylabel() == label
+        assert list(panel.get_xticks()) == [1, 2, 4]
+        for container, factor in zip(panel.containers, (1 / 1.02, 1.02), strict=True):
+            line, _, (bars,) = container
+            expected = [(d * factor, np.mean(DISAGREEING[d]["rest"])) for d in (1, 2, 4)]
+            assert line.get_xydata() == pytest.approx(np.array(expected))
+            low, high = bars.get_segments()[0][:, 1]
+            assert high - low == pytest.approx(2 * 4.302653 * 0.1 / math.sqrt(3))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["loosened", "original"]
+
+
+@pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
+def test_the_legend_says_that_a_part_is_too_small(part, kept):
+    (legend,) = plot_layer_study(pd.DataFrame(with_small_part(part, kept)), WHERE).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["loosened (too few samples)"]

@@ -1,0 +1,125 @@
+"""The figure of ranks: intervals and critical differences."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pisoft.figures.ranks import METRICS as PANELS
+from pisoft.figures.ranks import plot_ranks
+from ranked import CELL, METHODS, METRICS, RANKS, SETTINGS, TOGETHER, both, write_files
+from rooms import check_same_files
+from uncertainty import comparison_rows, frame, ranked_rows
+
+MANY = {f"m{k}": f"Method number {k}" for k in range(13)}
+
+
+def draw(ranks=RANKS, together=TOGETHER, methods=METHODS):
+    statistics = frame(both(ranked_rows, ranks))
+    comparisons = both(comparison_rows, ranks, together)
+    columns = ["metric", "dataset", "method", "other", "p_holm"]
+    return plot_ranks(statistics, pd.DataFrame(comparisons, columns=columns), methods, "Llama")
+
+
+def bars(panel):
+    """The mean ranks under every bar of a critical-difference diagram."""
+    lines = (line for line in panel.get_lines() if line.get_marker() == "o")
+    return sorted(
+        tuple(sorted(np.round(line.get_xdata(), 9)))
+        for line in lines
+        if np.size(line.get_ydata()) > 1 and max(line.get_ydata()) < 0
+    )
+
+
+def test_methods_stand_at_their_ranks_the_best_first_with_their_intervals():
+    upper = draw().axes[0]
+    names = [label.get_text() for label in upper.get_yticklabels()]
+    assert names == ["Grad-ELLM", "Attention", "$ M_{", "Random"]
+    points = [line for line in upper.get_lines() if len(line.get_xdata()) == 1]
+    assert [line.get_xdata()[0] for line in points] == [1, 2, 3, 4]
+    spans = [tuple(line.get_xdata()) for line in upper.get_lines() if len(line.get_xdata()) == 2]
+    assert spans == [(1, 2), (1, 3), (2, 4), (3, 4)]
+    shares = [text.get_text() for text in upper.texts]
+    assert shares == ["best in", "100 %", "0 %", "0 %", "0 %"]
+
+
+def test_bars_join_exactly_the_methods_that_are_not_told_apart():
+    assert bars(draw().axes[1]) == [(1.1, 2.1), (2.1, 3.1)]
+
+
+def test_a_method_between_others_is_not_held_by_their_bar():
+    figure = draw(together=[("grad_ellm", "mine")])
+    assert bars(figure.axes[1]) == [(1.1, 3.1)]
+
+
+def test_no_bar_where_all_are_told_apart_and_one_where_none_is():
+    assert bars(draw(together=[]).axes[1]) == []
+    assert bars(draw(together=[tuple(RANKS)]).axes[1]) == [(1.1, 2.1, 3.1, 4.1)]
+
+
+def test_pairs_that_were_not_tested_are_not_told_apart():
+    statistics = frame(both(ranked_rows, RANKS))
+    columns = ["metric", "dataset", "method", "other", "p_holm"]
+    figure = plot_ranks(statistics, pd.DataFrame([], columns=columns), METHODS, "Llama")
+    assert bars(figure.axes[1]) == [(1.1, 2.1, 3.1, 4.1)]
+
+
+def test_labels_of_the_diagram_say_method_and_mean_rank():
+    labels = {text.get_text() for text in draw().axes[1].texts}
+    assert labels == {"Grad-ELLM (1.1)", "Attention (2.1)", "$ M_{ (3.1)", "Random (4.1)"}
+
+
+def test_a_method_without_a_rank_says_so_and_is_not_in_the_diagram():
+    figure = draw({**RANKS, "mine": None})
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["Grad-ELLM", "Attention", "Random", "$ M_{ (no rank)"]
+    assert len(figure.axes[1].texts) == 3
+
+
+@pytest.mark.parametrize("ranked", [0, 1])
+def test_fewer_than_two_ranks_leave_no_diagram(ranked):
+    ranks = {name: 1.0 if place < ranked else None for place, name in enumerate(METHODS)}
+    figure = draw(ranks)
+    assert [text.get_text() for text in figure.axes[1].texts] == [
+        "fewer than two methods have a rank"
+    ]
+
+
+IN_ORDER = {name: place + 1.0 for place, name in enumerate(MANY)}
+CASES = {
+    "spread": (IN_ORDER, [list(MANY)[first : first + 4] for first in range(10)]),
+    "equal": (dict.fromkeys(MANY, 7.0), [tuple(MANY)]),
+    "together": (IN_ORDER, [tuple(MANY)]),
+    "apart": (IN_ORDER, []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_thirteen_methods_fit_and_their_names_do_not_overlap(case):
+    figure = draw(*CASES[case], MANY)
+    figure.draw_without_rendering()
+    for panel in figure.axes:
+        lines = panel.get_yticklabels() if panel.yaxis.get_visible() else []
+        texts = [*panel.texts, *lines, *panel.get_xticklabels()]
+        boxes = [text.get_window_extent() for text in texts if text.get_visible()]
+        for place, box in enumerate(boxes):
+            assert box.x0 >= -1
+            assert box.y0 >= -1
+            assert box.x1 <= figure.bbox.x1 + 1
+            assert box.y1 <= figure.bbox.y1 + 1
+            assert not [other for other in boxes[:place] if overlap(box, other)]
+
+
+def overlap(box, other):
+    """Whether two boxes share more than a pixel's edge."""
+    wide = min(box.x1, other.x1) - max(box.x0, other.x0)
+    high = min(box.y1, other.y1) - max(box.y0, other.y0)
+    return wide > 1 and high > 1 and box.width > 1 and other.width > 1
+
+
+def test_figure_and_table_show_the_same_metrics():
+    assert list(PANELS) == list(METRICS)
+
+
+def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
+    files = write_files(tmp_path, "statistics", "comparisons")
+    check_same_files("ranks", SETTINGS, files, tmp_path, **CELL)

@@ -1,0 +1,242 @@
+"""Tables of the soft metrics: means, ranks, notes, other statistics, sources of variance."""
+
+import numpy as np
+import pytest
+
+from estimating import estimated
+from pisoft.contracts import write_rows
+from pisoft.errors import BenchmarkError
+from pisoft.tables.layout import Entry
+from pisoft.tables.original_soft import original_table
+from pisoft.tables.robust_statistics import robust_table
+from pisoft.tables.variances import variance_table
+from pisoft.units import NOTHING
+from rooms import tabulate, write_frame
+from soft_tables import DATASETS, GRID, MEANS, METHODS, auc_of, sample_rows, soft_rows, value_of
+from typesetting import assert_latex_compiles, needs_latex
+
+
+def soft_table(build, rows, clamp=True):
+    return build(soft_rows(rows, clamp=clamp))
+
+
+def variances_of(rows):
+    variances = estimated(rows).variances
+    return variance_table(variances, where="Llama", methods=METHODS, datasets=DATASETS)
+
+
+def average_ranks(table):
+    return [entry.rank for entry in table.blocks[0].rows[-1].entries]
+
+
+def test_auc_table_shows_means_over_samples_and_their_mean_over_datasets():
+    table = auc_of(sample_rows(MEANS))
+    assert table.columns == ("Random", "Attention", "Mine")
+    assert [block.title for block in table.blocks] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
+    for block in table.blocks:
+        assert [row.label for row in block.rows] == ["SST2", "IMDb", "Avg"]
+        assert [entry.text for entry in block.rows[0].entries] == ["0.200", "0.400", "0.900"]
+        assert [entry.text for entry in block.rows[2].entries] == ["0.250", "0.450", "0.500"]
+        assert [row.strong for row in block.rows] == [False, False, True]
+        assert [entry.rank for row in block.rows[:2] for entry in row.entries] == [None] * 6
+        assert [entry.rank for entry in block.rows[2].entries] == [3, 2, 1]
+
+
+def test_datasets_weigh_the_same_in_the_average_whatever_their_number_of_samples():
+    rows = sample_rows({("random", "sst2"): 0.2}, samples=3)
+    rows += sample_rows({("random", "imdb"): 0.8}, samples=101)
+    table = auc_of(rows, methods={"random": "Random"})
+    small, large = np.mean([0.19, 0.2, 0.21]), np.mean([0.79 + k / 100 for k in range(101)])
+    average = value_of(table, "auc_pi_soft_ns", "average", "random")
+    assert average["value"] == pytest.approx((small + large) / 2)
+    assert average["n"] == 104
+
+
+def test_failed_samples_are_left_out_counted_and_explained():
+    failed = [
+        ("mine", "imdb", 0, "nonfinite_attribution"),
+        ("mine", "imdb", 2, "nonfinite_logits"),
+        *((method, "sst2", 1, "degenerate_baseline") for method in METHODS),
+    ]
+    table = auc_of(sample_rows(MEANS, failed))
+    cell = value_of(table, "auc_pi_soft_ns", "imdb", "mine")
+    assert (cell["value"], cell["n"], cell["n_failed"]) == (pytest.approx(0.1), 1, 2)
+    notes = " ".join(table.notes)
+    assert "Samples per dataset: SST2 3, IMDb 3." in notes
+    assert "SST2 (all methods): 1 degenerate_baseline" in notes
+    assert "IMDb (Mine): 1 nonfinite_attribution, 1 nonfinite_logits" in notes
+
+
+def test_no_failure_is_said_too():
+    assert "No sample failed." in auc_of(sample_rows(MEANS)).notes
+
+
+def test_a_method_whose_samples_all_failed_has_no_average_and_a_reason():
+    failed = [("mine", "imdb", number, "nonfinite_attribution") for number in range(3)]
+    table = auc_of(sample_rows(MEANS, failed))
+    assert table.blocks[0].rows[1].entries[2] == Entry(NOTHING)
+    assert table.blocks[0].rows[2].entries[2] == Entry(NOTHING)
+    assert average_ranks(table) == [2, 1, None]
+    assert np.isnan(value_of(table, "auc_pi_soft_nc", "average", "mine")["value"])
+    note = "No average for Mine, no sample evaluated (IMDb: 3 nonfinite_attribution)."
+    assert note in table.notes
+
+
+def test_a_missing_method_has_dashes_and_no_samples():
+    means = {cell: mean for cell, mean in MEANS.items() if cell[0] != "mine"}
+    table = auc_of(sample_rows(means))
+    assert {row.entries[2].text for block in table.blocks for row in block.rows} == {NOTHING}
+    note = "No average for Mine, no sample evaluated (SST2: no samples; IMDb: no samples)."
+    assert note in table.notes
+    assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 0
+
+
+def test_equal_values_share_a_rank_and_the_next_rank_is_skipped():
+    tied = dict.fromkeys(MEANS, 0.5) | {("random", "sst2"): 0.1}
+    assert average_ranks(auc_of(sample_rows(tied))) == [3, 1, 1]
+
+
+def test_values_that_only_look_equal_do_not_share_a_rank():
+    close = dict.fromkeys(MEANS, 0.5) | {("mine", "sst2"): 0.5002}
+    table = auc_of(sample_rows(close))
+    assert {entry.text for entry in table.blocks[0].rows[2].entries} == {"0.500"}
+    assert average_ranks(table) == [2, 2, 1]
+
+
+def test_no_more_than_three_ranks_are_marked():
+    methods = {name: name.upper() for name in "abcde"}
+    means = {(name, "sst2"): k / 10 for k, name in enumerate(methods)}
+    table = auc_of(sample_rows(means), methods, {"sst2": "SST2"})
+    assert average_ranks(table) == [None, None, 3, 2, 1]
+
+
+def test_the_grid_and_its_span_are_stated():
+    assert "0.05, …, 0.95 (3 values)" in auc_of(sample_rows(MEANS)).notes[0]
+    assert "has 0.9." in auc_of(sample_rows(MEANS)).notes[0]
+
+
+def test_a_single_sample_makes_a_table():
+    table = auc_of(sample_rows(dict.fromkeys(MEANS, 0.25), samples=1))
+    assert table.blocks[0].rows[0].entries[0].text == "0.240"
+    assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
+
+
+@pytest.mark.parametrize(("clamp", "words"), [(True, "is clamped at 0"), (False, "not clamped")])
+def test_notes_say_whether_soft_ns_is_clamped(clamp, words):
+    notes = " ".join(auc_of(sample_rows(MEANS), clamp=clamp).notes)
+    assert words in notes
+    for build in (original_table, robust_table):
+        assert words in " ".join(soft_table(build, sample_rows(MEANS), clamp).notes)
+
+
+def test_notes_give_the_noise_floor_and_its_number_type():
+    rows = sample_rows(MEANS)
+    for row in rows:
+        if row["metric"] == "identity":
+            row["value"] = 0.003 if row["sample_id"] == "s0" else 0.0
+    notes = " ".join(auc_of(rows).notes)
+    assert "Noise floor (bfloat16)" in notes
+    assert "distance 0.001 on average and 0.003 at most" in notes
+
+
+def test_original_table_has_a_block_of_three_rows_per_dataset():
+    table = soft_table(original_table, sample_rows(MEANS))
+    assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
+    assert [row.label for row in table.blocks[1].rows] == ["Soft-NS ↑", "Soft-NC ↑", "E[R]"]
+    assert [entry.text for entry in table.blocks[0].rows[0].entries] == ["0.200", "0.400", "0.900"]
+    assert [entry.text for entry in table.blocks[0].rows[2].entries] == ["0.2", "0.4", "0.9"]
+    assert len(table.values) == 3 * (2 + 1) * 3
+
+
+def test_robust_table_has_ratios_of_means_medians_and_the_low_part():
+    rows = sample_rows(MEANS, samples=4)
+    for row in rows:
+        if row["metric"] == "h0":
+            row["value"] = 0.1 if row["sample_id"] == "s0" else 0.8
+    table = soft_table(robust_table, rows)
+    assert len(table.blocks) == 6
+    found = value_of(table, "ratio_auc_pi_soft_nc", "sst2", "mine")["value"]
+    numerators = [0.9 + (number - 1) / 100 for number in range(4)]
+    assert found == pytest.approx(sum(numerators) / (0.1 + 3 * 0.8))
+    found = value_of(table, "median_auc_pi_soft_ns", "sst2", "mine")["value"]
+    assert found == pytest.approx(np.median(numerators))
+    assert "ruled by samples" in table.notes[0]
+
+
+def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance():
+    rows = sample_rows(MEANS, samples=5)
+    for row in rows:
+        row["value"] = {"monte_carlo_ns": 5e-5, "numerical": 1e-3}.get(row["metric"], row["value"])
+    table = variances_of(rows)
+    deviation, between, draws, rounding = table.blocks[0].rows
+    total = np.var(np.arange(5) / 100, ddof=1)
+    assert deviation.entries[0].text == f"{np.sqrt(total):.4f}"
+    assert draws.entries[0].text == f"{5e-5 / total:.2f}"
+    assert rounding.entries[0].text == "<0.01"  # 0.004
+    assert between.entries[0].text == f"{1 - (5e-5 + 1e-6) / total:.2f}"
+
+
+def test_a_single_sample_has_no_variance():
+    entries = variances_of(sample_rows(MEANS, samples=1)).blocks[0].rows[0].entries
+    assert {entry.text for entry in entries} == {NOTHING}
+
+
+@needs_latex
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: auc_of(sample_rows(MEANS)),
+        lambda: auc_of(sample_rows(MEANS), clamp=False),
+        lambda: soft_table(robust_table, sample_rows(MEANS)),
+        lambda: soft_table(original_table, sample_rows(MEANS)),
+        lambda: variances_of(sample_rows(MEANS)),
+    ],
+)
+def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
+    assert_latex_compiles(make(), tmp_path)
+
+
+# Command line ---------------------------------------------------------------------------------
+
+
+SETTINGS = {
+    "models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS,
+    "clamp": True, "types": {"llama": "float32"},
+}  # fmt: skip
+
+
+def curve_rows():
+    cell = {"protocol": "dynamic", "model": "llama", "method": "random", "dataset": "sst2"}
+    numbers = {"metric": "pi_soft_ns", "mean": 0.5, "standard_error": None, "n": 1, "n_failed": 0}
+    return [cell | numbers | {"pi": pi} for pi in GRID]
+
+
+def tabulate_soft(name, folder, **files):
+    return tabulate(name, SETTINGS, files, folder, protocol="dynamic", model="llama")
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("pi_soft_auc", ("statistics", "soft_samples", "soft_curves")),
+        ("robust_statistics", ("statistics", "soft_samples")),
+        ("original_soft", ("statistics", "soft_samples")),
+        ("variances", ("variances",)),
+    ],
+)
+def test_the_script_writes_every_kind(tmp_path, name, kinds):
+    uncertainty = estimated(sample_rows(MEANS))
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
+    for kind in {"statistics", "variances"} & set(files):
+        write_frame(files[kind], kind, getattr(uncertainty, kind))
+    for kind, rows in (("soft_samples", sample_rows(MEANS)), ("soft_curves", curve_rows())):
+        if kind in files:
+            write_rows(files[kind], kind, rows, {})
+    made = tabulate_soft(name, tmp_path, **files)
+    assert all(path.stat().st_size for path in made.values())
+
+
+def test_the_script_names_a_missing_argument(tmp_path):
+    write_frame(tmp_path / "s.parquet", "statistics", estimated(sample_rows(MEANS)).statistics)
+    with pytest.raises(BenchmarkError, match=r"^--files: none of kind 'soft_curves' is given$"):
+        tabulate_soft("pi_soft_auc", tmp_path, statistics=tmp_path / "s.parquet")

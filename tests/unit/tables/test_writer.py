@@ -1,0 +1,143 @@
+"""The three file formats of a table: full precision, marks, intervals, hostile labels."""
+
+import csv
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from pisoft.statistics.soft import SAMPLE_METRICS
+from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.units import NOTHING
+from soft_tables import MEANS, auc_of, sample_rows, written
+from typesetting import assert_latex_compiles, needs_latex
+
+
+def test_csv_holds_every_number_in_full_precision(tmp_path):
+    rows = sample_rows({cell: mean / 3 for cell, mean in MEANS.items()})
+    path, _, _ = written(auc_of(rows), tmp_path)
+    lines = list(csv.DictReader(path.open(encoding="utf-8")))
+    assert list(lines[0]) == [
+        *("metric", "dataset", "method", "value", "low", "high", "standard_error"),
+        *("n", "n_failed", "rank", "best", "p_value"),
+    ]
+    assert len(lines) == 2 * (2 + 1) * 3
+    first = lines[0]
+    assert (first["metric"], first["dataset"], first["method"]) == (
+        "auc_pi_soft_ns",
+        "sst2",
+        "random",
+    )
+    values = [row["value"] for row in rows[:: len(SAMPLE_METRICS)]][:3]
+    assert float(first["value"]) == pytest.approx(sum(values) / 3, rel=1e-15)
+    assert [line["metric"] for line in lines] == ["auc_pi_soft_ns"] * 9 + ["auc_pi_soft_nc"] * 9
+
+
+HOSTILE = (
+    r"50% a_b & c#d $e ^~ {f} \g [h] * <script>alert('x')</script> | "
+    "\N{MULTIPLICATION SIGN} \N{EN DASH} π"
+)
+
+
+def hostile_table():
+    rows = (
+        Row(HOSTILE, (Entry("1.000", 1), Entry(NOTHING))),
+        Row(f"[{HOSTILE}", (Entry("2.000", 2), Entry("3.000", 3)), strong=True),
+        Row("* star", (Entry("2.000"), Entry("3.000"))),
+    )
+    return Table(
+        title=HOSTILE,
+        corner=HOSTILE,
+        columns=(HOSTILE, "B"),
+        blocks=(Block(HOSTILE, rows), Block("[second]", rows)),
+        notes=(HOSTILE, "second\n\nnote"),
+        values=pd.DataFrame({"metric": [HOSTILE]}),
+        spanner=HOSTILE,
+    )
+
+
+def test_latex_specials_are_escaped(tmp_path):
+    _, path, _ = written(hostile_table(), tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert r"50\% a\_b \& c\#d \$e \textasciicircum{}\textasciitilde{} \{f\}" in text
+    assert r"\textbackslash{}g {[}h{]} {*} \textless{}script\textgreater{}" in text
+    assert r"$\times$ -- $\pi$" in text
+    assert "second note" in text
+
+
+def test_latex_marks_ranks_by_colour_and_number_ties_by_a_sign_and_shows_intervals(tmp_path):
+    _, path, _ = written(auc_of(sample_rows(MEANS, samples=9)), tmp_path)
+    text = path.read_text(encoding="utf-8")
+    tie = r"$^{\approx}$"  # what is better on one dataset is worse on the other
+    assert (
+        rf"\textbf{{Avg}} & \textcolor{{green!60!black}}{{\textbf{{0.280}}}}$^{{3}}${tie} "
+        rf"& \textcolor{{blue}}{{\textbf{{0.480}}}}$^{{2}}${tie} "
+        r"& \textcolor{red}{\textbf{0.530}}$^{1}$ \\"
+    ) in text
+    assert text.count(r"{\tiny {[}.") == 2 * 3 * 3  # an interval below every number
+
+
+def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
+    near = sample_rows({("random", "sst2"): 0.1, ("mine", "sst2"): 0.5}, samples=9)
+    third = sample_rows({("attention", "sst2"): 0.5}, samples=9)
+    for row in third:  # as good as `mine` on average, better on some samples and worse on others
+        if row["value"] is not None:
+            row["value"] += -0.05 if int(row["sample_id"][1:]) % 2 else 0.039
+    table = auc_of([*near, *third], datasets={"sst2": "SST2"})
+    row = table.blocks[0].rows[0]
+    assert [entry.tied for entry in row.entries] == [False, True, False]
+    assert [entry.strong for entry in row.entries] == [False, False, True]
+    _, latex, html = written(table, tmp_path)
+    assert latex.read_text(encoding="utf-8").count(r"$^{\approx}$") == 4
+    assert html.read_text(encoding="utf-8").count("<sup>≈</sup>") == 4
+
+
+class Page(HTMLParser):
+    """Collects the elements of a page, their text, and whether every one is closed."""
+
+    VOID = ("meta", "link", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_html_shows_a_hostile_label_as_text(tmp_path):
+    _, _, path = written(hostile_table(), tmp_path)
+    page = Page(path.read_text(encoding="utf-8"))
+    assert not page.open
+    assert "script" not in [tag for tag, _ in page.tags]
+    assert page.text.count(HOSTILE) >= 6
+
+
+def test_html_is_self_contained_and_marks_ranks_without_colour_too(tmp_path):
+    _, _, path = written(auc_of(sample_rows(MEANS)), tmp_path)
+    page = Page(path.read_text(encoding="utf-8"))
+    assert not [tag for tag, found in page.tags if {"src", "href"} & set(found)]
+    ranks = [found["class"] for tag, found in page.tags if tag == "td" and "class" in found]
+    assert ranks == ["rank3", "rank2", "rank1"] * 2
+    assert [tag for tag, _ in page.tags].count("sup") == 6 + 12  # ranks; of 3 samples, all tied
+    assert page.text.count("≈") == 12
+
+
+def test_tables_are_equal_bytes_every_time(tmp_path):
+    first = [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
+    assert first == [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
+
+
+@needs_latex
+def test_latex_with_hostile_labels_compiles(tmp_path):
+    assert_latex_compiles(hostile_table(), tmp_path)

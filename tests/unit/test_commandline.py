@@ -1,0 +1,94 @@
+"""The scripts that serve every module of a room: what they refuse, and that the rules use all."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from importlib import import_module
+
+import pytest
+
+import rooms
+from pisoft.commandline import room_module, room_parser
+from pisoft.errors import BenchmarkError
+
+ROOMS = {"statistics": "summaries", "tables": "table", "figures": "plot"}
+OUTPUTS = {
+    rooms.SUMMARISE: ["--outputs", "accuracy=a.parquet"],
+    **{
+        script: [part for ending in endings for part in (f"--{ending}", f"a.{ending}")]
+        for script, endings in rooms.FORMATS.items()
+    },
+}
+
+
+def names_of(room):
+    """Return the modules of a room that its script serves."""
+    package = import_module(f"pisoft.{room}")
+    names = [found.name for found in pkgutil.iter_modules(package.__path__)]
+    return {n for n in names if hasattr(import_module(f"pisoft.{room}.{n}"), ROOMS[room])}
+
+
+@pytest.mark.parametrize(
+    ("script", "room", "name", "nearest"),
+    [
+        (rooms.SUMMARISE, "statistics", "uncertanty", "uncertainty"),
+        (rooms.TABULATE, "tables", "rank", "ranks"),
+        (rooms.PLOT, "figures", "pi_curve", "pi_curves"),
+    ],
+)
+def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, nearest, tmp_path):
+    line = [name, "--settings", "{}", "--files", f"statistics={tmp_path}", *OUTPUTS[script]]
+    finished = rooms.call(script, *line)
+    assert finished.returncode == 1
+    assert finished.stderr == (
+        f"error: pisoft/{room}: unknown name '{name}'; did you mean '{nearest}'? "
+        f"allowed: {', '.join(sorted(names_of(room)))}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "kind"),
+    [
+        (rooms.SUMMARISE, "accuracy", "prompts"),
+        (rooms.TABULATE, "accuracy", "accuracy"),
+        (rooms.PLOT, "pi_curves", "soft_curves"),
+    ],
+)
+def test_a_kind_of_file_that_is_missing_is_one_line(script, name, kind, tmp_path):
+    shown = {"models": {}, "datasets": {}, "methods": {}}
+    settings = {"run": "demo"} if script == rooms.SUMMARISE else shown
+    line = rooms.arguments(name, settings, {"cost": tmp_path / "cost.parquet"})
+    finished = rooms.call(script, *line, *OUTPUTS[script])
+    assert finished.returncode == 1
+    assert finished.stderr == f"error: --files: none of kind '{kind}' is given\n"
+
+
+@pytest.mark.parametrize(
+    ("room", "helper"), [("statistics", "reading"), ("tables", "layout"), ("figures", "style")]
+)
+def test_a_module_that_others_use_is_no_name(room, helper):
+    with pytest.raises(BenchmarkError, match=f"unknown name '{helper}'"):
+        room_module(room, helper, ROOMS[room])
+
+
+@pytest.mark.parametrize("option", ["--files", "--cell"])
+def test_what_is_no_pair_is_refused(option, capsys):
+    with pytest.raises(SystemExit):
+        room_parser("").parse_args(["ranks", "--settings", "{}", option, "statistics.parquet"])
+    assert "'statistics.parquet' is not of the form KEY=VALUE" in capsys.readouterr().err
+
+
+def test_files_are_grouped_by_kind_and_a_path_may_have_an_equals_sign():
+    line = ["ranks", "--settings", "{}", "--files", "a=1=2.parquet", "b=3", "a=4"]
+    files = room_parser("").parse_args(line).files
+    assert {kind: list(map(str, paths)) for kind, paths in files.items()} == {
+        "a": ["1=2.parquet", "4"],
+        "b": ["3"],
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_name_is_that_of_a_rule(room, root):
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (root / "rules").glob("*.smk"))
+    assert set(re.findall(rf'room_job\("{room}/(\w+)"', text)) == names_of(room)
