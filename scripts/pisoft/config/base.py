@@ -24,6 +24,7 @@ Normalisation = Literal["minmax", "rank", "max"]
 AttributedFunction = Literal["probability", "logit"]
 Operator = Literal["remove", "zero"]
 TokenWeights = Literal["loosened", "original"]
+Cell = tuple[Protocol, str, str, str]  # protocol, model, method, dataset
 Sampler = Literal["iid", "latin"]
 
 

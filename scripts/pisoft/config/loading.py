@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pisoft.config.base import Protocol, Selection, Strict
+from pisoft.config.base import Cell, Protocol, Selection, Strict
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
@@ -22,7 +22,6 @@ from pisoft.config.validation import read_yaml, validate
 from pisoft.errors import BenchmarkError, did_you_mean
 
 CATALOGUES = ("models", "masked_models", "datasets", "methods")
-Cell = tuple[Protocol, str, str, str]  # protocol, model, method, dataset
 
 
 class Config(BaseModel):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau
 
 from pisoft.statistics.metrics import Best
 
@@ -73,6 +72,8 @@ def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
 
 def kendall_tau(one: pd.Series, other: pd.Series) -> float:
     """Return Kendall's τ-b of two columns of numbers over the names with a number in both."""
+    from scipy.stats import kendalltau  # half of what the front page would import
+
     both = pd.concat([one, other], axis=1, join="inner").dropna()
     if len(both) < 2:
         return np.nan

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pisoft.config.base import Protocol, Scope, Task
 from pisoft.config.datasets import (
     DatasetEntry,
 )
 from pisoft.config.evaluation import DrawSettings, RankingSettings
-from pisoft.config.loading import Config
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
 from pisoft.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
 
 OPEN_GENERATION = "open generation has no label word that could flip"
 

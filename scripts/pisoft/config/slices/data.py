@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pisoft.config.base import Task
 from pisoft.config.datasets import (
     EmbeddedDataset,
@@ -11,8 +13,10 @@ from pisoft.config.datasets import (
     Message,
     TextField,
 )
-from pisoft.config.loading import Config
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
 
 
 class FetchSlice(Slice):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pisoft.config.base import Normalisation, Scope
-from pisoft.config.loading import Config
 from pisoft.config.slices.base import Slice
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
 
 
 class DisplaySlice(Slice):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings
-from pisoft.config.loading import Config
 from pisoft.config.models import ModelEntry
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.slices.base import Slice
@@ -17,6 +17,9 @@ from pisoft.config.slices.display import (
     scores_slice,
     soft_display_slice,
 )
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
 
 # What an entry is whose source is of this kind; one of kind `hub` may be the published one.
 OTHER_SOURCES = {

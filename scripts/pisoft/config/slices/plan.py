@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from pisoft.config.base import Strict, Task
+from pisoft.config.base import Cell, Strict, Task
 from pisoft.config.datasets import EmbeddedDataset, ExpectedRecords, Message
 from pisoft.config.evaluation import DrawSettings, RankingSettings
-from pisoft.config.loading import Cell, Config
 from pisoft.config.models import (
     TOKEN_BUDGETS,
     HubModel,
@@ -22,6 +21,9 @@ from pisoft.config.run_file import GenerationSettings
 from pisoft.config.slices.base import Slice
 from pisoft.config.slices.cells import draw_settings
 from pisoft.config.slices.data import sample_slice
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
 
 
 class PlannedModel(Strict):

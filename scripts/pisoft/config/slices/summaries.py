@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pisoft.config.base import Normalisation, Scope
-from pisoft.config.loading import Config
 from pisoft.config.slices.base import Slice
 from pisoft.config.slices.cells import ranking_obstacle
 from pisoft.config.studies import StudyMethod
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
 
 
 class RunSlice(Slice):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pisoft.config.base import Strict
 from pisoft.config.datasets import (
     DatasetEntry,
@@ -9,12 +11,14 @@ from pisoft.config.datasets import (
     Labels,
     Message,
 )
-from pisoft.config.loading import Config
 from pisoft.config.models import (
     TrainedMaskedModel,
     TrainedModel,
 )
 from pisoft.config.slices.base import Slice
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
 
 
 class TrainingTask(Strict):
