@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pisoft.attribution import AttributionMethod, method_without_models
-from pisoft.config.evaluation import RankingSettings
 from pisoft.config.base import Cell
+from pisoft.config.evaluation import RankingSettings
 from pisoft.config.models import ModelShape, TrainedMaskedModel, TrainedModel
 from pisoft.config.slices.plan import PlannedModel, PlanSlice
 from pisoft.planning import sizes
