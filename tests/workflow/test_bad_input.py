@@ -8,7 +8,7 @@ import pytest
 
 from pisoft.contracts import read_rows
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 KNOWN_BEFORE = {
     "maxsamples=3": r"maxsamples: unknown key; did you mean 'max_samples'?",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 METHODS = Path(__file__).parents[2] / "config/catalogue/methods.yaml"
 TABLE = "results/tiny/tables/accuracy.html"

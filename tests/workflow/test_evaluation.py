@@ -8,6 +8,8 @@ from safetensors.torch import load_file, save_file
 
 from pisoft.contracts import read_provenance
 
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
 SOFT = "results/tiny/soft/{}/toy/saliency/toy-sentiment.parquet"
 
 

@@ -67,6 +67,7 @@ def of_method(name):
     }
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_computed_again(finished, tmp_path):
     project = finished
     assert project.pending() == set(), "a second run has nothing to do"
@@ -205,6 +206,7 @@ class Masked(AttributionMethod):
 """
 
 
+@pytest.mark.slow
 def test_only_methods_that_need_the_masked_model_depend_on_it(project):
     masked = random_masked_models.roberta(context=256)
     masked.network.save_pretrained(project.folder / "toy-masked")
@@ -250,6 +252,7 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(project):
     assert "train_masked_model" not in listed
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_finished_by_the_next_one(project):
     folder = project.folder / "results/tiny/attributions/toy"
     with subprocess.Popen(
@@ -271,6 +274,7 @@ def test_a_killed_run_is_finished_by_the_next_one(project):
     assert project.pending() == set()
 
 
+@pytest.mark.slow
 def test_slices_of_samples_give_the_bits_of_the_whole(finished):
     """A job over some blocks must write the rows that a job over all of them writes."""
     project = finished

@@ -17,7 +17,7 @@ from statsmodels.stats.multitest import multipletests
 from pisoft.contracts import read_rows, write_rows
 from planning import SHORT
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 METHODS = ("random", "attention", "saliency")
 DATASETS = ("toy-sentiment", "demo-why")

@@ -17,7 +17,7 @@ from pisoft.contracts import read_rows
 from pisoft.planning.plan import plan_run
 from planning import SHORT
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 CONFIG = Path(__file__).parents[2] / "config"
 FIX = "bring scripts/pisoft/planning/plan.py up to date"

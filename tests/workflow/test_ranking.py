@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 JOBS = {
     *(f"ranking/toy/{name}/toy-sentiment.parquet" for name in ("random", "attention", "saliency")),

@@ -8,7 +8,7 @@ import pytest
 
 from browsing import chromium, visit
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 SUBCATEGORIES = {
     "1 Overview": [],  # a list of pages without subcategories

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 STUDY = "layer_study: {depths: [1, 8, 16], token_weights: [loosened]}\n"
 DEPTHS = ("01", "02")  # of a model with 2 decoder layers: 8 and 16 both stand for 2
