@@ -7,8 +7,11 @@ from pathlib import Path
 
 from pisoft.attribution import available_methods, load_method
 from pisoft.commandline import run
-from pisoft.config.schema import documents
-from pisoft.pages.contracts import PAGE, contracts_page
+from pisoft.config.reference import PAGE as CONFIGURATION
+from pisoft.config.reference import reference
+from pisoft.config.schema import schemas
+from pisoft.pages.contracts import PAGE as CONTRACTS
+from pisoft.pages.contracts import contracts_page
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -22,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
 def generated() -> dict[str, str]:
     """Return the text of every generated file by its path in the repository."""
     methods = {name: load_method(name) for name in available_methods()}
-    return {**documents(methods), PAGE: contracts_page()}
+    return {**schemas(), CONFIGURATION: reference(methods), CONTRACTS: contracts_page()}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -41,15 +41,19 @@ def environment(path: Path) -> dict[str, str]:
     return pins(next(item["pip"] for item in content["dependencies"] if isinstance(item, dict)))
 
 
-def environments_of_scripts() -> dict[str, str]:
-    """Return `envs/x.yaml` by `scripts/y.py`, read from the rules."""
-    found = {}
+def environments_of_jobs() -> dict[tuple[str, str], str]:
+    """Return `envs/x.yaml` by script and, if it serves a room, module; read from the rules."""
+    found, inherited = {}, {}
     for path in sorted((ROOT / "rules").glob("*.smk")):
-        for rule in re.split(r"^rule ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
-            script = re.search(r'script="(scripts/\w+\.py)"', rule)
+        for rule in re.split(r"^(?=rule |use rule )", path.read_text("utf-8"), flags=re.M)[1:]:
+            base, name = re.match(r"(?:use rule (\w+) as |rule )(\w+)", rule).groups()
             conda = re.search(r'conda:\s*"\.\./(envs/\w+\.yaml)"', rule)
-            if script and conda:
-                found[script[1]] = conda[1]
+            inherited[name] = conda[1] if conda else inherited[base]
+            room, called = re.search(r'job\("(?:(\w+)/)?(\w+)"', rule).groups()
+            verb = {"statistics": "summarise", "tables": "tabulate", "figures": "plot"}
+            script = f"scripts/{verb[room]}_results.py" if room else f"scripts/{called}.py"
+            module = f"scripts/pisoft/{room}/{called}.py" if room else script
+            found[script, module] = inherited[name]
     return found
 
 
@@ -163,10 +167,15 @@ def test_environment_pins_equal_the_lock(path: Path) -> None:
 
 def test_every_environment_is_used() -> None:
     files = {f"envs/{path.name}" for path in (ROOT / "envs").glob("*.yaml")}
-    assert set(environments_of_scripts().values()) == files
+    assert set(environments_of_jobs().values()) == files
 
 
-@pytest.mark.parametrize(("script", "file"), sorted(environments_of_scripts().items()))
-def test_environment_holds_what_its_script_imports(script: str, file: str) -> None:
-    missing = third_party(ROOT / script) - set(environment(ROOT / file))
-    assert not missing, f"{file} lacks {sorted(missing)}, which {script} imports"
+@pytest.mark.parametrize(
+    ("files", "environment_file"), sorted(environments_of_jobs().items()), ids=str
+)
+def test_environment_holds_what_its_job_imports(
+    files: tuple[str, str], environment_file: str
+) -> None:
+    needed = set().union(*(third_party(ROOT / file) for file in files))
+    missing = needed - set(environment(ROOT / environment_file))
+    assert not missing, f"{environment_file} lacks {sorted(missing)}, which {files} import"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pisoft.config.schema import markdown_table
+from pisoft.config.reference import markdown_table
 from pisoft.contracts import FILES, STATUSES
 
 PAGE = "docs/reference/contracts.md"
