@@ -87,7 +87,6 @@ rule compare_with_paper:
         "Comparing with the paper"
     shell:
         "{params.command} --settings {params.settings:q} "
-        ""
         "--statistics {input.statistics:q} --timings {input.timings:q} "
         "--cells {output.cells:q} --agreement {output.agreement:q} "
         "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "

@@ -18,7 +18,7 @@ from pisoft.errors import BenchmarkError, did_you_mean
 
 PACKAGE = Path(__file__).parent
 SCRIPTS = PACKAGE.parent
-# An edit of these cannot change a number: they read, check, write, log, or word an error.
+# Modules and packages of which an edit cannot change a number: they read, check, write, log, or word an error.
 NEUTRAL = (
     "pisoft.commandline",
     "pisoft.config",
@@ -55,10 +55,11 @@ def code_hash(script: str, *others: str) -> str:
 
 def _with_imports(modules: Iterable[str]) -> set[str]:
     """Return modules with all that they import, through others too, but the neutral ones."""
+    inside = tuple(f"{name}." for name in NEUTRAL)
     found, waiting = set(), set(modules)
     while waiting:
         module = waiting.pop()
-        if not module.startswith(NEUTRAL) and module not in found:
+        if not f"{module}.".startswith(inside) and module not in found:
             found.add(module)
             waiting |= _graph().find_modules_directly_imported_by(module)
     return found
