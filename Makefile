@@ -31,7 +31,7 @@ plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml 
 		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') \
 		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 test: $(STAMP) ## say whether this clone works: units, contracts, one small run of the workflow
 	$(PYTEST) -m "not slow"

@@ -18,7 +18,7 @@ from pisoft.errors import BenchmarkError, did_you_mean
 
 PACKAGE = Path(__file__).parent
 SCRIPTS = PACKAGE.parent
-# Modules and packages of which an edit cannot change a number: they read, check, write, log, or word an error.
+# An edit of these cannot change a number: they read, check, write, log, or word an error.
 NEUTRAL = (
     "pisoft.commandline",
     "pisoft.config",
