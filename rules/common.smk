@@ -259,8 +259,8 @@ def reported(path, name, category, title, **labels):
     """
     wildcards = re.findall(r"{(\w+)}", path)
     labels |= {name.replace("protocol", "routing"): f"{{{name}}}" for name in wildcards}
-    parts = [part for part in name.split("/") if not part.startswith("{")]
-    caption = f"captions/{'/'.join(parts)}.rst"
+    named = Path("captions", *(part for part in Path(name).parts if not part.startswith("{")))
+    caption = f"{named}.rst"
     return report(
         path,
         caption=caption if (ROOT / "rules" / caption).is_file() else None,
