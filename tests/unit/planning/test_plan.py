@@ -58,8 +58,8 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
     assert "heavy: []" in made.stdout
     cells = {line.split("  ")[0]: line.split() for line in made.stdout.splitlines()}
     large = 8  # methods of the 70B model, which has no fixed routing and no layer study
-    assert cells["evaluate_soft"][1] == str(2 * 2 * (13 + 10) * 5 + large * 5), "jobs"
-    assert cells["attribute"][1] == str(2 * (13 + 10) * 5 + large * 5)
+    assert cells["evaluate_soft"][1] == str(2 * 2 * (13 + 8) * 5 + large * 5), "jobs"
+    assert cells["attribute"][1] == str(2 * (13 + 8) * 5 + large * 5)
     assert "400 TFLOP/s" in made.stdout
     assert "estimated" in made.stdout
 
