@@ -128,7 +128,7 @@ def test_the_search_finds_a_page_from_disk(site: Path) -> None:
         assert opened.page.locator("math").count() > 10
         opened.page.fill(".md-search__input", "padding token")
         found = '.md-search-result__link[href*="use-from-python"]'
-        opened.page.wait_for_selector(found, state="attached")
+        opened.page.wait_for_selector(found, state="attached", timeout=60_000)
         opened.assert_silent_and_offline()
 
 

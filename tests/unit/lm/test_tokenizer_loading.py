@@ -13,6 +13,7 @@ from pisoft.config.datasets import HubDataset, TextField
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.data import FetchSlice
 from pisoft.data.sources import fetch
+from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.hub import hub_advice
 from pisoft.lm.tokenizer import load_tokenizer, model_context
@@ -33,6 +34,7 @@ PROBE = """
 import json, sys, time
 time.sleep = lambda seconds: None  # between two attempts
 from pisoft.data.sources import fetch
+from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.lm.tokenizer import load_tokenizer, model_context
 from pisoft.config.slices.data import FetchSlice
@@ -53,7 +55,7 @@ for name in sys.argv[1:]:
                          fields={"text": {"column": "text"}}, labels=None, id_column=None,
                          answer_column=None)
     outcomes[name] = [outcome(load_tokenizer, model, None), outcome(model_context, model, None),
-                      outcome(fetch, dataset)]
+                      outcome(fetch, dataset, made_source)]
 print(json.dumps(outcomes))
 """
 
@@ -210,7 +212,8 @@ def test_a_hub_dataset_is_read_with_its_configuration_split_and_revision(monkeyp
             labels=None,
             id_column=None,
             answer_column=None,
-        )
+        ),
+        made_source,
     )
     assert asked == {"arguments": ("o/n", "c"), "options": {"split": "test", "revision": "r"}}
     assert [row["status"] for row in rows] == ["ok", "empty_record"]
