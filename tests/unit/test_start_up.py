@@ -38,6 +38,7 @@ NETWORK = {"scipy", "transformers.modeling_utils"}
 # Runs a script as Python would, and writes which modules are there in the end.
 WATCHED = """
 import json, runpy, sys
+from importlib import import_module
 from pathlib import Path
 found, sys.argv = sys.argv[1], sys.argv[2:]
 sys.path[0] = str(Path(sys.argv[0]).parent)
@@ -49,10 +50,11 @@ finally:
 # Imports scripts one after the other, and names the first with which something unwanted comes in.
 IMPORTED = """
 import json, runpy, sys
+from importlib import import_module
 unwanted = set(json.loads(sys.argv[1]))
 sys.path[0] = sys.argv[2]
 for script in sys.argv[3:]:
-    runpy.run_module(script) if script.startswith("pisoft.") else runpy.run_path(script)
+    (import_module if script.startswith("pisoft.") else runpy.run_path)(script)
     if found := unwanted & set(sys.modules):
         sys.exit(f"{script} imports {sorted(found)}")
 """
