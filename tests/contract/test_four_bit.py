@@ -19,6 +19,8 @@ from pisoft.lm.model import LanguageModel
 from random_models import VOCABULARY, samples
 from tiny_tokenizers import numbered_tokenizer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):

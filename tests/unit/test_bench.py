@@ -43,6 +43,8 @@ from pisoft.statistics.soft import CELL, summarise
 from random_models import twins
 from tiny_tokenizers import llama_tokenizer
 
+pytestmark = pytest.mark.slow
+
 GRID = (0.2, 0.5, 0.8)
 COLUMNS = ["name", "value", "unit", "peer", "ratio", "aim", "met"]
 TEXTS = ("a wonderful film", "the dull ending hurt", "storms had damaged the old station", "a film")

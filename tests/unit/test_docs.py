@@ -18,6 +18,8 @@ from browsing import chromium, visit
 from pisoft.attribution import available_methods, load_method
 from pisoft.config.loading import load_run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 OTHERS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/README.md", "results/README.md")

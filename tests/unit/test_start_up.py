@@ -16,6 +16,8 @@ from pisoft.embedded.models import train_tiny_model
 from pisoft.embedded.tokenizers import Dialogue
 from pisoft.lm.imports import without_collection
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
 

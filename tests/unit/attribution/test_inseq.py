@@ -17,6 +17,8 @@ from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.model import Batch, ExplainedSample
 from random_models import SHAPES, samples, twins
 
+pytestmark = pytest.mark.slow
+
 END, UNKNOWN = 2, 0  # pad, the default of the tokenizer, equals end of sequence
 STEPS = (0, 3)
 

@@ -24,6 +24,8 @@ from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
 from tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 
+pytestmark = pytest.mark.slow
+
 TOLERANCE = 1e-4  # of the largest score of a step
 ARGUMENTS = {"integrated_gradients": {"n_steps": 16}}  # of Inseq; the others have none
 METHODS = [

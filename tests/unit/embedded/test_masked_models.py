@@ -30,6 +30,8 @@ from pisoft.embedded.masked_models import (
 from pisoft.errors import BenchmarkError
 from train_masked_model import HELD_OUT_SEED, TRAINING_SEED, prompt, prompts
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 CONTEXT = 160
 

@@ -22,6 +22,8 @@ from pisoft.embedded.records import make_records
 from pisoft.embedded.tokenizers import Dialogue, train_tokenizer
 from pisoft.errors import BenchmarkError
 
+pytestmark = pytest.mark.slow
+
 SYSTEM = "Respond ONLY with the single word Positive or Negative."
 ARCHITECTURES = ("llama", "mistral")
 BEGIN = {"llama": "<|begin_of_text|>", "mistral": "<s>"}

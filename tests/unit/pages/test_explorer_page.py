@@ -14,6 +14,8 @@ from pisoft.faithfulness.calibration import calibrate, clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page
 
+pytestmark = pytest.mark.slow
+
 # Points at every token and reads what the page then says in every text.
 READ = """() => [...document.querySelectorAll('.card')].map((card) => ({
   method: card.dataset.method,
