@@ -72,8 +72,8 @@ class Project:
     def job(self, target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the job that makes a file as Snakemake would, with further arguments."""
         listed = self.snakemake("--dry-run", "--forceall", "--printshellcmds", target).stdout
-        (line,) = [line.strip() for line in listed.splitlines() if f"--output {target} " in line]
-        command = line.split(" > ")[0]
+        (line,) = [line for line in listed.splitlines() if f"--output {target} " in line]
+        command = line[line.index(sys.executable) :].split(" > ")[0]
         return subprocess.run(
             f"{command} {' '.join(arguments)}", cwd=self.folder, env=self.environment(), shell=True,
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
