@@ -53,8 +53,8 @@ class LayerStudy(Strict):
         return depths
 
 
-class StudyMethod(Strict):
-    """Grad-ELLM at one depth with one token weighting, for one model."""
+class StudyDepth(Strict):
+    """What the study's summary has to know of Grad-ELLM at one depth, for one model."""
 
     name: str  # in paths, for example `grad_ellm-loosened-04`
     model: str
@@ -63,6 +63,11 @@ class StudyMethod(Strict):
     all_layers: bool  # whether the depth is known to be all layers of the model
     candidate: bool  # may be selected
     fixed: bool  # is what the selected one is compared with
+
+
+class StudyMethod(StudyDepth):
+    """Grad-ELLM at one depth with one token weighting, for one model."""
+
     method: Method
 
     def shared(self, methods: Mapping[str, Method]) -> StudyMethod:

@@ -96,8 +96,8 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
-        "display", "soft_display", "timings", "plan", "compare", "model_display",
-        "overview",
+        "display", "soft_display", "timings", "plan", "compare", "model_display", "overview",
+        "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
         "generate",

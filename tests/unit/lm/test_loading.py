@@ -42,7 +42,7 @@ def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dt
     assert next(model.network.parameters()).dtype == getattr(torch, dtype)
     logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
     assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
-    assert model_facts(model) == {"model_commit": None, "device": "cpu"}
+    assert model_facts(model) == {"model_commit": None, "device": "cpu", "layers": 3}
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++ on a CPU")

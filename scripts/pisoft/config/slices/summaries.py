@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pisoft.config.base import Normalisation, Scope
 from pisoft.config.slices.base import Slice
 from pisoft.config.slices.cells import ranking_obstacle
-from pisoft.config.studies import StudyMethod
+from pisoft.config.studies import StudyDepth
 
 if TYPE_CHECKING:
     from pisoft.config.loading import Config
@@ -43,7 +43,7 @@ class UncertaintySlice(Slice):
 class LayerStudySlice(Slice):
     """Settings of `summarise_layer_study`."""
 
-    methods: tuple[StudyMethod, ...]
+    methods: tuple[StudyDepth, ...]
     development_share: float
     seed: int
     minimum_h0: float
@@ -103,7 +103,9 @@ def layer_study_slice(config: Config) -> LayerStudySlice:
     study = config.run_file.layer_study
     assert study is not None
     return LayerStudySlice(
-        methods=config.study_methods,
+        methods=tuple(
+            StudyDepth(**method.model_dump(exclude={"method"})) for method in config.study_methods
+        ),
         development_share=study.development_share,
         seed=config.run_file.seed,
         minimum_h0=config.run_file.evaluation.minimum_h0,
