@@ -128,11 +128,8 @@ def test_the_search_finds_a_page_from_disk(site: Path) -> None:
     with chromium() as browser:
         opened = visit(browser, site / "reference/metrics.html")
         assert opened.page.locator("math").count() > 10
-        ready = opened.page.get_by_text(
-            "Type to start searching"
-        )  # before, nobody hears what is typed
-        ready.wait_for(state="attached")
-        opened.page.fill(".md-search__input", "padding token")
+        opened.page.wait_for_load_state("networkidle")
+        opened.page.locator(".md-search__input").press_sequentially("padding token", delay=50)
         found = '.md-search-result__link[href*="use-from-python"]'
         opened.page.wait_for_selector(found, state="attached")
         opened.assert_silent_and_offline()
