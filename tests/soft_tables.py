@@ -54,13 +54,13 @@ def outcomes_of(rows):
     return frame[frame["metric"] == "identity"].astype({"value": float})
 
 
-def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp=True):
+def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp="draw"):
     names = {"methods": methods, "datasets": datasets, "clamp": clamp}
     where = "Llama · dynamic routing"
     return SoftRows(estimated(rows).statistics, outcomes_of(rows), where, **names)
 
 
-def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp=True):
+def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp="draw"):
     return auc_table(soft_rows(rows, methods, datasets, clamp), GRID, "bfloat16")
 
 

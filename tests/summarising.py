@@ -10,7 +10,7 @@ from pisoft.statistics.soft import Cell
 GRID = (0.1, 0.4, 0.9)
 CELL = Cell("dynamic", "llama", "attention", "sst2")
 MINIMUM_H0 = 1e-4
-STATISTICS = {"minimum_h0": MINIMUM_H0, "clamp": True}
+STATISTICS = {"minimum_h0": MINIMUM_H0, "clamp": "mean"}
 PER_DRAW = [
     f"{metric}_{measure}"
     for metric in ("ns", "nc")

@@ -17,7 +17,7 @@ import torch
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.attribution.engine import attribute_block
-from pisoft.config.base import Normalisation, Protocol, Scope
+from pisoft.config.base import Clamp, Normalisation, Protocol, Scope
 from pisoft.config.datasets import Message
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.config.models import ModelEntry
@@ -28,7 +28,7 @@ from pisoft.contracts import OK
 from pisoft.data.prompts import build_prompts
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness import calibration
-from pisoft.faithfulness.metrics import soft_metrics
+from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.faithfulness.perturbation import (
     PerturbationTarget,
     Perturber,
@@ -222,6 +222,7 @@ def soft_scores(
     scope: Scope = "content",
     normalisation: Normalisation = "minmax",
     draws: int = 15,
+    clamp: Clamp = "draw",
     seed: int = 1,
     protocol: Protocol = "dynamic",
 ) -> tuple[float, float]:
@@ -236,6 +237,7 @@ def soft_scores(
         scope: which tokens are perturbed.
         normalisation: how raw scores become scores in [0, 1].
         draws: Monte Carlo masks.
+        clamp: where π-Soft-NS is clamped at 0; see :func:`pisoft.faithfulness.metrics.soft_ns`.
         seed: of the masks.
         protocol: `dynamic`, attention computed anew, or `fixed`, that of the clean input replayed.
 
@@ -248,7 +250,7 @@ def soft_scores(
             f"soft_scores: protocol: unknown '{protocol}'"
             + did_you_mean(protocol, get_args(Protocol))
         )
-    chosen = _evaluation(pi, scope=scope, normalisation=normalisation, draws=draws)
+    chosen = _evaluation(pi, scope=scope, normalisation=normalisation, draws=draws, clamp=clamp)
     _check_scores(scores, "soft_scores")
     if len(scores) != len(prompt["input_ids"]):
         raise BenchmarkError(
@@ -270,7 +272,11 @@ def soft_scores(
     _, found = step.rows()
     if found["status"] != OK:
         raise BenchmarkError(f"soft_scores: the prompt cannot be evaluated: {found['status']}")
-    return soft_metrics(found["h0"], found["ns_distances"], found["nc_distances"])
+    ns, nc = (
+        soft_ns(found["h0"], found["ns_distances"], clamp),
+        soft_nc(found["h0"], found["nc_distances"]),
+    )
+    return float(ns), float(nc)
 
 
 def _with_field(turn: Message, name: str) -> Message:

@@ -21,11 +21,14 @@ Task = Literal["classification", "generation"]
 Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
+ScoresOf = Literal["own", "aggregated"]  # the step's, or the mean of all steps'
 AttributedFunction = Literal["probability", "logit"]
 Operator = Literal["remove", "zero"]
+FlipOf = Literal["label_word", "first_token"]  # what counts as the answer
 TokenWeights = Literal["loosened", "original"]
 Cell = tuple[Protocol, str, str, str]  # protocol, model, method, dataset
 Sampler = Literal["iid", "latin"]
+Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 
 
 def check_selection(names: Any) -> Any:

@@ -9,17 +9,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from pisoft.config.evaluation import DrawBudget, DrawSettings, RankingSettings
+from pisoft.config.evaluation import CLAMPS, DrawBudget, DrawSettings, RankingSettings
 from pisoft.config.loading import Config
 from pisoft.config.slices.data import sample_slice
 from pisoft.config.studies import LayerStudy
 
+STEP_SCORES = {
+    "own": "its own scores",
+    "aggregated": "the mean of the scores of all explained steps of its sample",
+}
 _SAMPLERS = {
     "iid": "independent of each other",
     "latin": "spread evenly over draws and values of π",
 }
 LONGEST_LIST = 5  # values of π that are all named
 ROUNDING = 1e-9  # by which the gaps of an even grid may differ
+_ANSWERS = {
+    "label_word": "the label word that the model prefers",
+    "first_token": "the first token that it would generate",
+}
 _OPERATORS = {"remove": "left out of the sequence", "zero": "zeroed in the input embeddings"}
 
 
@@ -40,15 +48,14 @@ def settings_in_words(config: Config) -> Sentences:
         "answers": f"Open answers: greedy, at most {generation.max_new_tokens} tokens; from the "
         f"first on, one of every {generation.step_interval} is explained.",
         "scores": f"Scope of the scores: ``{evaluation.scope}``; raw scores are normalised by "
-        f"``{evaluation.normalisation}``.",
+        f"``{evaluation.normalisation}``; a step is evaluated by "
+        f"{STEP_SCORES[evaluation.step_scores]}.",
         "grid": f"Grid of π: {_numbers(evaluation.pi_grid)}; calibrated are scores clipped to "
         f"[f, 1 − f] with f = {evaluation.score_floor:g}.",
         "masks": f"Masks: {_draws(evaluation)}, {_SAMPLERS[evaluation.sampler]} "
         f"(``{evaluation.sampler}``), one bit per {evaluation.mask} (seed {run_file.seed}). A step "
         f"fails where H₀ is below {evaluation.minimum_h0:g}.",
-        "clamp": "Soft-NS is clamped at 0 after averaging over the draws of a step."
-        if evaluation.clamp
-        else "Soft-NS is not clamped at 0.",
+        "clamp": f"Soft-NS is {CLAMPS[evaluation.clamp]}.",
         "tests": f"{run_file.statistics.resamples} bootstrap resamples and sign flips "
         f"(seed {run_file.seed}).",
     }
@@ -92,7 +99,10 @@ def _draws(evaluation: DrawSettings) -> str:
 
 
 def _ranking(ranking: RankingSettings) -> str:
-    return f"Tokens are {_OPERATORS[ranking.operator]}, in {ranking.steps} steps of equal share."
+    return (
+        f"Tokens are {_OPERATORS[ranking.operator]}, in {ranking.steps} steps of equal share; the "
+        f"answer that may flip is {_ANSWERS[ranking.flip_of]}."
+    )
 
 
 def _layer_study(study: LayerStudy) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     Discriminator,
@@ -14,19 +14,32 @@ from pydantic import (
     model_validator,
 )
 
-from pisoft.config.base import Strict
-
-if TYPE_CHECKING:
-    pass
-from pisoft.config.base import Normalisation, Operator, Sampler, Scope
+from pisoft.config.base import (
+    Clamp,
+    FlipOf,
+    Normalisation,
+    Operator,
+    Sampler,
+    Scope,
+    ScoresOf,
+    Strict,
+)
 
 Preset = Literal["paper", "efficient"]
 
 
 # What a preset says about keys that are not given.
 PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {"sampler": "iid", "draws": 15, "clamp": True},
-    "efficient": {"sampler": "latin", "draws": 1, "clamp": False},
+    "paper": {"sampler": "iid", "draws": 15},
+    "efficient": {"sampler": "latin", "draws": 1},
+}
+
+
+# Where Soft-NS is clamped at 0, in words.
+CLAMPS: dict[Clamp, str] = {
+    "draw": "clamped at 0 for every draw, before averaging over them",
+    "mean": "clamped at 0 for every step, after averaging over its draws",
+    "none": "not clamped at 0",
 }
 
 
@@ -54,13 +67,24 @@ Draws = Annotated[
 ]
 
 
-class DrawSettings(Strict):
-    """How scores become masks: what the draws of a cell depend on."""
+class ScoreSettings(Strict):
+    """How raw scores become the scores that are evaluated."""
 
     scope: Scope = Field("content", description="Tokens a perturbation may touch.")
     normalisation: Normalisation = Field(
         "minmax", description="How raw scores of one step become scores in [0, 1]."
     )
+    step_scores: ScoresOf = Field(
+        "own",
+        description="Raw scores that an explained step is evaluated by: its `own`, or the mean of "
+        "those of all explained steps of the sample (`aggregated`: one heatmap per sample, as in "
+        "the paper's appendix). It makes no difference to answers of one step.",
+    )
+
+
+class DrawSettings(ScoreSettings):
+    """How scores become masks: what the draws of a cell depend on."""
+
     score_floor: float = Field(
         1e-6, gt=0, lt=0.5, description="Scores are clipped to [floor, 1 - floor] to calibrate."
     )
@@ -118,13 +142,13 @@ class EvaluationSettings(DrawSettings):
 
     preset: Preset = Field(
         "paper",
-        description="Defaults of `sampler`, `draws` and `clamp`: `paper` for iid, 15, true; "
-        "`efficient` for latin, 1, false.",
+        description="Defaults of `sampler` and `draws`: `paper` for iid, 15; `efficient` for "
+        "latin, 1, which estimates the same numbers.",
     )
-    clamp: bool = Field(
-        True,
-        description="Whether π-Soft-NS is clamped at 0 after averaging over draws (paper). The "
-        "clamped mean depends on the number of draws, so a budget reports the mean without.",
+    clamp: Clamp = Field(
+        "draw",
+        description="Where Soft-NS is clamped at 0: each draw's (paper, Eq. 4), the mean over a "
+        "step's draws, which depends on their number, or nowhere.",
     )
 
     @model_validator(mode="before")
@@ -133,14 +157,15 @@ class EvaluationSettings(DrawSettings):
         if not isinstance(given, dict):
             return given
         defaults = PRESETS.get(given.get("preset", "paper"), {})
-        if isinstance(given.get("draws"), dict | DrawBudget):
-            defaults = {**defaults, "clamp": False}
         return {**defaults, **given}
 
     @model_validator(mode="after")
-    def _no_clamp_with_a_budget(self) -> EvaluationSettings:
-        if self.clamp and isinstance(self.draws, DrawBudget):
-            raise ValueError("clamp must be false where draws is a budget: it depends on them")
+    def _no_clamped_mean_with_a_budget(self) -> EvaluationSettings:
+        if self.clamp == "mean" and isinstance(self.draws, DrawBudget):
+            raise ValueError(
+                "clamp: 'mean' is not allowed where draws is a budget, because a clamped mean "
+                "depends on their number; allowed are 'draw' and 'none'"
+            )
         return self
 
 
@@ -151,6 +176,12 @@ class RankingSettings(Strict):
         "remove",
         description="How a token is deleted: left out, so that the prompt is shorter (`remove`), "
         "or its input embedding multiplied by 0 (`zero`).",
+    )
+    flip_of: FlipOf = Field(
+        "label_word",
+        description="The answer that may flip: the label word that the model prefers over the "
+        "others (`label_word`), or the first token that it would generate, which need not begin "
+        "a label word (`first_token`). The paper does not say.",
     )
     steps: int = Field(
         20, ge=1, description="Steps of equal share; paper: 20, each of 5 % of the tokens."

@@ -1,23 +1,35 @@
-"""The metrics of one step, from the distances of its draws."""
+"""The metrics of steps, from the distances of their draws."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import ArrayLike
+
+from pisoft.config.base import Clamp
 
 
-def soft_metrics(
-    h0: float, ns_distances: Sequence[float], nc_distances: Sequence[float]
-) -> tuple[float, float]:
-    """Return Soft-NS = max(0, H₀ − mean H) / H₀ and Soft-NC = mean H / H₀ (paper Eq. 2-3).
+def soft_ns(h0: ArrayLike, distances: ArrayLike, clamp: Clamp) -> np.ndarray:
+    """Return Soft-NS = max(0, H₀ − H) / H₀, mean over a step's draws (paper Eq. 4).
 
-    Soft-NS is clamped after averaging over the draws.
+    Read literally, the equation clamps every draw (`draw`), and the mean over draws estimates one
+    quantity however many they are. Clamping their mean (`mean`) gives less, and the more so the
+    more draws there are. Without a clamp (`none`) poor scores count as less than nothing.
 
     Args:
-        h0: distance of the zero baseline, above 0.
-        ns_distances: distances of the draws of Soft-NS, (K,).
-        nc_distances: distances of the draws of Soft-NC, (K,).
+        h0: distance of the zero baseline, above 0, (...).
+        distances: distances of the draws, (..., K).
+        clamp: where to clamp at 0.
+
+    Returns:
+        (...) in float64.
     """
-    ns = (h0 - np.mean(ns_distances, dtype=np.float64)) / h0
-    return max(0.0, float(ns)), float(np.mean(nc_distances, dtype=np.float64) / h0)
+    h0, distances = np.asarray(h0, dtype=np.float64), np.asarray(distances, dtype=np.float64)
+    if clamp == "draw":
+        return np.maximum(h0[..., None] - distances, 0.0).mean(axis=-1) / h0
+    mean = (h0 - distances.mean(axis=-1)) / h0
+    return np.maximum(mean, 0.0) if clamp == "mean" else mean
+
+
+def soft_nc(h0: ArrayLike, distances: ArrayLike) -> np.ndarray:
+    """Return Soft-NC = H / H₀, mean over a step's draws (paper Eq. 5); shapes as above."""
+    return np.mean(distances, axis=-1, dtype=np.float64) / h0

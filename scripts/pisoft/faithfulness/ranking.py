@@ -1,10 +1,12 @@
-"""Insertion and deletion: does the preferred label word flip (paper, app:insertion/deletion)?
+"""Insertion and deletion: does the answer flip (paper, app:insertion/deletion)?
+
+The answer is the label word that the model prefers, or the first token that it would generate.
 
 Perturbable tokens are ranked by raw score. At step k = 1, …, S, the round(k·m/S) highest ones
 (halves round to the even number) are deleted; or they are inserted into a prompt that holds no
 perturbable token. So what the two curves keep at a step is each other's complement; deletion ends
 without any perturbable token, and insertion with the clean prompt. Where nothing at all is left to
-read, as with scope `all`, no word is preferred, which counts as a flip.
+read, as with scope `all`, there is no answer, which counts as a flip.
 
 Shapes: m perturbable tokens, S steps, B inputs, T tokens of an input, V vocabulary size.
 """
@@ -21,7 +23,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
-from pisoft.config.base import Operator, Scope
+from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
 from pisoft.contracts import (
     NO_CONTENT_TOKENS,
@@ -39,6 +41,7 @@ from pisoft.lm.model import LanguageModel
 Row = dict[str, Any]
 Key = tuple[str, bytes]  # sample id, and which of its perturbable tokens are kept
 CURVES = ("deletion", "insertion")
+_ANSWERS: dict[FlipOf, str] = {"label_word": "predicted_label", "first_token": "greedy_token_id"}
 STEP = 0  # a classification explains one token, that of the label word
 
 
@@ -48,13 +51,13 @@ class RankedSample:
 
     Attributes:
         prompt: row of contract `prompts`.
-        clean_word: the label word that the model prefers for the clean prompt.
+        answer: of the clean prompt: the preferred label word, or the first token's id.
         perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
         kept: by curve and step, which of these are kept, (2, S, m).
     """
 
     prompt: Row
-    clean_word: str
+    answer: str | int
     perturbable: np.ndarray
     kept: np.ndarray
 
@@ -147,10 +150,11 @@ class RankingEvaluator:
             return NONFINITE_ATTRIBUTION
         places = token_places(raw, self._seed, prompt["sample_id"])
         kept = kept_tokens(places, self._settings.steps)
-        return RankedSample(prompt, generation["predicted_label"], perturbable, kept)
+        answer = generation[_ANSWERS[self._settings.flip_of]]
+        return RankedSample(prompt, answer, perturbable, kept)
 
     def _flips(self, samples: Iterable[RankedSample]) -> dict[Key, bool | None]:
-        """Return whether each input flips the label word; None if its logits are not finite."""
+        """Return whether each input flips the answer; None if its logits are not finite."""
         flips: dict[Key, bool | None] = {}
         waiting: dict[tuple[int, ...], list[PerturbedInput]] = defaultdict(list)
         for perturbed in self._inputs(samples):
@@ -308,11 +312,13 @@ def _row(prompt: Row, curve: str, count: int, flips: list[bool | None] | None, s
 
 
 def _flipped(sample: RankedSample, logits: torch.Tensor) -> bool | None:
-    """Return whether logits (V,) prefer another label word than those of the clean prompt."""
+    """Return whether logits (V,) give another answer than those of the clean prompt."""
+    if isinstance(sample.answer, int):
+        return int(logits.argmax()) != sample.answer if bool(logits.isfinite().all()) else None
     if not bool(logits[sample.prompt["label_token_ids"]].isfinite().all()):
         return None
     word = sample.prompt["label_words"][preferred_label(sample.prompt, logits)]
-    return word != sample.clean_word
+    return word != sample.answer
 
 
 def _key(sample: RankedSample, kept: np.ndarray) -> Key:

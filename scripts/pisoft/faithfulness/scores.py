@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from pisoft.config.base import Normalisation
+from pisoft.contracts import OK
 
 CONSTANT_SCORE = 0.5
+
+
+def aggregated(attributions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a sample's rows of `attributions` with one heatmap: the mean of their raw scores.
+
+    The paper aggregates "the generated attribution scores [...] to obtain the final heatmap"
+    (app:implementation) and says no more. This is the mean over the explained steps of raw scores,
+    before normalisation, so that steps of large scores count more. Where a step has failed there is
+    no heatmap, and every row has that step's status.
+    """
+    failed = [row["status"] for row in attributions if row["status"] != OK]
+    if failed:
+        return [{**row, "raw_scores": None, "status": failed[0]} for row in attributions]
+    mean = np.mean([row["raw_scores"] for row in attributions], axis=0, dtype=np.float64)
+    return [{**row, "raw_scores": mean} for row in attributions]
 
 
 def normalise(raw: np.ndarray, how: Normalisation) -> np.ndarray:

@@ -30,7 +30,7 @@ from pisoft.faithfulness.perturbation import (
     Perturber,
 )
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.faithfulness.scores import normalise
+from pisoft.faithfulness.scores import aggregated, normalise
 from pisoft.lm.model import LanguageModel
 
 METRICS = ("ns", "nc")  # masks keep by score, or remove by score
@@ -210,6 +210,8 @@ def evaluations_of_sample(
         raise BenchmarkError(f"{name}: has no row of attributions")
     positions = perturbable_positions(prompt, settings.scope)
     target_ids = dict(zip(generation["steps"], generation["target_ids"], strict=True))
+    if settings.step_scores == "aggregated":
+        attributions = aggregated(attributions)
     evaluations = []
     for row in attributions:
         read = [*prompt["input_ids"], *generation["output_ids"][: row["step"]]]

@@ -124,7 +124,7 @@ def plot(
     by_method = {path.parts[-2]: path for path in files["soft"]}
     alphas = {name: read_alphas(path, pi) for name, path in by_method.items() if name in shown}
     read = [path for path in files["attributions"] if path.parts[-2] in shown]
-    steps = read_scores(prompts, read, settings.scope, settings.normalisation)
+    steps = read_scores(prompts, read, settings)
     example = calibrated(steps, alphas, settings.score_floor)
     return (plot_protocol(shares, example, curves, methods, pi, settings.where(cell)),)
 

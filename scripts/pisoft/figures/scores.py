@@ -77,7 +77,7 @@ def plot(files: Files, settings: ScoresSlice, cell: Mapping[str, str]) -> tuple[
     found: dict[str, dict[str, Distribution]] = {}
     for path in files["attributions"]:
         method, dataset = path.parts[-2], path.stem
-        steps = read_scores(prompts[dataset], [path], settings.scope, settings.normalisation)
+        steps = read_scores(prompts[dataset], [path], settings)
         found.setdefault(settings.datasets[dataset], {})[method] = distribution(steps, method)
     explained_by = {name for by_method in found.values() for name in by_method}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}

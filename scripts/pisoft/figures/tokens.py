@@ -73,9 +73,7 @@ def plot(files: Files, settings: TokensSlice, cell: Mapping[str, str]) -> tuple[
     identifiers = [answer["sample_id"] for answer in answers]
     last = max((identifiers.index(answer["sample_id"]) for answer in chosen), default=-1)
     (prompts,) = files["prompts"]
-    steps = read_scores(
-        prompts, files["attributions"], settings.scope, settings.normalisation, samples=last + 1
-    )
+    steps = read_scores(prompts, files["attributions"], settings, samples=last + 1)
     explained_by = {path.parts[-2] for path in files["attributions"]}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
     texts = examples(chosen, steps, methods, settings.top_share)

@@ -143,8 +143,7 @@ def _samples(files: _CellFiles, settings: ExplorerSlice) -> dict[str, Any]:
     found = read_scores(
         files.prompts,
         files.attributions.values(),
-        settings.scope,
-        settings.normalisation,
+        settings,
         settings.samples,
     )
     steps = {

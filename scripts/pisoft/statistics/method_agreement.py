@@ -35,7 +35,7 @@ Settings = CompareSlice
 def summaries(files: Files, settings: CompareSlice) -> dict[str, Summary]:
     """Compare the methods' scores on the prompts of one model and dataset."""
     (prompts,) = files["prompts"]
-    steps = read_scores(prompts, files["attributions"], settings.scope, settings.normalisation)
+    steps = read_scores(prompts, files["attributions"], settings)
     model, dataset = prompts.with_suffix("").parts[-2:]
     return {"agreement": agreement_rows(model, dataset, settings.methods, steps)}
 

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.config.base import Normalisation, Scope
+from pisoft.config.base import Normalisation, Scope, ScoresOf
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.contracts import OK, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.faithfulness.scores import normalise
+from pisoft.faithfulness.scores import aggregated, normalise
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,7 @@ class StepScores:
 def read_scores(
     prompts: Path,
     attributions: Iterable[Path],
-    scope: Scope,
-    normalisation: Normalisation,
+    settings: ScoreSettings,
     samples: int | None = None,
 ) -> Iterator[StepScores]:
     """Read the scores of one model and dataset, step by step in the order of the samples.
@@ -54,8 +54,7 @@ def read_scores(
     Args:
         prompts: `prompts` file.
         attributions: `attributions` files `…/{model}/{method}/{dataset}.parquet`.
-        scope: tokens that a perturbation may touch.
-        normalisation: how raw scores of one step become scores.
+        settings: how raw scores become scores.
         samples: how many samples to read, the first ones; None: all.
 
     Raises:
@@ -73,22 +72,23 @@ def read_scores(
                 f"{path}: lacks sample '{min(missing)}' of {prompts}; delete it and run the "
                 "workflow again"
             )
-        for sample_id, step, status, raw in _rows(table):
-            by_step.setdefault((sample_id, step), {})[path.parts[-2]] = (status, raw)
+        for row in _evaluated(table, settings.step_scores):
+            found = by_step.setdefault((row["sample_id"], row["step"]), {})
+            found[path.parts[-2]] = (row["status"], row["raw_scores"])
     order = {sample_id: place for place, sample_id in enumerate(asked)}
     for sample_id, step in sorted(by_step, key=lambda key: (order[key[0]], key[1])):
         found = by_step[sample_id, step]
         yield StepScores(
             prompt=asked[sample_id],
             step=step,
-            perturbable=perturbable_positions(asked[sample_id], scope),
+            perturbable=perturbable_positions(asked[sample_id], settings.scope),
             raw={
                 method: raw.astype(np.float64)
                 for method, (_, raw) in found.items()
                 if raw is not None
             },
             status={method: status for method, (status, _) in found.items()},
-            normalisation=normalisation,
+            normalisation=settings.normalisation,
         )
 
 
@@ -103,10 +103,22 @@ def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:
     return {row["sample_id"]: perturbable_positions(row, scope).size for row in rows}
 
 
-def _rows(table: pa.Table) -> Iterator[tuple[str, int, str, np.ndarray | None]]:
-    """Return sample, step, status and raw scores of each row; no scores where it is not ok."""
+def _evaluated(table: pa.Table, step_scores: ScoresOf) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an `attributions` table with the raw scores that are evaluated."""
+    if step_scores == "own":
+        yield from _rows(table)
+        return
+    by_sample: dict[str, list[dict[str, Any]]] = {}
+    for row in _rows(table):
+        by_sample.setdefault(row["sample_id"], []).append(row)
+    for rows in by_sample.values():
+        yield from aggregated(rows)
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield sample, step, status and raw scores of each row; no scores where it is not ok."""
     columns = (table.column(name).to_pylist() for name in ("sample_id", "step", "status"))
     lists = table.column("raw_scores").combine_chunks()
     for place, (sample_id, step, status) in enumerate(zip(*columns, strict=True)):
         raw = lists[place].values.to_numpy() if status == OK else None  # of the table's memory
-        yield sample_id, step, status, raw
+        yield {"sample_id": sample_id, "step": step, "status": status, "raw_scores": raw}

@@ -3,8 +3,8 @@
 Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero baseline:
 
 - soft_ns_unclamped = (H₀ − mean of ns_distances) / H₀
-- soft_ns = max(0, soft_ns_unclamped): clamped after averaging over the draws; the run may leave the
-  clamp out of its curves and of `soft_ns`
+- soft_ns: the same clamped at 0 by each draw, by the mean, or nowhere
+  (:func:`pisoft.faithfulness.metrics.soft_ns`), as the run's curves are
 - soft_nc = mean of nc_distances / H₀
 
 A step counts if all of its rows are ok. A sample's value is the mean over its steps that count; a
@@ -26,10 +26,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pisoft.config.base import Clamp
 from pisoft.config.slices.summaries import SummariseSlice
 from pisoft.contracts import DEGENERATE_BASELINE, OK, SCHEMAS, read_table
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.metrics import soft_ns
 from pisoft.statistics.reading import REPAIR, Files, Summary
 
 CURVE_METRICS = ("pi_soft_ns", "pi_soft_nc")
@@ -122,13 +124,13 @@ def summaries(files: Files, settings: SummariseSlice) -> dict[str, Summary]:
     return {"soft_samples": samples, "soft_curves": curves}
 
 
-def summarise(paths: Iterable[Path], minimum_h0: float, clamp: bool) -> tuple[pa.Table, pa.Table]:
+def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> tuple[pa.Table, pa.Table]:
     """Summarise `soft` files, one cell in memory at a time.
 
     Args:
         paths: the files; their paths name their cells, see :meth:`Cell.of`.
         minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`.
-        clamp: whether Soft-NS is clamped at 0 where it is not called unclamped.
+        clamp: where Soft-NS is clamped at 0 where it is not called unclamped.
 
     Returns:
         A `soft_samples` table, one row per cell, sample and metric of :data:`SAMPLE_METRICS`, and
@@ -216,15 +218,14 @@ def _steps_that_count(
     )
 
 
-def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: bool) -> dict[str, pd.DataFrame]:
+def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, pd.DataFrame]:
     """Return means over each sample's steps, indexed by the samples that have a step."""
     h0 = steps.h0[:, None]
     numerators = {"ns": h0 - steps.ns.mean(axis=-1), "nc": steps.nc.mean(axis=-1)}  # (G, 1 + P)
-    ns = numerators["ns"] / h0
     columns = {
-        "ns": np.maximum(ns, 0.0) if clamp else ns,
+        "ns": soft_ns(h0, steps.ns, clamp),
         "nc": numerators["nc"] / h0,
-        "ns_unclamped": ns,
+        "ns_unclamped": numerators["ns"] / h0,
         "numerator_ns": numerators["ns"],
         "numerator_nc": numerators["nc"],
         "expected": steps.expected[:, None],  # (G, 1)

@@ -73,8 +73,9 @@ def insertion_deletion_table(
         for metric in RANKING_METRICS
     )
     statistic = (
-        "Mean over samples of the share of steps at which the model prefers another label word "
-        "than for the clean prompt. Deletion takes the tokens with the highest scores out of the "
+        "Mean over samples of the share of steps at which the model gives another answer than "
+        "for the clean prompt (the preferred label word; with `flip_of: first_token` the first "
+        "token). Deletion takes the tokens with the highest scores out of the "
         "prompt, step by step; higher is better. Insertion puts them into a prompt without any; "
         "lower is better."
     )

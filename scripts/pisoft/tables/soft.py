@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from pisoft.config.base import Clamp
+from pisoft.config.evaluation import CLAMPS
 from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
@@ -33,7 +35,7 @@ class SoftRows:
         where: model and protocol, for titles.
         methods: label of each method, in the order of the columns.
         datasets: label of each dataset, in the order of the rows.
-        clamp: whether Soft-NS is clamped at 0.
+        clamp: where Soft-NS is clamped at 0.
     """
 
     statistics: pd.DataFrame
@@ -41,7 +43,7 @@ class SoftRows:
     where: str
     methods: Mapping[str, str]
     datasets: Mapping[str, str]
-    clamp: bool
+    clamp: Clamp
 
     @classmethod
     def read(cls, files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> SoftRows:
@@ -96,12 +98,12 @@ class SoftRows:
         return (f"Avg: {AVERAGE_MEANING}", *missing)
 
 
-def clamp_note(clamp: bool) -> str:
-    """Say whether Soft-NS is clamped."""
-    if clamp:
-        return "Soft-NS is clamped at 0 for every step, after averaging over its draws."
+def clamp_note(clamp: Clamp) -> str:
+    """Say where Soft-NS is clamped."""
+    said = f"Soft-NS is {CLAMPS[clamp]}."
+    if clamp != "none":
+        return said
     return (
-        "Soft-NS is not clamped at 0, because a clamped mean would depend on the number of draws. "
-        "It may be negative, and a sample whose zero baseline hardly changes the prediction (small "
-        "H₀) can then rule a mean: see the table of other statistics."
+        f"{said} It may be negative, and a sample whose zero baseline hardly changes the "
+        "prediction (small H₀) can then rule a mean: see the table of other statistics."
     )

@@ -15,13 +15,14 @@ from pisoft.config.validation import read_yaml
 EVALUATIONS = {
     "scope": "all",
     "normalisation": "rank",
+    "step_scores": "aggregated",
     "score_floor": 1e-3,
     "pi_grid": [0.25, 0.75],
     "sampler": "latin",
     "mask": "element",
     "draws": 7,
     "minimum_h0": 0.01,
-    "clamp": False,
+    "clamp": "none",
 }
 CHANGES = {
     **{f"evaluation.{key}": {"evaluation": {key: value}} for key, value in EVALUATIONS.items()},
@@ -31,6 +32,7 @@ CHANGES = {
     "generation.step_interval": {"generation": {"step_interval": 3}},
     "statistics.resamples": {"statistics": {"resamples": 123}},
     "ranking.operator": {"ranking": {"operator": "zero"}},
+    "ranking.flip_of": {"ranking": {"flip_of": "first_token"}},
     "ranking.steps": {"ranking": {"steps": 4}},
     "qualitative.top_share": {"qualitative": {"top_share": 0.2}},
     "explorer.samples": {"explorer": {"samples": 6}},
@@ -61,7 +63,7 @@ def test_a_budget_of_draws_is_told_with_its_target(root: Path) -> None:
     said = words(root, evaluation=budget)
     assert "up to 12 per π, until the 95 % Monte Carlo interval" in said["masks"]
     assert "±0.004" in said["masks"]
-    assert said["clamp"] == "Soft-NS is not clamped at 0."
+    assert said["clamp"] == "Soft-NS is clamped at 0 for every draw, before averaging over them."
 
 
 def test_what_is_switched_off_is_not_told(root: Path) -> None:

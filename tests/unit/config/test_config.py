@@ -93,14 +93,14 @@ def test_the_unchanged_configuration_loads(load):
 @pytest.mark.parametrize(
     ("given", "sampler", "draws", "clamp"),
     [
-        ({}, "iid", 15, True),
-        ({"preset": "efficient"}, "latin", 1, False),
-        ({"preset": "efficient", "draws": 4, "clamp": True}, "latin", 4, True),
+        ({}, "iid", 15, "draw"),
+        ({"preset": "efficient"}, "latin", 1, "draw"),
+        ({"preset": "efficient", "draws": 4, "clamp": "mean"}, "latin", 4, "mean"),
         (
             {"draws": {"target_half_width": 0.01}},
             "iid",
             {"target_half_width": 0.01, "max": 15},
-            False,
+            "draw",
         ),
     ],
 )
@@ -216,8 +216,8 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         (
             "run/evaluation",
-            {"draws": {"target_half_width": 0.1}, "clamp": True},
-            ["run.yaml: evaluation: clamp must be false where draws is a budget"],
+            {"draws": {"target_half_width": 0.1}, "clamp": "mean"},
+            ["run.yaml: evaluation: clamp: 'mean' is not allowed where draws is a budget"],
         ),
         ("run/evaluation", {"preset": "effcient"}, ["evaluation.preset", "mean 'efficient'?"]),
         ("run/evaluation", {"sampler": "latn"}, ["evaluation.sampler", "did you mean 'latin'?"]),

@@ -84,7 +84,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
         == {"evaluate", "ranking", "plan", "compare", "published"} | of_scores
     )
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
-    clamped = {**raw["evaluation"], "clamp": True}
+    clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
         "summarise", "layer_study", "soft_display", "overview", "published",
     }  # fmt: skip

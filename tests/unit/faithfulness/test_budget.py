@@ -45,7 +45,7 @@ def run(model, given, settings, seed=1):
 
 
 def settings_with(draws, sampler="iid"):
-    return EvaluationSettings(pi_grid=GRID, draws=draws, sampler=sampler, clamp=False)
+    return EvaluationSettings(pi_grid=GRID, draws=draws, sampler=sampler, clamp="none")
 
 
 def drawn(step):

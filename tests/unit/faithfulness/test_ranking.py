@@ -84,10 +84,9 @@ def block_of(model, prompts=PROMPTS, attributions=None):
     ]
 
 
-def evaluate(model, block, *, operator="remove", steps=20, scope="content", budget=100):
-    evaluator = RankingEvaluator(
-        model, RankingSettings(operator=operator, steps=steps), scope, SEED, budget
-    )
+def evaluate(model, block, *, operator="remove", steps=20, scope="content", budget=100, **more):
+    settings = RankingSettings(operator=operator, steps=steps, **more)
+    evaluator = RankingEvaluator(model, settings, scope, SEED, budget)
     rows = evaluator.evaluate_block(block)
     assert [(row["sample_id"], row["curve"]) for row in rows] == [
         (prompt["sample_id"], curve)
@@ -141,6 +140,23 @@ def test_removing_equals_one_plain_forward_per_shortened_prompt(shape, budget):
             assert row["perturbable"] == len(content)
             assert row["status"] == "ok"
     assert 0 < sum(sum(row["flips"]) for row in rows.values()) < 160, "both answers occur"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_answer_that_flips_may_be_the_first_token_of_all_the_vocabulary(shape):
+    model, plain = twins(shape)
+    block = block_of(model)
+    rows = evaluate(model, block, steps=5, flip_of="first_token")
+    for prompt, _, attribution in block:
+        ids, content = prompt["input_ids"], np.flatnonzero(prompt["content_mask"])
+        order = descending(prompt, attribution, content)
+        clean = plain(torch.tensor([ids])).logits[0, -1].argmax()
+        for curve in ("deletion", "insertion"):
+            gone = [removed_at(curve, order, step, 5) for step in range(1, 6)]
+            kept = [[token for i, token in enumerate(ids) if i not in out] for out in gone]
+            found = [plain(torch.tensor([left])).logits[0, -1].argmax() for left in kept]
+            assert rows[prompt["sample_id"], curve]["flips"] == [token != clean for token in found]
 
 
 @torch.no_grad()

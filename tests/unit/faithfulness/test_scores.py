@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pisoft.faithfulness.scores import normalise
+from pisoft.faithfulness.scores import aggregated, normalise
 
 finite = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e300, 1e300))
 
@@ -49,3 +49,22 @@ def test_scores_without_order_become_one_half(raw, how):
 def test_raw_scores_that_are_not_finite_are_refused(raw):
     with pytest.raises(ValueError, match="finite"):
         normalise(np.array(raw), "minmax")
+
+
+def test_one_heatmap_per_sample_is_the_mean_of_raw_scores_over_steps():
+    rows = [
+        {"step": 0, "raw_scores": [1.0, 2.0], "status": "ok"},
+        {"step": 5, "raw_scores": [3.0, 10.0], "status": "ok"},
+    ]
+    assert [row["step"] for row in aggregated(rows)] == [0, 5]
+    for row in aggregated(rows):
+        np.testing.assert_array_equal(row["raw_scores"], [2.0, 6.0])
+
+
+def test_there_is_no_heatmap_where_a_step_has_failed():
+    rows = [
+        {"step": 0, "raw_scores": [1.0, 2.0], "status": "ok"},
+        {"step": 5, "raw_scores": None, "status": "nonfinite_attribution"},
+    ]
+    found = [(row["raw_scores"], row["status"]) for row in aggregated(rows)]
+    assert found == [(None, "nonfinite_attribution")] * 2

@@ -14,7 +14,7 @@ from pisoft.faithfulness.perturbation import (
     Perturber,
 )
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
+from pisoft.faithfulness.soft import METRICS, StepEvaluation, evaluations_of_sample, measure_draws
 from random_models import SHAPES, VOCABULARY, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
@@ -287,3 +287,22 @@ def test_memory_that_does_not_suffice_halves_the_batches_and_changes_nothing(mon
     for step, rows in zip(steps, expected, strict=True):
         for one, other in zip(step.rows(), rows, strict=True):
             np.testing.assert_allclose(one["ns_distances"], other["ns_distances"], atol=1e-7)
+
+
+def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step():
+    model, _ = twins("llama-gqa")
+    mask = np.isin(range(len(IDS)), PERTURBABLE)
+    masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), mask)
+    prompt = {"sample_id": "s", "input_ids": IDS, **masks}
+    answer = {"steps": [0, 2], "target_ids": [5, 6], "output_ids": [5, 9, 6]}
+    own = [{**attribution(raw_scores(step)), "step": step} for step in answer["steps"]]
+    mean = np.mean([row["raw_scores"] for row in own], axis=0)
+
+    def rows(given, step_scores):
+        chosen = SETTINGS.model_copy(update={"step_scores": step_scores})
+        steps = evaluations_of_sample(model, prompt, answer, given, chosen, 5)
+        measure_draws(Perturber(model, 1000, "dynamic"), steps, dict.fromkeys(METRICS, range(4)))
+        return [step.rows() for step in steps]
+
+    given = [{**row, "raw_scores": mean} for row in own]
+    assert rows(own, "aggregated") == rows(given, "own") != rows(own, "own")

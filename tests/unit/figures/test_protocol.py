@@ -6,6 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 import explained
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.contracts import write_table
 from pisoft.figures.protocol import (
     Calibrated,
@@ -61,7 +62,7 @@ def files(tmp_path_factory):
         attributions.append(explained.write(folder, "attributions", rows, "llama", method))
         rows = [row for sample in TOKENS for row in soft_rows(method, sample)]
         soft.append(explained.write(folder, "soft", rows, "dynamic", "llama", method))
-    samples, curves = summarise(soft, 1e-4, clamp=True)
+    samples, curves = summarise(soft, 1e-4, clamp="mean")
     write_table(folder / "soft_samples.parquet", "soft_samples", samples, {})
     write_table(folder / "soft_curves.parquet", "soft_curves", curves, {})
     return {
@@ -85,7 +86,7 @@ def example(files, shares):
     alphas = {
         path.parts[-2]: read_alphas(path, 0.35) for path in files["soft"] if path.parts[-2] in shown
     }
-    steps = read_scores(files["prompts"], files["attributions"], "content", "minmax")
+    steps = read_scores(files["prompts"], files["attributions"], ScoreSettings())
     return calibrated(steps, alphas, explained.FLOOR)
 
 
@@ -135,7 +136,7 @@ def test_the_stored_alpha_gives_all_methods_the_same_mean(example):
 def test_the_example_is_the_first_step_that_all_shown_methods_have(files):
     paths = [path for path in files["soft"] if path.parts[-2] in ("saliency", "mine")]
     alphas = {path.parts[-2]: read_alphas(path, 0.35) for path in paths}
-    read = (files["prompts"], files["attributions"], "content", "minmax")
+    read = (files["prompts"], files["attributions"], ScoreSettings())
     assert calibrated(read_scores(*read), alphas, 1e-6).sample_id == "b"
     alphas["failing"] = read_alphas(files["soft"][-1], 0.35)
     assert alphas["failing"] == {}

@@ -5,6 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 import explained
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.scores import EDGES, TALLEST, Distribution, distribution, plot_scores
 from pisoft.figures.style import line_styles, save_figure
 from pisoft.statistics.scores import read_scores
@@ -35,7 +36,7 @@ def rows_of(raw, failed=("c",)):
 
 def read(folder, rows):
     prompts, path = write_files(folder, rows)
-    return distribution(read_scores(prompts, [path], "content", "minmax"), "mine")
+    return distribution(read_scores(prompts, [path], ScoreSettings()), "mine")
 
 
 def made(mean=0.25, n=4, n_failed=0, peak=0):

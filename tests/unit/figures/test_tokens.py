@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from matplotlib.colors import to_hex
 
 import explained
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.examples import (
     Example,
     chosen_answers,
@@ -112,7 +113,7 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
         explained.write(tmp_path, "attributions", row, "llama", method)
         for method, row in rows.items()
     ]
-    steps = read_scores(prompts, paths, "content", "minmax")
+    steps = read_scores(prompts, paths, ScoreSettings())
     chosen = [explained.answer("a", steps=(3, 6))]
     (found,) = examples(chosen, steps, [*METHODS, "absent"], 0.1)
     assert found.texts == TEXTS

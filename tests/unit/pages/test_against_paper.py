@@ -320,7 +320,6 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
     words = words_of(page_of(published, cells, unlike))
     assert "draws per retaining probability: 1 (paper: 15)" in words
     assert "sampler of the masks: latin (paper: iid)" in words
-    assert "Soft-NS clamped at 0: no (paper: yes)" in words
     assert "retaining probabilities: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
     assert "steps of insertion and deletion: 5 (paper: 20)" in words
     assert "longest answer" not in words

@@ -197,7 +197,7 @@ STUDY = LayerStudySlice(
     development_share=0.4,
     seed=5,
     minimum_h0=1e-4,
-    clamp=True,
+    clamp="mean",
 )
 
 

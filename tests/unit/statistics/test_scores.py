@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from explorable import DATASETS, METHODS, write_run
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.scores import read_scores
@@ -22,7 +23,7 @@ def files(run, model, dataset):
 
 
 def read(run, dataset="words", scope="content", **changes):
-    return list(read_scores(*files(run, "llama", dataset), scope, "minmax", **changes))
+    return list(read_scores(*files(run, "llama", dataset), ScoreSettings(scope=scope), **changes))
 
 
 def test_steps_come_in_the_order_of_the_samples(run):
@@ -98,3 +99,13 @@ def test_samples_that_the_prompts_do_not_have_are_left_out(run):
     prompts = files(run, "llama", "words")[0]
     write_rows(prompts, "prompts", read_rows(prompts, "prompts")[2:4], {})
     assert [step.prompt["sample_id"] for step in read(run)] == ["hebrew", "bytes"]
+
+
+def test_one_heatmap_per_sample_is_the_same_at_every_step(run):
+    path = files(run, "llama", "open")
+    first, second = read_scores(*path, ScoreSettings(step_scores="aggregated"))
+    for method in first.raw:
+        stored = [run.raw["llama", method, "open", "two steps", step] for step in (0, 5)]
+        wanted = np.mean(stored, axis=0, dtype=np.float64)
+        np.testing.assert_array_equal(first.raw[method], wanted)
+        np.testing.assert_array_equal(second.raw[method], wanted)

@@ -101,12 +101,23 @@ def test_ns_is_clamped_after_averaging_over_draws(tmp_path):
     assert values["a", "soft_ns_unclamped"] == pytest.approx(-0.6)
 
 
+def test_each_draw_may_be_clamped_before_averaging(tmp_path):
+    rows = soft_rows({"a": 1})
+    for row in rows:
+        row["ns_distances"] = [0.9, 0.3]
+    samples, _ = summarise([write_soft(tmp_path, rows)], MINIMUM_H0, clamp="draw")
+    found = {row["metric"]: row["value"] for row in samples.to_pylist()}
+    assert found["soft_ns"] == pytest.approx(0.2)
+    assert found["soft_ns_unclamped"] == pytest.approx(-0.2)
+    assert found["auc_pi_soft_ns"] == pytest.approx(0.2 * (GRID[-1] - GRID[0]))
+
+
 def test_without_the_clamp_soft_ns_may_be_negative(tmp_path):
     rows = soft_rows({"a": 1, "b": 1})
     for row in rows:
         row["ns_distances"] = [0.9, 0.7]
     path = write_soft(tmp_path, rows)
-    samples, curves = summarise([path], MINIMUM_H0, clamp=False)
+    samples, curves = summarise([path], MINIMUM_H0, clamp="none")
     found = {row["metric"]: row["value"] for row in samples.to_pylist()}
     assert found["soft_ns"] == found["soft_ns_unclamped"] == pytest.approx(-0.6)
     assert found["auc_pi_soft_ns"] == found["auc_pi_soft_ns_unclamped"] == pytest.approx(-0.48)

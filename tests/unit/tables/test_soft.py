@@ -16,7 +16,7 @@ from soft_tables import DATASETS, GRID, MEANS, METHODS, auc_of, sample_rows, sof
 from typesetting import assert_latex_compiles, needs_latex
 
 
-def soft_table(build, rows, clamp=True):
+def soft_table(build, rows, clamp="draw"):
     return build(soft_rows(rows, clamp=clamp))
 
 
@@ -121,7 +121,10 @@ def test_a_single_sample_makes_a_table():
     assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
 
 
-@pytest.mark.parametrize(("clamp", "words"), [(True, "is clamped at 0"), (False, "not clamped")])
+@pytest.mark.parametrize(
+    ("clamp", "words"),
+    [("draw", "for every draw"), ("mean", "after averaging"), ("none", "not clamped")],
+)
 def test_notes_say_whether_soft_ns_is_clamped(clamp, words):
     notes = " ".join(auc_of(sample_rows(MEANS), clamp=clamp).notes)
     assert words in notes
@@ -186,7 +189,7 @@ def test_a_single_sample_has_no_variance():
     "make",
     [
         lambda: auc_of(sample_rows(MEANS)),
-        lambda: auc_of(sample_rows(MEANS), clamp=False),
+        lambda: auc_of(sample_rows(MEANS), clamp="none"),
         lambda: soft_table(robust_table, sample_rows(MEANS)),
         lambda: soft_table(original_table, sample_rows(MEANS)),
         lambda: variances_of(sample_rows(MEANS)),
@@ -201,7 +204,7 @@ def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
 
 SETTINGS = {
     "models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS,
-    "clamp": True, "types": {"llama": "float32"},
+    "clamp": "draw", "types": {"llama": "float32"},
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pisoft.config.base import Protocol, Scope, Task
 from pisoft.config.datasets import (
     DatasetEntry,
 )
-from pisoft.config.evaluation import DrawSettings, RankingSettings
+from pisoft.config.evaluation import DrawSettings, RankingSettings, ScoreSettings
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
 from pisoft.errors import BenchmarkError
 
@@ -103,6 +103,12 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
         block_size=config.run_file.block_size,
         token_budget=config.models[model].token_budget,
     )
+
+
+def score_settings(config: Config) -> ScoreSettings:
+    """Return the part of the run's evaluation settings that its scores depend on."""
+    part = config.run_file.evaluation.model_dump(include=set(ScoreSettings.model_fields))
+    return ScoreSettings.model_validate(part)
 
 
 def draw_settings(config: Config) -> DrawSettings:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pisoft.config.base import Normalisation, Scope
+from pisoft.config.base import Clamp
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.config.slices.base import Slice
+from pisoft.config.slices.cells import score_settings
 
 if TYPE_CHECKING:
     from pisoft.config.loading import Config
@@ -39,15 +41,12 @@ class DisplaySlice(Slice):
 class SoftDisplaySlice(DisplaySlice):
     """Settings of tables of the soft metrics."""
 
-    clamp: bool  # whether Soft-NS is clamped at 0
+    clamp: Clamp  # where Soft-NS is clamped at 0
     types: dict[str, str]  # number type of each model, which the noise floor depends on
 
 
-class ScoresSlice(DisplaySlice):
+class ScoresSlice(ScoreSettings, DisplaySlice):
     """Settings of what shows or compares the scores of single samples."""
-
-    scope: Scope  # tokens that have scores
-    normalisation: Normalisation
 
 
 class TokensSlice(ScoresSlice):
@@ -93,12 +92,7 @@ def soft_display_slice(config: Config) -> SoftDisplaySlice:
 
 def scores_slice(config: Config) -> ScoresSlice:
     """Return what the display of scores depends on, besides their files."""
-    evaluation = config.run_file.evaluation
-    return ScoresSlice(
-        **dict(display_slice(config)),
-        scope=evaluation.scope,
-        normalisation=evaluation.normalisation,
-    )
+    return ScoresSlice(**dict(display_slice(config)), **dict(score_settings(config)))
 
 
 def tokens_slice(config: Config) -> TokensSlice:

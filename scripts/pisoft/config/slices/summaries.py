@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.config.base import Normalisation, Scope
+from pisoft.config.base import Clamp
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.config.slices.base import Slice
-from pisoft.config.slices.cells import ranking_obstacle
+from pisoft.config.slices.cells import ranking_obstacle, score_settings
 from pisoft.config.studies import StudyDepth
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class SummariseSlice(Slice):
     """Settings of `summarise`."""
 
     minimum_h0: float
-    clamp: bool
+    clamp: Clamp
 
 
 class SummariseRankingSlice(Slice):
@@ -47,15 +48,13 @@ class LayerStudySlice(Slice):
     development_share: float
     seed: int
     minimum_h0: float
-    clamp: bool
+    clamp: Clamp
 
 
-class CompareSlice(Slice):
+class CompareSlice(ScoreSettings, Slice):
     """Settings of `compare_methods`."""
 
     methods: tuple[str, ...]  # that explain the model
-    scope: Scope
-    normalisation: Normalisation
 
 
 def run_slice(config: Config) -> RunSlice:
@@ -90,12 +89,7 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
 
 def compare_slice(config: Config, model: str) -> CompareSlice:
     """Return what `compare_methods` depends on."""
-    evaluation = config.run_file.evaluation
-    return CompareSlice(
-        methods=config.methods_of(model),
-        scope=evaluation.scope,
-        normalisation=evaluation.normalisation,
-    )
+    return CompareSlice(methods=config.methods_of(model), **dict(score_settings(config)))
 
 
 def layer_study_slice(config: Config) -> LayerStudySlice:

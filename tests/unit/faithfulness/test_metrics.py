@@ -1,0 +1,35 @@
+"""Soft-NS and Soft-NC of a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pisoft.faithfulness.metrics import soft_nc, soft_ns
+
+
+@pytest.mark.parametrize(
+    ("clamp", "first", "second"), [("draw", 0.2, 0.3), ("mean", 0.0, 0.2), ("none", -0.2, 0.2)]
+)
+def test_soft_ns_is_clamped_where_it_is_said(clamp, first, second):
+    assert soft_ns(0.5, [0.9, 0.3], clamp) == pytest.approx(first)
+    assert soft_ns(0.5, [0.55, 0.2], clamp) == pytest.approx(second if clamp == "draw" else 0.25)
+    h0, distances = np.array([[0.5], [0.5]]), np.array([[[0.9, 0.3]], [[0.6, 0.2]]])
+    np.testing.assert_allclose(soft_ns(h0, distances, clamp), [[first], [second]], atol=1e-12)
+
+
+def test_clamping_every_draw_gives_the_same_mean_however_many_draws_there_are():
+    """A clamped mean falls with their number."""
+    distances = np.random.default_rng(0).uniform(0.2, 1.0, (20_000, 15))
+    found = {
+        (clamp, draws): soft_ns(np.full(20_000, 0.5), distances[:, :draws], clamp).mean()
+        for clamp in ("draw", "mean")
+        for draws in (1, 15)
+    }
+    assert found["draw", 1] == pytest.approx(found["draw", 15], abs=0.005)
+    assert found["mean", 15] < found["mean", 1] - 0.05
+
+
+def test_soft_nc_may_exceed_one():
+    assert soft_nc(0.5, [0.25, 0.5]) == pytest.approx(0.75)
+    assert soft_nc(0.5, [1, 0.5]) == pytest.approx(1.5)
