@@ -31,6 +31,7 @@ from pisoft.statistics.published import (
 from pisoft.units import NOTHING
 
 _PAPER_MASKED_MODEL = "roberta-base"
+_PAPER_STEP_SCORES = "aggregated"  # app:implementation
 
 
 def against_paper_page(
@@ -124,12 +125,9 @@ def _unlike(settings: PublishedSlice) -> str:
         "draws per retaining probability": (here.draws, paper.draws),
         "sampler of the masks": (here.sampler, paper.sampler),
         "one bit per": (here.mask, paper.mask),
-        "Soft-NS clamped at 0": (here.clamp, paper.clamp),
+        "scores of a step": (here.step_scores, _PAPER_STEP_SCORES),
+        "Soft-NS clamped at 0 by": (here.clamp, paper.clamp),
         "retaining probabilities": (here.pi_grid, paper.pi_grid),
-        "longest answer in tokens": (
-            generation.max_new_tokens,
-            published_generation.max_new_tokens,
-        ),
         "tokens from one explained step to the next": (
             generation.step_interval,
             published_generation.step_interval,
@@ -151,11 +149,17 @@ def _unlike(settings: PublishedSlice) -> str:
 def _left_open(settings: PublishedSlice, models: Sequence[str]) -> str:
     """Say how those settings are that the paper does not state."""
     types = ", ".join(f"{MODELS[name]} in {settings.types[name]}" for name in models)
-    removal = "" if settings.ranking is None else f", deletion by '{settings.ranking.operator}'"
+    removal = (
+        ""
+        if settings.ranking is None
+        else (
+            f", deletion by '{settings.ranking.operator}', flips of the {settings.ranking.flip_of}"
+        )
+    )
     return (
         f"Settings that the paper leaves open, as they are here: scope "
         f"'{settings.evaluation.scope}', normalisation '{settings.evaluation.normalisation}'"
-        f"{removal}, {types}."
+        f"{removal}, answers of at most {settings.generation.max_new_tokens} tokens, {types}."
     )
 
 

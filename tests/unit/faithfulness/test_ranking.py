@@ -515,7 +515,11 @@ def test_the_file_holds_every_sample_and_says_what_it_cost(job):
     assert facts["forwards"] == 39 + 9 + 1 + 11
     assert facts["tokens"] > 0
     assert facts["peak_memory_mb"] > 50
-    assert facts["settings"]["ranking"] == {"operator": "remove", "steps": 20}
+    assert facts["settings"]["ranking"] == {
+        "operator": "remove",
+        "steps": 20,
+        "flip_of": "label_word",
+    }
 
 
 def test_slices_of_samples_give_the_rows_of_the_whole(job):

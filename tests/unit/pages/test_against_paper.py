@@ -310,17 +310,21 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
     same = slice_of(tmp_path, monkeypatch, "paper")
     words = words_of(page_of(published, cells, same))
     assert "Settings that the paper states are the same here." in words
-    assert "scope 'content', normalisation 'minmax', deletion by 'remove'" in words
+    assert "scope 'content', normalisation 'minmax', deletion by 'remove', flips of" in words
+    assert "answers of at most 50 tokens" in words
     assert "Llama-3.1-8B-Instruct in bfloat16" in words
     assert "Mistral-7B-Instruct-v0.3 in" not in words
     unlike = slice_of(
         tmp_path, monkeypatch, "paper",
-        evaluation={"preset": "efficient", "pi_grid": [0.1, 0.5]}, ranking={"steps": 5},
+        evaluation={"preset": "efficient", "pi_grid": [0.1, 0.5], "clamp": "none"},
+        ranking={"steps": 5},
     )  # fmt: skip
     words = words_of(page_of(published, cells, unlike))
     assert "draws per retaining probability: 1 (paper: 15)" in words
     assert "sampler of the masks: latin (paper: iid)" in words
     assert "retaining probabilities: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
+    assert "scores of a step: own (paper: aggregated)" in words
+    assert "Soft-NS clamped at 0 by: none (paper: draw)" in words
     assert "steps of insertion and deletion: 5 (paper: 20)" in words
     assert "longest answer" not in words
 
