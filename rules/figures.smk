@@ -126,7 +126,7 @@ use rule plot_pi_curves as plot_ranks with:
     benchmark:
         "<benchmarks>/plot_ranks/{protocol}/{model}.tsv"
     params:
-        **room_job("figures/ranks", "model_display"),
+        **room_job("figures/ranks", "ranks"),
 
 
 use rule plot_pi_curves as plot_layer_study with:

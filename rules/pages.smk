@@ -23,7 +23,7 @@ rule build_overview:
         comparisons=rules.estimate_uncertainty.output.comparisons,
         leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
         cost=rules.summarise_cost.output.cost,
-        samples=rules.summarise.output.soft_samples,
+        samples=SOFT_SAMPLES,
         curves=rules.summarise.output.soft_curves,
         figure=FIGURES[0],
         generations=cells("<results>/generations/{model}/{dataset}.parquet"),

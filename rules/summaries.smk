@@ -1,5 +1,6 @@
 # In:  the evaluated cells; prompts and generations; attributions; benchmarks of all jobs.
 # Out: <results>/summary/*.parquet, the tidy tables that every table and figure is made from;
+#      <results>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
 #      <results>/summary/agreement/{model}/{dataset}.parquet, how far methods agree.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
@@ -43,9 +44,27 @@ use rule summarise as summarise_ranking with:
         **room_job("statistics/insertion_deletion", "summarise_ranking"),
 
 
+use rule summarise as summarise_layer_study with:
+    input:
+        soft=study_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+    output:
+        layer_study="<results>/summary/layer_study.parquet",
+        soft_samples="<results>/summary/depth_selected/soft_samples.parquet",
+    log:
+        "<logs>/summarise_layer_study.log",
+    benchmark:
+        "<benchmarks>/summarise_layer_study.tsv"
+    params:
+        **room_job("statistics/layer_study", "layer_study"),
+
+
+SOFT_SAMPLES = [
+    rules.summarise.output.soft_samples,
+    *([rules.summarise_layer_study.output.soft_samples] if STUDY_CELLS else []),
+]
 # Insertion and deletion may be switched off, or no dataset may have label words.
 SAMPLE_SUMMARIES = [
-    rules.summarise.output.soft_samples,
+    *SOFT_SAMPLES,
     *(rules.summarise_ranking.output if ranking_cells("{dataset}") else []),
 ]
 
@@ -95,19 +114,6 @@ use rule summarise as summarise_timings with:
         "<benchmarks>/summarise_timings.tsv"
     params:
         **room_job("statistics/timings", "run"),
-
-
-use rule summarise as summarise_layer_study with:
-    input:
-        soft=study_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-    output:
-        layer_study="<results>/summary/layer_study.parquet",
-    log:
-        "<logs>/summarise_layer_study.log",
-    benchmark:
-        "<benchmarks>/summarise_layer_study.tsv"
-    params:
-        **room_job("statistics/layer_study", "layer_study"),
 
 
 use rule summarise as compare_methods with:

@@ -15,7 +15,7 @@ AGREEMENT_FILES = expand(
 rule tabulate_pi_soft_auc:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
-        soft_samples=rules.summarise.output.soft_samples,
+        soft_samples=SOFT_SAMPLES,
         soft_curves=rules.summarise.output.soft_curves,
     output:
         **table_files("pi_soft_auc/{protocol}/{model}", "AUC of π-Soft-NS and π-Soft-NC"),
@@ -42,7 +42,7 @@ rule tabulate_pi_soft_auc:
 use rule tabulate_pi_soft_auc as tabulate_robust_statistics with:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
-        soft_samples=rules.summarise.output.soft_samples,
+        soft_samples=SOFT_SAMPLES,
     output:
         **table_files("robust_statistics/{protocol}/{model}", "AUC, other statistics"),
     log:
@@ -105,7 +105,7 @@ use rule tabulate_pi_soft_auc as tabulate_ranks with:
     benchmark:
         "<benchmarks>/tabulate_ranks/{protocol}/{model}.tsv"
     params:
-        **room_job("tables/ranks", "model_display"),
+        **room_job("tables/ranks", "ranks"),
 
 
 use rule tabulate_pi_soft_auc as tabulate_method_agreement with:

@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--settings", required=True, help="OverviewSlice as JSON")
     for kind in SUMMARIES:
         line.add_argument(f"--{kind.replace('_', '-')}", required=True, type=Path)
-    line.add_argument("--samples", required=True, type=Path, help="soft_samples file")
+    line.add_argument("--samples", required=True, nargs="+", type=Path, help="soft_samples")
     line.add_argument("--curves", required=True, type=Path, help="soft_curves file, for its grid")
     line.add_argument(
         "--figure", required=True, type=Path, help="main figure, …/{protocol}/{model}/{dataset}.svg"

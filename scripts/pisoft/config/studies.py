@@ -20,6 +20,16 @@ from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_metho
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
 from pisoft.errors import BenchmarkError
 
+# What tables call Grad-ELLM at the depth that the study selects, by token weighting.
+SELECTED_METHODS: dict[TokenWeights, str] = {
+    "loosened": "grad_ellm_selected",
+    "original": "grad_ellm_original_selected",
+}
+SELECTED_LABELS: dict[TokenWeights, str] = {
+    "loosened": "Grad-ELLM (depth selected)",
+    "original": "Grad-ELLM, original (depth selected)",
+}
+
 
 class LayerStudy(Strict):
     """Grad-ELLM at several depths; one is selected on samples that are not reported."""

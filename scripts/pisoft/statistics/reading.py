@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -18,11 +18,11 @@ from pisoft.errors import BenchmarkError
 REPAIR = "delete the file and run the workflow again"
 
 
-def load_rows(path: Path, kind: str, **selection: str) -> pd.DataFrame:
-    """Read the rows of a summary file whose columns equal the given values.
+def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.DataFrame:
+    """Read the rows of summary files whose columns equal the given values.
 
     Args:
-        path: the file.
+        path: the file, or several of a kind.
         kind: its kind, a key of :data:`pisoft.contracts.SCHEMAS`.
         selection: column names with the value to keep, for example `protocol="dynamic"`.
 
@@ -30,10 +30,12 @@ def load_rows(path: Path, kind: str, **selection: str) -> pd.DataFrame:
         BenchmarkError: an unreadable file, or no such row.
     """
     conditions = [pc.field(column) == value for column, value in selection.items()]
-    table = read_table(path, kind, where=reduce(and_, conditions) if conditions else None)
+    paths = [path] if isinstance(path, Path) else path
+    where = reduce(and_, conditions) if conditions else None
+    table = pa.concat_tables([read_table(one, kind, where=where) for one in paths])
     if selection and not table.num_rows:
         wanted = ", ".join(f"{column} '{value}'" for column, value in selection.items())
-        raise BenchmarkError(f"{path}: holds no row for {wanted}")
+        raise BenchmarkError(f"{paths[0]}: holds no row for {wanted}")
     return table.to_pandas()
 
 
@@ -62,7 +64,7 @@ class Files(dict[str, list[Path]]):
         Raises:
             BenchmarkError: as :func:`load_rows`.
         """
-        return pd.concat([load_rows(path, kind, **selection) for path in self[kind]])
+        return load_rows(self[kind], kind, **selection)
 
 
 def present(methods: Mapping[str, str], rows: pd.DataFrame) -> dict[str, str]:

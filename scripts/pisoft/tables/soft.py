@@ -10,6 +10,7 @@ import pandas as pd
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
 from pisoft.config.slices.display import SoftDisplaySlice
+from pisoft.config.studies import SELECTED_METHODS
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
@@ -93,9 +94,16 @@ class SoftRows:
         )
 
     def average_notes(self) -> tuple[str, ...]:
-        """Say what the average is, and which method has none."""
+        """Say what the average is, and which method has none; and what a selected depth is."""
         missing = missing_average_notes(self.outcomes, self.methods, self.datasets)
-        return (f"Avg: {AVERAGE_MEANING}", *missing)
+        chosen = set(SELECTED_METHODS.values()) & set(self.methods)
+        return (f"Avg: {AVERAGE_MEANING}", *missing, *([_SELECTED] if chosen else []))
+
+
+_SELECTED = (
+    "Depth selected: the number of layers with the highest mean on the development samples of the "
+    "layer study, by dataset and metric; the numbers are of its other samples."
+)
 
 
 def clamp_note(clamp: Clamp) -> str:

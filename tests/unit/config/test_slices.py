@@ -33,6 +33,7 @@ SLICES = {
     "soft_display": (),
     "compare": ("demo-llama",),
     "model_display": ("demo-llama",),
+    "ranks": ("demo-llama",),
     "accuracy": (),
     "overview": (),
     "published": (),
@@ -97,6 +98,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
         "display", "soft_display", "timings", "plan", "compare", "model_display", "overview",
+        "ranks",
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
@@ -134,7 +136,7 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
 def test_tables_follow_the_order_of_selection(raw):
     names = ["saliency", "attention", "random"]
     display = json.loads(slices(raw | {"methods": names})["display"])
-    assert list(display["methods"]) == names
+    assert list(display["methods"]) == [*names, "grad_ellm_selected"]
 
 
 def test_what_shows_one_model_depends_on_its_methods_only(raw):

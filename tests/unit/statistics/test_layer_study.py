@@ -12,7 +12,8 @@ from pisoft.config.models import HubModel
 from pisoft.config.slices.summaries import LayerStudySlice
 from pisoft.config.studies import LayerStudy, study_methods
 from pisoft.contracts import read_rows, write_rows
-from pisoft.statistics.layer_study import METRICS, depth_statistics, part_of, study_samples
+from pisoft.statistics.layer_study import METRICS, depth_statistics, part_of, summaries
+from pisoft.statistics.reading import Files
 from rooms import plot, summarise, tabulate
 from studying import (
     DISAGREEING,
@@ -241,8 +242,12 @@ def height(depth, number):
     return 0.1 * (depth or 3) + number / 100
 
 
+def summarised(paths, study=STUDY, kind="layer_study"):
+    return summaries(Files({"soft": paths}), study)[kind]
+
+
 def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
-    rows = study_samples(STUDY, write_soft(tmp_path)).to_pylist()
+    rows = summarised(write_soft(tmp_path)).to_pylist()
     assert len(rows) == 6 * 2 * 12 * 2
     for row in rows:
         area = 0.8 * height(row["depth"], int(row["sample_id"][1:]))
@@ -259,7 +264,7 @@ def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_pa
     (*_, whole) = STUDY.methods
     twin = whole.shared({"grad_ellm_original": whole.method})
     study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], twin)})
-    rows = study_samples(study, write_soft(tmp_path, study=study)).to_pylist()
+    rows = summarised(write_soft(tmp_path, study=study), study).to_pylist()
     found = {(row["method"], row["token_weights"], row["depth"], row["fixed"]) for row in rows}
     assert len(found) == 6
     assert ("grad_ellm_original", "original", None, True) in found
@@ -267,7 +272,7 @@ def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_pa
 
 def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
     def parts(folder, **changes):
-        rows = study_samples(STUDY, write_soft(folder, **changes)).to_pylist()
+        rows = summarised(write_soft(folder, **changes)).to_pylist()
         return {(row["dataset"], row["sample_id"]): row["part"] for row in rows}
 
     every, fewer = parts(tmp_path / "a"), parts(tmp_path / "b", lost=("s0", "s5"))
@@ -276,12 +281,13 @@ def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
 
 
 def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
-    files = {"layer_study": tmp_path / "study.parquet"}
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("layer_study", "soft_samples")}
     summarise("layer_study", STUDY, {"soft": write_soft(tmp_path)}, files)
     assert len(read_rows(files["layer_study"], "layer_study")) == 288
     datasets = {"imdb": "IMDb", "sst2": "SST2"}
     shown = {"models": {"llama": "Llama"}, "datasets": datasets, "methods": {}}
     cell = {"protocol": "dynamic", "model": "llama"}
+    del files["soft_samples"]
     made = tabulate("layer_study", shown, files, tmp_path, **cell)
     made |= plot("layer_study", shown, files, tmp_path, **cell, dataset="imdb")
     values = pd.read_csv(made["csv"]).set_index(["metric", "dataset", "token_weights"])
@@ -291,7 +297,29 @@ def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
     assert all(path.stat().st_size for path in made.values())
 
 
+def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_not_select_it(
+    tmp_path,
+):
+    paths = write_soft(tmp_path)
+    rows = summarised(paths, kind="soft_samples").to_pandas()
+    assert set(rows["method"]) == {"grad_ellm_selected", "grad_ellm_original_selected"}
+    for _, own in rows.groupby(["dataset", "method"]):
+        (dataset,) = own["dataset"].unique()
+        rest = {f"s{k}" for k in range(12) if part_of(5, dataset, f"s{k}", 0.4) == "rest"}
+        for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc"):
+            values = own[own["metric"] == metric].set_index("sample_id")["value"]
+            expected = {name: 0.8 * height(2, int(name[1:])) for name in rest}
+            assert values.to_dict() == pytest.approx(expected, abs=1e-6)
+        assert not own.duplicated(["sample_id", "metric"]).any()
+        assert {"monte_carlo_ns", "monte_carlo_nc", "identity"} < set(own["metric"])
+
+
+def test_without_development_samples_no_depth_is_selected(tmp_path):
+    rows = summarised(write_soft(tmp_path, samples=1), kind="soft_samples")
+    assert rows.num_rows == 0
+
+
 def test_the_split_is_the_same_for_every_model_weighting_and_metric(tmp_path):
-    rows = study_samples(STUDY, write_soft(tmp_path)).to_pandas()
+    rows = summarised(write_soft(tmp_path)).to_pandas()
     assert (rows.groupby(["dataset", "sample_id"])["part"].nunique() == 1).all()
     assert (rows.groupby(["method", "metric"]).size() == 24).all()

@@ -9,6 +9,7 @@ from pisoft.config.base import Clamp
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.config.slices.base import Slice
 from pisoft.config.slices.cells import score_settings
+from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 
 if TYPE_CHECKING:
     from pisoft.config.loading import Config
@@ -72,8 +73,19 @@ def display_slice(config: Config) -> DisplaySlice:
     return DisplaySlice(
         models={name: entry.label for name, entry in config.models.items()},
         datasets={name: entry.label for name, entry in config.datasets.items()},
-        methods={name: method.label for name, method in config.methods.items()},
+        methods={
+            **{name: method.label for name, method in config.methods.items()},
+            **selected_labels(config),
+        },
     )
+
+
+def selected_labels(config: Config, model: str | None = None) -> dict[str, str]:
+    """Return the labels of Grad-ELLM at selected depths, of a model or of all; may be none."""
+    study = config.run_file.layer_study
+    if study is None or model not in {None, *(method.model for method in config.study_methods)}:
+        return {}
+    return {SELECTED_METHODS[weights]: SELECTED_LABELS[weights] for weights in study.token_weights}
 
 
 def accuracy_slice(config: Config) -> DisplaySlice:
@@ -113,6 +125,13 @@ def model_display_slice(config: Config, model: str) -> DisplaySlice:
     shown = display_slice(config)
     methods = {name: shown.methods[name] for name in config.methods_of(model)}
     return shown.model_copy(update={"models": {model: shown.models[model]}, "methods": methods})
+
+
+def ranks_slice(config: Config, model: str) -> DisplaySlice:
+    """Return what the ranks of a model's methods depend on, those of selected depths included."""
+    shown = model_display_slice(config, model)
+    methods = {**shown.methods, **selected_labels(config, model)}
+    return shown.model_copy(update={"methods": methods})
 
 
 def timings_slice(config: Config) -> TimingsSlice:
