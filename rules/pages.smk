@@ -60,6 +60,7 @@ rule compare_with_paper:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
         timings=rules.summarise_timings.output.timings,
+        layer_study=[rules.summarise_layer_study.output.layer_study] if STUDY_CELLS else [],
     output:
         cells="<results>/tables/published/cells.csv",
         agreement="<results>/tables/published/agreement.csv",
@@ -88,6 +89,7 @@ rule compare_with_paper:
     shell:
         "{params.command} --settings {params.settings:q} "
         "--statistics {input.statistics:q} --timings {input.timings:q} "
+        "--layer-study {input.layer_study:q} "
         "--cells {output.cells:q} --agreement {output.agreement:q} "
         "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "
         "> {log:q} 2>&1"

@@ -11,7 +11,12 @@ from pisoft.commandline import run
 from pisoft.config.slices.pages import PublishedSlice
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.page import write_html, write_latex
-from pisoft.statistics.against_paper import agreement, compare, published_robustness
+from pisoft.statistics.against_paper import (
+    agreement,
+    compare,
+    leaky_statistics,
+    published_robustness,
+)
 from pisoft.statistics.published import load_published
 from pisoft.statistics.reading import load_rows
 
@@ -25,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--published", default=PUBLISHED, type=Path, help="published numbers, CSV")
     for name in ("statistics", "timings"):
         line.add_argument(f"--{name}", required=True, type=Path, help=f"{name} file")
+    line.add_argument("--layer-study", nargs="*", default=[], type=Path, help="layer_study file")
     for name in ("cells", "agreement", "robustness"):
         line.add_argument(f"--{name}", required=True, type=Path, help="CSV to write")
     for kind in ("tex", "html"):
@@ -36,9 +42,11 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the published numbers and the summary files, and write page and CSV files."""
     settings = PublishedSlice.model_validate_json(arguments.settings)
     published = load_published(arguments.published)
+    statistics = [load_rows(arguments.statistics, "statistics")]
+    statistics += [leaky_statistics(load_rows(p, "layer_study")) for p in arguments.layer_study]
     cells = compare(
         published,
-        load_rows(arguments.statistics, "statistics"),
+        pd.concat(statistics, ignore_index=True),
         load_rows(arguments.timings, "timings"),
         other_models=settings.other_models,
         other_datasets=settings.other_datasets,

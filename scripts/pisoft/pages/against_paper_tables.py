@@ -9,7 +9,7 @@ import pandas as pd
 
 from pisoft.statistics.against_paper import OUTSIDE
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS
+from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
 
@@ -87,7 +87,7 @@ def cell_tables(cells: pd.DataFrame) -> Iterator[Table]:
         yield Table(
             title=f"{METRICS[metric].label} · {where(model, protocol)}",
             corner="Dataset",
-            columns=tuple(METHODS[name] for name in methods),
+            columns=tuple({**METHODS, **VARIANTS}[name] for name in methods),
             blocks=tuple(
                 _cell_block(ROWS[dataset], rows.set_index("method"), methods)
                 for dataset, rows in column.groupby("dataset", sort=False)

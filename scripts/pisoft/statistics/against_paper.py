@@ -11,8 +11,9 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
+from pisoft.statistics.layer_study import LEAKY, depth_statistics
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.published import COLUMN, METRICS, columns_of, matrix
+from pisoft.statistics.published import COLUMN, DATASETS, METRICS, VARIANTS, columns_of, matrix
 from pisoft.statistics.robustness import kendall_tau, leave_one_out, order_changes
 
 INSIDE = "inside"
@@ -27,6 +28,7 @@ NOT_RUN = "not run"
 NO_VALUE = "no value"  # nothing could be evaluated
 SECONDS = "seconds_per_sample"
 _CELL = [*COLUMN, "dataset", "method"]
+_LEAKY_METHODS = {"loosened": "grad_ellm_leaky", "original": "grad_ellm_original_leaky"}
 _NUMBERS = ["value", "low", "high", "n", "n_failed"]
 
 
@@ -51,12 +53,15 @@ def compare(
         other_datasets: the same of datasets.
 
     Returns:
-        The published rows, `value` renamed `published`, with the run's `value`, `low`, `high`, `n`
-        and `n_failed` where they are of the same, the `difference` (run minus paper), and the
-        `outcome`: one of :data:`COMPARED`, or why there is no number of the run.
+        The published rows, `value` renamed `published`, and behind them those of Grad-ELLM once
+        more for every one of :data:`VARIANTS` that the run has (`variant` is true), with the run's
+        `value`, `low`, `high`, `n` and `n_failed` where they are of the same, the `difference` (run
+        minus paper), and the `outcome`: one of :data:`COMPARED`, or why there is no number of the
+        run.
     """
     ours = _numbers_of_run(statistics, timings)
-    cells = published.rename(columns={"value": "published"}).merge(ours, on=_CELL, how="left")
+    printed = _with_variants(published, ours).rename(columns={"value": "published"})
+    cells = printed.merge(ours, on=_CELL, how="left")
     cells["outcome"] = _outcomes(cells, ours, other_models, other_datasets)
     of_same = cells["outcome"].isin([*COMPARED, NO_VALUE])
     cells[_NUMBERS] = cells[_NUMBERS].where(of_same)
@@ -75,7 +80,7 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
         order of the methods that are compared (NaN below two of them).
     """
     rows = []
-    for key, column in cells.groupby([*COLUMN, "dataset"], sort=False):
+    for key, column in cells[~cells["variant"]].groupby([*COLUMN, "dataset"], sort=False):
         compared = column[column["outcome"].isin(COMPARED)].set_index("method")
         rows.append(
             {
@@ -111,6 +116,42 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
         parts.append(changes.assign(**dict(zip(COLUMN, key, strict=True))))
     found = pd.concat(parts, ignore_index=True)
     return found[[*COLUMN, *(name for name in found if name not in COLUMN)]]
+
+
+def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:
+    """Return Grad-ELLM at the depth that is best on all samples, as rows of `statistics`.
+
+    They have no interval: the best of several noisy means is too high, which no interval over
+    samples tells.
+
+    Args:
+        study: rows of kind `layer_study`.
+    """
+    parts = []
+    for (protocol, model), rows in study.groupby(["protocol", "model"], sort=False):
+        found = depth_statistics(rows)
+        parts.append(found[found["statistic"] == LEAKY].assign(protocol=protocol, model=model))
+    numbers = pd.concat(parts, ignore_index=True)
+    numbers["method"] = numbers["token_weights"].map(_LEAKY_METHODS)
+    groups = numbers.groupby([*COLUMN, "method"], sort=False)
+    sums = groups[["value", "n", "n_failed"]].sum(min_count=len(DATASETS)).reset_index()
+    averages = sums.assign(dataset=AVERAGE, value=sums["value"] / len(DATASETS))
+    every = pd.concat([numbers, averages.dropna()], ignore_index=True)
+    return every.assign(low=np.nan, high=np.nan)[[*_CELL, *_NUMBERS]]
+
+
+def _with_variants(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """Add the rows of Grad-ELLM for every variant of the run that its column does not print."""
+    keys = [*COLUMN, "dataset"]
+    printed = published.assign(variant=False)
+    measured = ours[ours["method"].isin(VARIANTS)][[*keys, "method"]]
+    plain = printed[printed["method"] == "grad_ellm"].drop(columns="method")
+    added = plain.merge(measured, on=keys).assign(variant=True)
+    known = pd.MultiIndex.from_frame(printed[_CELL])
+    added = added[~pd.MultiIndex.from_frame(added[_CELL]).isin(known)]
+    order = {name: place for place, name in enumerate(VARIANTS)}
+    added = added.sort_values("method", key=lambda names: names.map(order), kind="stable")
+    return pd.concat([printed, added], ignore_index=True)
 
 
 def _numbers_of_run(statistics: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:

@@ -69,6 +69,17 @@ METHODS = {
     "grad_ellm": "Grad-ELLM",
     "grad_ellm_original": "Grad-ELLM (original)",
 }
+# What the paper's "Ours" may be, in the order shown. It often names no variant, and reports the best
+# of several numbers of layers, selected on the samples that it reports.
+VARIANTS = {
+    "grad_ellm_original": "Grad-ELLM (original)",
+    "grad_ellm_selected": "Grad-ELLM (depth selected)",
+    "grad_ellm_original_selected": "Grad-ELLM (original, depth selected)",
+    "grad_ellm_leaky": "Grad-ELLM (as in the paper: depth selected on what is reported)",
+    "grad_ellm_original_leaky": (
+        "Grad-ELLM (original, as in the paper: depth selected on what is reported)"
+    ),
+}
 COLUMN = ["protocol", "model", "metric"]  # what identifies one half of a printed table
 HEADER = ("table", *COLUMN, "dataset", "method", "value")
 _LEGAL: Mapping[str, tuple[str, ...]] = {

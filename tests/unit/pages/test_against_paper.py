@@ -18,8 +18,14 @@ from pisoft.config.slices.pages import PublishedSlice, published_slice
 from pisoft.config.validation import read_yaml
 from pisoft.contracts import SCHEMAS, write_rows
 from pisoft.pages.against_paper import against_paper_page
+from pisoft.pages.against_paper_tables import cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex
-from pisoft.statistics.against_paper import agreement, compare, published_robustness
+from pisoft.statistics.against_paper import (
+    agreement,
+    compare,
+    leaky_statistics,
+    published_robustness,
+)
 from pisoft.statistics.published import load_published
 from pisoft.tables.layout import Block, Entry, Row, Table
 from typesetting import needs_latex, typeset
@@ -396,7 +402,7 @@ def run_script(folder, statistics, timings, settings):
     }
     for name in ("cells", "agreement", "robustness", "tex", "html"):
         arguments[name] = folder / arguments[name]
-    compare_with_paper.main(argparse.Namespace(**arguments))
+    compare_with_paper.main(argparse.Namespace(**arguments, layer_study=[]))
     return {name: (folder / name).read_bytes() for name in names}
 
 
@@ -443,3 +449,59 @@ def test_markup_in_a_label_stays_text(tmp_path):
     tex = (tmp_path / "page.tex").read_text(encoding="utf-8")
     assert r"\& 50\% \textbackslash{}x" in tex
     assert "& 50%" not in tex
+
+
+# Grad-ELLM's variants -------------------------------------------------------------------------
+
+
+def study_rows(depths=(1, 4)):
+    """Rows of `layer_study`: on every sample the deeper one is better by .1, and on one by more."""
+    return [
+        {
+            "protocol": "dynamic", "model": LLAMA, "method": f"grad_ellm-loosened-{depth:02d}",
+            "dataset": dataset, "sample_id": f"s{k}", "part": "development" if k < 4 else "rest",
+            "token_weights": "loosened", "depth": depth, "candidate": True, "fixed": depth == 1,
+            "metric": "auc_pi_soft_ns", "value": 0.1 * (depth > 1) + k / 100, "status": "ok",
+        }
+        for dataset in ("imdb", "sst2", "boolq", "tellmewhy", "wikibio")
+        for depth in depths
+        for k in range(10)
+    ]  # fmt: skip
+
+
+def test_every_variant_stands_beside_the_papers_number_and_none_is_counted_twice(published):
+    statistics, _ = statistics_rows(published)
+    own = [r for r in statistics if r["method"] == "grad_ellm" and r["metric"] == NS[2]]
+    more = [{**r, "method": "grad_ellm_selected", "value": r["value"] + 0.5} for r in own]
+    cells = compared(published, [*statistics, *more])
+    added = cells[cells["variant"]]
+    assert set(added["method"]) == {"grad_ellm_selected"}
+    assert len(added) == len(more)
+    first = cell_of(cells, *NS, "imdb", "grad_ellm_selected")
+    assert (first["published"], first["difference"]) == (0.590, pytest.approx(0.5))
+    printed = compared(published, statistics)
+    pd.testing.assert_frame_equal(agreement(cells), agreement(printed))
+    assert {t.columns for t in cell_tables(added)} == {("Grad-ELLM (depth selected)",)}
+
+
+def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
+    study = pa.Table.from_pylist(study_rows(), schema=SCHEMAS["layer_study"]).to_pandas()
+    found = leaky_statistics(study).set_index("dataset")
+    assert set(found["method"]) == {"grad_ellm_leaky"}
+    assert found.loc["imdb", "value"] == pytest.approx(0.1 + 0.045)
+    assert found.loc["average", ["value", "n"]].tolist() == pytest.approx([0.145, 50])
+    statistics, timings = (
+        pa.Table.from_pylist([], schema=SCHEMAS[kind]).to_pandas()
+        for kind in ("statistics", "timings")
+    )
+    cells = compare(
+        published, pd.concat([statistics, leaky_statistics(study)]), timings,
+        other_models=(), other_datasets=(),
+    )  # fmt: skip
+    cell = cell_of(cells, *NS, "imdb", "grad_ellm_leaky")
+    assert (cell["outcome"], cell["value"]) == ("no interval", pytest.approx(0.145))
+
+
+def test_an_average_over_some_of_the_papers_datasets_is_none(published):
+    study = pa.Table.from_pylist(study_rows()[:40], schema=SCHEMAS["layer_study"]).to_pandas()
+    assert set(leaky_statistics(study)["dataset"]) == {"imdb", "sst2"}
