@@ -18,6 +18,7 @@ from pisoft.statistics.against_paper import (
     published_robustness,
 )
 from pisoft.statistics.published import load_published
+from pisoft.statistics.published_settings import differences
 from pisoft.statistics.reading import load_rows
 
 PUBLISHED = Path(__file__).parents[1] / "config/published.csv"
@@ -50,6 +51,7 @@ def main(arguments: argparse.Namespace) -> None:
         load_rows(arguments.timings, "timings"),
         other_models=settings.other_models,
         other_datasets=settings.other_datasets,
+        unlike=differences(settings),
     )
     agreements, robustness = agreement(cells), published_robustness(published)
     page = against_paper_page(published, cells, agreements, robustness, settings)

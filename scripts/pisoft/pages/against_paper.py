@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from pisoft.config.evaluation import EvaluationSettings, RankingSettings
-from pisoft.config.run_file import GenerationSettings
 from pisoft.config.slices.pages import PublishedSlice
 from pisoft.pages.against_paper_tables import (
     cell_tables,
@@ -17,7 +15,14 @@ from pisoft.pages.against_paper_tables import (
     where,
 )
 from pisoft.pages.page import Page, Section
-from pisoft.statistics.against_paper import COMPARED, INSIDE, NO_INTERVAL, OTHER_MACHINE, OUTSIDE
+from pisoft.statistics.against_paper import (
+    COMPARED,
+    INSIDE,
+    NO_INTERVAL,
+    OTHER_MACHINE,
+    OTHER_SETTINGS,
+    OUTSIDE,
+)
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import (
     CITATION,
@@ -28,10 +33,8 @@ from pisoft.statistics.published import (
     MODELS,
     average_deviations,
 )
+from pisoft.statistics.published_settings import differences
 from pisoft.units import NOTHING
-
-_PAPER_MASKED_MODEL = "roberta-base"
-_PAPER_STEP_SCORES = "aggregated"  # app:implementation
 
 
 def against_paper_page(
@@ -119,31 +122,16 @@ def _others(
 
 def _unlike(settings: PublishedSlice) -> str:
     """Say which settings are not those that the paper states."""
-    here, paper = settings.evaluation, EvaluationSettings()
-    generation, published_generation = settings.generation, GenerationSettings()
-    pairs = {
-        "draws per retaining probability": (here.draws, paper.draws),
-        "sampler of the masks": (here.sampler, paper.sampler),
-        "one bit per": (here.mask, paper.mask),
-        "scores of a step": (here.step_scores, _PAPER_STEP_SCORES),
-        "Soft-NS clamped at 0 by": (here.clamp, paper.clamp),
-        "retaining probabilities": (here.pi_grid, paper.pi_grid),
-        "tokens from one explained step to the next": (
-            generation.step_interval,
-            published_generation.step_interval,
-        ),
-        "ReAGent's masked model": (settings.masked_model, _PAPER_MASKED_MODEL),
-    }
-    if settings.ranking is not None:
-        pairs["steps of insertion and deletion"] = (settings.ranking.steps, RankingSettings().steps)
-    unlike = [
-        f"{what}: {_words(ours)} (paper: {_words(theirs)})"
-        for what, (ours, theirs) in pairs.items()
-        if ours != theirs
+    found = [
+        f"{one.what}: {_words(one.here)} (paper: {_words(one.paper)}, {one.where})"
+        for one in differences(settings)
     ]
-    if not unlike:
+    if not found:
         return "Settings that the paper states are the same here."
-    return f"Settings unlike the paper's: {'; '.join(unlike)}."
+    return (
+        f"Settings unlike the paper's: {'; '.join(found)}. Numbers that one of them decides are "
+        f"not compared and say '{OTHER_SETTINGS}'; draws and their sampler decide none."
+    )
 
 
 def _left_open(settings: PublishedSlice, models: Sequence[str]) -> str:
@@ -202,8 +190,8 @@ def _reading() -> tuple[str, ...]:
         "layers for each dataset and model. Beside it stand all variants that this run has; only "
         "the first counts above.",
         "Instead of inside or outside it may say: no interval (one sample gives none), other "
-        "machine (times), not run, no value (nothing could be evaluated), other dataset, other "
-        "average (over other datasets than the paper's).",
+        "machine (times), other settings, not run, no value (nothing could be evaluated), other "
+        "dataset, other average (over other datasets than the paper's).",
     )
 
 

@@ -6,7 +6,7 @@ A run's number is compared only if it is of the published model and datasets; se
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ import pandas as pd
 from pisoft.statistics.layer_study import LEAKY, depth_statistics
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METRICS, VARIANTS, columns_of, matrix
+from pisoft.statistics.published_settings import Difference
 from pisoft.statistics.robustness import kendall_tau, leave_one_out, order_changes
 
 INSIDE = "inside"
@@ -23,6 +24,7 @@ OTHER_MACHINE = "other machine"  # times, which are shown and not judged
 COMPARED = (INSIDE, OUTSIDE, NO_INTERVAL, OTHER_MACHINE)  # outcomes with a number of the run
 OTHER_MODEL = "other model"
 OTHER_DATASET = "other dataset"
+OTHER_SETTINGS = "other settings"  # that decide the number
 OTHER_AVERAGE = "other average"  # over other datasets than the paper's
 NOT_RUN = "not run"
 NO_VALUE = "no value"  # nothing could be evaluated
@@ -39,6 +41,7 @@ def compare(
     *,
     other_models: Collection[str],
     other_datasets: Collection[str],
+    unlike: Iterable[Difference] = (),
 ) -> pd.DataFrame:
     """Set every published number beside the run's.
 
@@ -51,6 +54,7 @@ def compare(
         timings: rows of kind `timings`.
         other_models: models of the run that are not the published ones, whatever their name.
         other_datasets: the same of datasets.
+        unlike: settings of the run that are not the paper's.
 
     Returns:
         The published rows, `value` renamed `published`, and behind them those of Grad-ELLM once
@@ -62,7 +66,10 @@ def compare(
     ours = _numbers_of_run(statistics, timings)
     printed = _with_variants(published, ours).rename(columns={"value": "published"})
     cells = printed.merge(ours, on=_CELL, how="left")
-    cells["outcome"] = _outcomes(cells, ours, other_models, other_datasets)
+    other_settings = np.zeros(len(cells), dtype=bool)
+    for difference in unlike:
+        other_settings |= difference.decides & difference.concerns(cells).to_numpy()
+    cells["outcome"] = _outcomes(cells, ours, other_models, other_datasets, other_settings)
     of_same = cells["outcome"].isin([*COMPARED, NO_VALUE])
     cells[_NUMBERS] = cells[_NUMBERS].where(of_same)
     return cells.assign(difference=cells["value"] - cells["published"])
@@ -168,6 +175,7 @@ def _outcomes(
     ours: pd.DataFrame,
     other_models: Collection[str],
     other_datasets: Collection[str],
+    other_settings: np.ndarray,
 ) -> np.ndarray:
     """Return the outcome of every cell, the first that applies."""
     half = 0.5 * 10.0 ** -cells["decimals"]  # what rounding may have changed
@@ -178,6 +186,7 @@ def _outcomes(
         [
             cells["model"].isin(list(other_models)),
             cells["dataset"].isin(list(other_datasets)),
+            other_settings,
             cells["n"].isna(),
             averages_differ,
             cells["value"].isna(),
@@ -188,6 +197,7 @@ def _outcomes(
         [
             OTHER_MODEL,
             OTHER_DATASET,
+            OTHER_SETTINGS,
             NOT_RUN,
             OTHER_AVERAGE,
             NO_VALUE,

@@ -69,8 +69,8 @@ METHODS = {
     "grad_ellm": "Grad-ELLM",
     "grad_ellm_original": "Grad-ELLM (original)",
 }
-# What the paper's "Ours" may be, in the order shown. It often names no variant, and reports the best
-# of several numbers of layers, selected on the samples that it reports.
+# What the paper's "Ours" may be, in the order shown. It often names no variant, and reports the
+# best of several numbers of layers, selected on the samples that it reports.
 VARIANTS = {
     "grad_ellm_original": "Grad-ELLM (original)",
     "grad_ellm_selected": "Grad-ELLM (depth selected)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings
@@ -44,6 +44,7 @@ class PublishedSlice(Slice):
     other_models: dict[str, str]  # those that are no hub model of the catalogue: what they are
     other_datasets: dict[str, str]
     types: dict[str, str]  # number type of each model
+    options: dict[str, dict[str, Any]]  # of each method, with defaults
     masked_model: str
     generation: GenerationSettings
     evaluation: EvaluationSettings
@@ -76,6 +77,7 @@ def published_slice(config: Config) -> PublishedSlice:
         other_models=_not_published(config.models, run_file.catalogue.models),
         other_datasets=_not_published(config.datasets, run_file.catalogue.datasets),
         types=_number_types(config),
+        options={name: dict(method.resolved) for name, method in config.methods.items()},
         masked_model=run_file.masked_model,
         generation=run_file.generation,
         evaluation=run_file.evaluation,
