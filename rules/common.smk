@@ -20,6 +20,7 @@ from pisoft.config.captions import Sentences, settings_in_words
 from pisoft.config.loading import load_run
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import ranked_datasets
+from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
@@ -85,10 +86,10 @@ def settings(name):
     return lambda wildcards: make(CONFIG, *(wildcards[key] for key in keys)).to_json()
 
 
-def record_file(wildcards):
-    """Return the local file of a dataset, so that a change of it is noticed."""
+def record_files(wildcards):
+    """Return the local files of a dataset, so that a change of them is noticed."""
     source = CONFIG.datasets[wildcards.dataset].source
-    return [source.path] if source.kind == "file" else []
+    return input_files(source) if source.kind == "file" else []
 
 
 def method_module(wildcards):

@@ -1,11 +1,11 @@
-# In:  a hub, a local file, or the generator of synthetic records.
+# In:  a hub, local files, or the generator of synthetic records.
 # Out: <results>/datasets/{dataset}.parquet, every record;
 #      <results>/samples/{dataset}.parquet, the records chosen by seed.
 
 
 rule fetch_dataset:
     input:
-        records=record_file,
+        records=record_files,
     output:
         records="<results>/datasets/{dataset}.parquet",
     log:

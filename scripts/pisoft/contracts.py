@@ -101,7 +101,7 @@ _RECORD = (
     Column("fields", pa.map_(_TEXT, _TEXT), "texts of the record by name"),
     _LABEL,
     _optional("answer", _TEXT, "reference answer; no metric uses it"),
-    _optional("evidence", pa.list_(_SPAN), "planted evidence: character offsets into a field"),
+    _optional("evidence", pa.list_(_SPAN), "known evidence: character offsets into a field"),
     _STATUS,
 )
 _CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
@@ -140,7 +140,7 @@ FILES: dict[str, File] = {
             Column("content_mask", _BITS, "tokens that come from the record"),
             Column("user_mask", _BITS, "tokens of the user's turns"),
             Column("bos_mask", _BITS, "the beginning-of-sequence token"),
-            _optional("evidence_mask", _BITS, "tokens of the planted evidence"),
+            _optional("evidence_mask", _BITS, "tokens of the known evidence"),
             Column("prompt_text", _TEXT, "the prompt as text"),
             _LABEL,
             Column("label_token_ids", _TOKENS, "tokens that answer; none for open generation"),

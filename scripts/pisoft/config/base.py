@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
 )
@@ -43,6 +44,18 @@ def check_selection(names: Any) -> Any:
 
 
 Selection = Annotated[Literal["all"] | tuple[Name, ...], AfterValidator(check_selection)]
+
+
+def check_one_or_more(names: Any) -> Any:
+    """Return a text or a list of texts as it is; a list must not be empty or repeat a text."""
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
+        raise ValueError("expected a text or a list of texts")
+    check_selection(listed)
+    return names
+
+
+OneOrMore = Annotated[str | tuple[str, ...], BeforeValidator(check_one_or_more)]
 
 
 class Strict(BaseModel):

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from pisoft.config.base import Name, Strict, Task
+from pisoft.config.base import Name, OneOrMore, Strict, Task
 from pisoft.errors import did_you_mean
 from pisoft.records import label_key, placeholders
 
@@ -21,20 +21,39 @@ class HubDataset(Strict):
 
     kind: Literal["hub"]
     repository: str = Field(description="Hub repository, `owner/name`.")
-    split: str = Field(description="Split to read.")
+    split: OneOrMore = Field(description="Split to read, or a list of splits, read in its order.")
     revision: str = Field("main", description="Branch, tag or commit.")
     configuration: str | None = Field(None, description="Hub configuration name, if any.")
 
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits to read, also if it is one."""
+        return _listed(self.split)
+
 
 class FileDataset(Strict):
-    """Records from one local file."""
+    """Records from local files."""
 
     kind: Literal["file"]
-    path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
-    format: Literal["csv", "tsv", "jsonl", "parquet"] = Field(description="File format.")
+    path: OneOrMore = Field(
+        description="File, or a list of files, read in its order; `{local_root}` is replaced by "
+        "the run's `local_root`."
+    )
+    format: Literal["csv", "tsv", "jsonl", "parquet", "eraser"] = Field(
+        description="File format; `eraser`: ERASER's JSON lines, beside their folder `docs`."
+    )
     columns: tuple[str, ...] | None = Field(
         None, description="Column names of a csv or tsv file without a header line."
     )
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files to read, also if it is one."""
+        return _listed(self.path)
+
+
+def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
 
 
 class EmbeddedDataset(Strict):

@@ -236,26 +236,29 @@ def _extended(name: str, available: Mapping[str, Any], where: Mapping[str, str])
 
 
 def _fill_local_root(entry: dict[str, Any], local_root: str | None, origin: str) -> dict[str, Any]:
-    """Replace `{local_root}` in a source's path."""
+    """Replace `{local_root}` in a source's path, or in each of its paths."""
     source = entry.get("source")
     if not isinstance(source, dict) or "{local_root}" not in str(source.get("path", "")):
         return entry
+    given = source["path"]
+    paths = [str(path) for path in (given if isinstance(given, list | tuple) else [given])]
     if local_root is None:
+        needy = next(path for path in paths if "{local_root}" in path)
         raise BenchmarkError(
-            f"{origin}: local_root: not set, but '{source['path']}' needs it; "
+            f"{origin}: local_root: not set, but '{needy}' needs it; "
             "add `--config local_root=DIR` to the command line"
         )
-    path = str(source["path"]).replace("{local_root}", str(local_root))
+    filled = [path.replace("{local_root}", str(local_root)) for path in paths]
+    path = filled if isinstance(given, list | tuple) else filled[0]
     return {**entry, "source": {**source, "path": path}}
 
 
 def _check_references(config: Config, origin: str) -> None:
     """Check what crosses entries: local paths exist, and models learn what the run has."""
     for name, dataset in config.datasets.items():
-        if dataset.source.kind == "file" and not Path(dataset.source.path).is_file():
-            raise BenchmarkError(
-                f"{origin}: dataset '{name}': source.path: no such file: {dataset.source.path}"
-            )
+        paths = dataset.source.paths if dataset.source.kind == "file" else ()
+        for path in (path for path in paths if not Path(path).is_file()):
+            raise BenchmarkError(f"{origin}: dataset '{name}': source.path: no such file: {path}")
     for name, model in config.models.items():
         _check_weights(f"{origin}: model '{name}'", model, config)
     if any(method.needs_masked_model for method in config.methods.values()):  # else anywhere

@@ -1,1 +1,1 @@
-"""Data: sources, sampling, prompts, and synthetic records with planted evidence."""
+"""Data: sources, sampling and prompts."""

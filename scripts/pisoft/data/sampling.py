@@ -24,15 +24,18 @@ def sample(rows: Sequence[Row], count: int | None, seed: int) -> list[Row]:
     one chose, and every beginning of the result is about balanced. A label with too few records
     gives all it has; the others do not make up for it. Records that failed are no candidates.
 
+    Texts are explained once: of records with equal texts the first is the candidate, with its own
+    label, whichever labels the others have, and with the answers of all of them.
+
     Args:
-        rows: rows of kind `datasets`.
+        rows: rows of kind `datasets`, in the order of the source.
         count: how many to choose; None takes every candidate.
         seed: seed of the choice.
 
     Raises:
         BenchmarkError: no record is usable.
     """
-    candidates = [row for row in rows if row["status"] == OK]
+    candidates = _distinct([row for row in rows if row["status"] == OK])
     failed = Counter(row["status"] for row in rows if row["status"] != OK)
     if failed:
         logger.info("not sampled: %s", ", ".join(f"{n} {status}" for status, n in failed.items()))
@@ -52,6 +55,27 @@ def sample(rows: Sequence[Row], count: int | None, seed: int) -> list[Row]:
     _report_shortage(by_label, full_turns, count)
     chosen = [row for rank, _, row in turns if rank < full_turns]
     return chosen + [row for rank, _, row in turns if rank == full_turns][:remainder]
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """Return the first row of each choice of texts, with the answers of those that repeat it."""
+    same: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    for row in rows:
+        same.setdefault(tuple(sorted(row["fields"].items())), []).append(row)
+    if len(same) < len(rows):
+        contradicting = sum(len({row["label"] for row in group}) > 1 for group in same.values())
+        logger.info(
+            "not sampled: %d that repeat an earlier record's texts; %d texts have several labels",
+            len(rows) - len(same),
+            contradicting,
+        )
+    return [group[0] if len(group) == 1 else _with_answers(group) for group in same.values()]
+
+
+def _with_answers(group: Sequence[Row]) -> Row:
+    """Return the first row with the different answers of all, on a line each."""
+    answers = dict.fromkeys(row["answer"] for row in group if row["answer"] is not None)
+    return {**group[0], "answer": "\n".join(answers) if answers else None}
 
 
 def _sort_key(row: Row, seed: int) -> tuple[bytes, str]:

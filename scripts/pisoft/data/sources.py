@@ -1,4 +1,4 @@
-"""Reading records: from the Hugging Face hub, from one local file, or made on the spot.
+"""Reading records: from the Hugging Face hub, from local files, or made on the spot.
 
 Nothing heavy is imported until it is needed, so that the workflow can check column names while
 it parses.
@@ -6,35 +6,30 @@ it parses.
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.slices.data import FetchSlice
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL
+from pisoft.data.files import DELIMITERS, file_columns, file_records
 from pisoft.data.text import first_sentences
 from pisoft.errors import BenchmarkError, did_you_mean
-from pisoft.hub import first_line, hub_advice
+from pisoft.hub import hub_advice
 from pisoft.records import label_key
 
 Row = dict[str, Any]
-DELIMITERS = {"csv": ",", "tsv": "\t"}
-# Tab-separated corpora (SST-2) hold stray quotation marks that quote nothing.
-QUOTING: dict[str, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "tsv": csv.QUOTE_NONE}
 
 
 @dataclass(frozen=True)
 class Source:
-    """Records as they were found, before any of them is interpreted."""
+    """Records of a file or a split as they were found, before any of them is interpreted."""
 
-    origin: str  # file or repository, for messages
+    origin: str  # file, or repository and split, for messages
     columns: tuple[str, ...]
     records: Sequence[Mapping[str, Any]]
     evidence: Sequence[list[Row]] | None = None  # per record, offsets into a column
@@ -45,7 +40,7 @@ MakeRecords = Callable[[EmbeddedDataset, int], Source]
 
 
 def fetch(settings: FetchSlice, make_records: MakeRecords) -> list[Row]:
-    """Read a dataset as rows of contract kind `datasets`, in the order of the source.
+    """Read a dataset as rows of contract kind `datasets`, in the order of its files or splits.
 
     Texts lose white space at both ends, because chat templates trim messages: character offsets
     into a text must also hold in the prompt. A record with an empty text has status
@@ -56,177 +51,108 @@ def fetch(settings: FetchSlice, make_records: MakeRecords) -> list[Row]:
         make_records: makes the records of an embedded dataset.
 
     Raises:
-        BenchmarkError: the source cannot be read, has no records, lacks a column, repeats an id,
-            or no record's label has a label word.
+        BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
+            columns than the first, an id is repeated, or no record's label has a label word.
     """
-    source = _read(settings, make_records)
-    _check_mapping(settings, source.columns, source.origin)
-    if not source.records:
-        raise BenchmarkError(f"{source.origin}: holds no records")
-    rows = [_row(settings, source, index) for index in range(len(source.records))]
+    sources = _read(settings, make_records)
+    _check_sources(settings, {source.origin: source.columns for source in sources})
+    for source in sources:
+        if not source.records:
+            raise BenchmarkError(f"{source.origin}: holds no records")
+    rows = [
+        _row(settings, source, index) for source in sources for index in range(len(source.records))
+    ]
     if settings.labels is not None and all(row["label"] is None for row in rows):
-        raise _no_known_label(settings.labels, source)
-    for row, identifier in zip(rows, _identifiers(settings, source, rows), strict=True):
+        raise _no_known_label(settings, settings.labels, sources)
+    for row, identifier in zip(rows, _identifiers(settings, sources, rows), strict=True):
         row["sample_id"] = f"{settings.dataset}/{identifier}"
     return rows
 
 
 def check_columns(settings: FetchSlice, make_records: MakeRecords) -> None:
-    """Check the column names of a local or embedded source by its first line alone.
+    """Check the column names of a local or embedded source by the first line of every file alone.
 
     Sources on the hub are not touched: the workflow does not use the network while it parses.
 
     Raises:
-        BenchmarkError: the file cannot be read, or the configuration names an absent column.
+        BenchmarkError: a file cannot be read or has other columns than the first, or the
+            configuration names an absent column.
     """
     source = settings.source
     if isinstance(source, FileDataset):
-        columns = _file_columns(source)
-        if source.format in DELIMITERS:  # the first record has as many values as columns
-            next(_delimited(source, columns), None)
-        _check_mapping(settings, columns, source.path)
+        columns = {path: file_columns(path, source) for path in source.paths}
+        for path in source.paths if source.format in DELIMITERS else ():
+            next(file_records(path, source, columns[path]), None)  # has as many values as columns
+        _check_sources(settings, columns)
     elif isinstance(source, EmbeddedDataset):
         made = make_records(source, 1)
-        _check_mapping(settings, made.columns, made.origin)
+        _check_sources(settings, {made.origin: made.columns})
 
 
 # Reading --------------------------------------------------------------------------------------
 
 
-def _read(settings: FetchSlice, make_records: MakeRecords) -> Source:
+def _read(settings: FetchSlice, make_records: MakeRecords) -> list[Source]:
     source = settings.source
     if isinstance(source, HubDataset):
         return _from_hub(source)
     if isinstance(source, FileDataset):
-        columns = _file_columns(source)
-        records = _FILE_RECORDS[source.format](source, columns)
-        return Source(source.path, columns, list(records))
-    return make_records(source, source.records)
+        return [_from_file(path, source) for path in source.paths]
+    return [make_records(source, source.records)]
 
 
-def _from_hub(source: HubDataset) -> Source:
+def _from_hub(source: HubDataset) -> list[Source]:
     from datasets import load_dataset
 
-    origin = f"hub dataset {source.repository}, split {source.split}"
     try:
-        table = load_dataset(
-            source.repository, source.configuration, split=source.split, revision=source.revision
+        tables = load_dataset(
+            source.repository,
+            source.configuration,
+            split=list(source.splits),
+            revision=source.revision,
         )
     except Exception as error:  # the libraries below raise dozens of classes, some undocumented
         advice = hub_advice(error, source.repository, source.revision, "datasets")
-        raise BenchmarkError(f"{origin}: {advice}") from error
-    return Source(origin, tuple(table.column_names), table.to_list())
+        raise BenchmarkError(f"{_hub_origin(source, source.splits)}: {advice}") from error
+    return [
+        Source(_hub_origin(source, [split]), tuple(table.column_names), table.to_list())
+        for split, table in zip(source.splits, tables, strict=True)
+    ]
 
 
-def _file_columns(source: FileDataset) -> tuple[str, ...]:
-    """Return the column names of a local file, reading no further than needed."""
-    if source.columns is not None and source.format not in DELIMITERS:
-        raise BenchmarkError(
-            f"{source.path}: `columns` is for csv and tsv files without a header line; "
-            f"a {source.format} file names its columns itself"
-        )
-    if source.format == "parquet":
-        import pyarrow.parquet as parquet
-
-        return tuple(_parquet(source, parquet.read_schema).names)
-    if source.columns is not None:
-        return source.columns
-    firsts: Iterator[Row] | Iterator[list[str]]
-    if source.format == "jsonl":
-        firsts = _json_lines(source, ())
-    else:
-        firsts = (values for _, values in _lines(source))
-    for first in firsts:
-        return tuple(first)
-    raise BenchmarkError(f"{source.path}: holds no records")
+def _from_file(path: str, source: FileDataset) -> Source:
+    columns = file_columns(path, source)
+    records = list(file_records(path, source, columns))
+    evidence = [record["evidence"] for record in records] if source.format == "eraser" else None
+    return Source(path, columns, records, evidence)
 
 
-def _delimited(source: FileDataset, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the records of a csv or tsv file, every value as text."""
-    lines = _lines(source)
-    if source.columns is None:
-        next(lines)
-    for number, values in lines:
-        if len(values) != len(columns):
-            raise BenchmarkError(
-                f"{source.path}: line {number} has {len(values)} values, expected {len(columns)}: "
-                f"{', '.join(columns)}"
-            )
-        yield dict(zip(columns, values, strict=True))
+def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
+    named = "split" if len(splits) == 1 else "splits"
+    return f"hub dataset {source.repository}, {named} {' and '.join(splits)}"
 
 
-def _lines(source: FileDataset) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and values of every line of a csv or tsv file that is not blank."""
-    csv.field_size_limit(sys.maxsize)  # the default refuses values beyond 128 kB
-    try:
-        # A byte-order mark would become part of the first column's name.
-        with open(source.path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(
-                file,
-                delimiter=DELIMITERS[source.format],
-                quoting=QUOTING[source.format],
-                strict=True,
-            )
-            for values in reader:
-                if values:
-                    yield reader.line_num, values
-    except (OSError, UnicodeError, csv.Error) as error:
-        raise _unreadable(source, error) from error
-
-
-def _json_lines(source: FileDataset, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the records of a jsonl file; `columns` is what the first one has."""
-    try:
-        with open(source.path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield _json_record(source, number, line)
-    except (OSError, UnicodeError) as error:
-        raise _unreadable(source, error) from error
-
-
-def _json_record(source: FileDataset, number: int, line: str) -> Row:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BenchmarkError(f"{source.path}: line {number} is not JSON: {error}") from error
-    if not isinstance(record, dict):
-        found = type(record).__name__
-        raise BenchmarkError(f"{source.path}: line {number} must hold an object, found {found}")
-    return record
-
-
-def _parquet_records(source: FileDataset, columns: Sequence[str]) -> Iterator[Row]:
-    import pyarrow.parquet as parquet
-
-    yield from _parquet(source, parquet.read_table).to_pylist()
-
-
-def _parquet(source: FileDataset, read: Any) -> Any:
-    """Apply one of pyarrow's readers to the file."""
-    from pyarrow import ArrowException
-
-    try:
-        return read(source.path)
-    except (OSError, ArrowException) as error:
-        raise _unreadable(source, error) from error
-
-
-_FILE_RECORDS = {
-    "csv": _delimited,
-    "tsv": _delimited,
-    "jsonl": _json_lines,
-    "parquet": _parquet_records,
-}
-
-
-def _unreadable(source: FileDataset, error: Exception) -> BenchmarkError:
-    return BenchmarkError(
-        f"{source.path}: cannot be read as {source.format} in UTF-8: {first_line(error)}"
-    )
+def _origin(settings: FetchSlice, sources: Sequence[Source]) -> str:
+    """Return where all records are from, for messages."""
+    if isinstance(settings.source, HubDataset):
+        return _hub_origin(settings.source, settings.source.splits)
+    return " and ".join(source.origin for source in sources)
 
 
 # Interpreting ---------------------------------------------------------------------------------
+
+
+def _check_sources(settings: FetchSlice, columns: Mapping[str, Sequence[str]]) -> None:
+    """Check the columns of every file or split, given by its origin: they are what is needed."""
+    for origin, found in columns.items():
+        _check_mapping(settings, found, origin)
+    first = next(iter(columns))
+    for origin, found in columns.items():
+        if set(found) != set(columns[first]):
+            raise BenchmarkError(
+                f"dataset '{settings.dataset}': {origin} has the columns {', '.join(found)}, but "
+                f"{first} has {', '.join(columns[first])}; give records of the same columns"
+            )
 
 
 def _check_mapping(settings: FetchSlice, columns: Sequence[str], origin: str) -> None:
@@ -319,26 +245,29 @@ def _evidence(
     return moved
 
 
-def _no_known_label(labels: Labels, source: Source) -> BenchmarkError:
-    values = (label_key(record.get(labels.column)) for record in source.records)
+def _no_known_label(
+    settings: FetchSlice, labels: Labels, sources: Sequence[Source]
+) -> BenchmarkError:
+    values = (label_key(r.get(labels.column)) for source in sources for r in source.records)
     found = ", ".join(f"'{value}'" for value, _ in Counter(values).most_common(5))
     return BenchmarkError(
-        f"{source.origin}: no value of column '{labels.column}' has a label word: "
+        f"{_origin(settings, sources)}: no value of column '{labels.column}' has a label word: "
         f"found {found}; `labels.words` allows {', '.join(labels.words)}"
     )
 
 
-def _identifiers(settings: FetchSlice, source: Source, rows: Sequence[Row]) -> list[str]:
+def _identifiers(settings: FetchSlice, sources: Sequence[Source], rows: Sequence[Row]) -> list[str]:
     """Return one unique, stable identifier per record."""
-    column = settings.id_column or ("record_id" if source.evidence is not None else None)
+    made = isinstance(settings.source, EmbeddedDataset)
+    column = settings.id_column or ("record_id" if made else None)
     if column is None:
         return _text_hashes(rows)
-    identifiers = [str(record.get(column)) for record in source.records]
+    identifiers = [str(record.get(column)) for source in sources for record in source.records]
     repeated = [value for value, count in Counter(identifiers).items() if count > 1]
     if repeated:
         raise BenchmarkError(
-            f"{source.origin}: id_column '{column}': the id '{repeated[0]}' is not unique; "
-            "choose another column, or none to use a hash of the texts"
+            f"{_origin(settings, sources)}: id_column '{column}': the id '{repeated[0]}' is not "
+            "unique; choose another column, or none to use a hash of the texts"
         )
     return identifiers
 

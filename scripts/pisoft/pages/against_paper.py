@@ -97,8 +97,8 @@ def _scope(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
         yield (
             "Records are other draws of the datasets than the paper's. The paper samples 2000 "
             "records of IMDb and of SST-2 and gives no number for the others; how many there are "
-            "here stands beside every number. It names ERASER as the source of BoolQ; the "
-            "catalogue has the original release."
+            "here stands beside every number. Its BoolQ is ERASER's, which the catalogue has as "
+            "boolq_eraser."
         )
         yield _unlike(settings)
         yield _left_open(settings, models)
@@ -115,8 +115,7 @@ def _others(
     ]
     if others:
         yield (
-            f"Other {kind}: {', '.join(others)}. The paper's are {', '.join(published.values())}, "
-            "from the hub."
+            f"Other {kind}: {', '.join(others)}. The paper's are {', '.join(published.values())}."
         )
 
 

@@ -53,7 +53,7 @@ MODELS = {
 DATASETS = {
     "imdb": "IMDb",
     "sst2": "SST-2",
-    "boolq": "BoolQ",
+    "boolq_eraser": "BoolQ (ERASER)",
     "tellmewhy": "TellMeWhy",
     "wikibio": "WikiBio",
 }

@@ -5,6 +5,7 @@ import copy
 import pytest
 import yaml
 
+from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.loading import load_config
@@ -248,6 +249,10 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         ("models/small/dtype", "float8", ["small: dtype: 'float8' is not allowed", "float32"]),
         ("models/small/source/kind", "hb", ["small: source", "'hb'"]),
+        ("datasets/reviews/source/split", [], ["reviews: source.split: nothing is selected"]),
+        ("datasets/reviews/source/split", ["a", "a"], ["source.split: listed twice: a (got ['a'"]),
+        ("datasets/reviews/source/split", ["a", 3], ["source.split: expected a text or a list of"]),
+        ("datasets/reviews/source/split", 3, ["source.split: expected a text or a", "(got 3)"]),
         ("models/small/source/repository", DELETED, ["source.repository: is required"]),
         ("models/small/source/repository", 3, ["small: source.repository: ", "valid string"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
@@ -422,6 +427,20 @@ def test_a_local_root_is_filled_in(load, tmp_path):
     assert config.datasets["mine"].source.path == f"{tmp_path}/mine.jsonl"
 
 
+def test_a_local_root_is_filled_in_every_file_of_a_list(load, tmp_path):
+    additions = local_dataset("")
+    additions["datasets"]["mine"]["source"]["path"] = paths = ["{local_root}/a", "{local_root}/b"]
+    with pytest.raises(BenchmarkError, match=r"not set, but '{local_root}/a' needs it"):
+        load(datasets=["mine"], catalogue=additions)
+    (tmp_path / "a").touch()
+    with pytest.raises(BenchmarkError, match=rf"source.path: no such file: {tmp_path}/b"):
+        load(datasets=["mine"], catalogue=additions, local_root=str(tmp_path))
+    (tmp_path / "b").touch()
+    config = load(datasets=["mine"], catalogue=additions, local_root=str(tmp_path))
+    assert config.datasets["mine"].source.paths == (f"{tmp_path}/a", f"{tmp_path}/b")
+    assert paths == ["{local_root}/a", "{local_root}/b"]
+
+
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
@@ -491,6 +510,8 @@ def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
     assert config.run_file.evaluation.draws == 15
     assert config.run_file.generation.max_new_tokens == 50
     assert [sample_slice(config, name).samples for name in ("imdb", "sst2")] == [2000, 2000]
+    assert config.datasets["imdb"].source.splits == ("train", "test")  # all reviews
+    assert config.datasets["sst2"].source.repository == "SetFit/sst2"  # sentences, not phrases
     sentiment = config.datasets["imdb"].messages
     assert sentiment == config.datasets["sst2"].messages
     assert [message.content for message in sentiment] == [
@@ -506,8 +527,10 @@ def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
     ]
 
 
-def test_every_catalogue_entry_is_valid(root):
+def test_every_catalogue_entry_is_valid(root, tmp_path):
+    write_eraser(tmp_path / "boolq", {"a1": ["One . ", "Two ."]}, {"a1": [(0, 2)]})
     everything = {"run": "all", "models": "all", "datasets": "all", "methods": "all"}
+    everything["local_root"] = str(tmp_path)
     check_shipped(load_config(everything, root / "config/catalogue", "all", load_method))
     for name in read_yaml(root / "config/catalogue/masked_models.yaml"):
         load_config(

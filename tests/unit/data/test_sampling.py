@@ -15,7 +15,13 @@ from pisoft.errors import BenchmarkError
 
 def rows(labels, status=OK):
     return [
-        {"sample_id": f"d/{index}", "label": label, "status": status}
+        {
+            "sample_id": f"d/{index}",
+            "fields": {"text": f"text {index}"},
+            "label": label,
+            "answer": None,
+            "status": status,
+        }
         for index, label in enumerate(labels)
     ]
 
@@ -84,3 +90,53 @@ def test_failed_records_are_counted_and_never_chosen(caplog):
 def test_no_usable_record_is_an_error():
     with pytest.raises(BenchmarkError, match="no usable record among 2"):
         sample(rows([None, None], EMPTY_RECORD), 1, 1)
+
+
+def repeated(*changes):
+    """Return records with the same text, each with changes."""
+    (row,) = rows([None])
+    return [row | {"sample_id": f"d/{index}"} | change for index, change in enumerate(changes)]
+
+
+def test_a_text_that_several_records_have_is_explained_once_with_all_answers(caplog):
+    records = [
+        *repeated(*({"answer": answer} for answer in ("a", "b", "a", None))),
+        *rows("xy")[1:],
+    ]
+    with caplog.at_level(logging.INFO):
+        first, other = sorted(sample(records, None, 1), key=lambda row: row["label"] or "")
+    assert (first["sample_id"], first["answer"]) == ("d/0", "a\nb")
+    assert (other["sample_id"], other["answer"]) == ("d/1", None)
+    assert "3 that repeat an earlier record's texts; 0 texts have several labels" in caplog.text
+
+
+def test_a_text_with_contradicting_labels_keeps_the_first_and_is_counted(caplog):
+    records = repeated({"label": "a"}, {"label": "b"}, {"label": "a"})
+    with caplog.at_level(logging.INFO):
+        (chosen,) = sample(records, None, 1)
+    assert chosen == records[0]
+    assert "2 that repeat an earlier record's texts; 1 texts have several labels" in caplog.text
+
+
+def test_a_failed_record_does_not_stand_for_those_that_repeat_its_text():
+    records = repeated({"status": EMPTY_RECORD}, {})
+    assert ids(sample(records, None, 1)) == ["d/1"]
+
+
+def test_texts_that_are_equal_in_one_field_only_are_different():
+    records = [
+        row | {"fields": {"narrative": "the same", "question": row["sample_id"]}}
+        for row in rows([None] * 3)
+    ]
+    assert len(sample(records, None, 1)) == 3
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 10), st.integers(0, 2))
+def test_repeated_records_change_nothing_of_the_choice(texts, count, seed):
+    distinct = [row for row in rows("abc" * 2) if int(row["sample_id"][2:]) in texts]
+    copies = [
+        row | {"sample_id": f"{row['sample_id']}-{number}"}
+        for number in range(2, 4)
+        for row in distinct
+    ]
+    assert sample(distinct + copies, count, seed) == sample(distinct, count, seed)

@@ -9,6 +9,7 @@ import pytest
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.slices.data import FetchSlice
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL, provenance, read_rows, write_rows
+from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns, fetch
 from pisoft.embedded.records import make_records
 from pisoft.embedded.source import made_source
@@ -36,8 +37,8 @@ def file_source(path, content, form, **more):
     return FileDataset(kind="file", path=str(path), format=form, **more)
 
 
-def json_lines(path, records):
-    return file_source(path, "\n".join(json.dumps(r) for r in records) + "\n", "jsonl")
+def json_lines(path, records, form="jsonl"):
+    return file_source(path, "\n".join(json.dumps(r) for r in records) + "\n", form)
 
 
 def parquet(path, records):
@@ -250,6 +251,72 @@ def test_too_few_column_names_are_noticed_before_any_job(tmp_path):
         check_columns(settings(source), made_source)
 
 
+# Several files --------------------------------------------------------------------------------
+
+
+def files(folder, *contents, form="jsonl", **more):
+    paths = [json_lines(folder / f"{n}.x", records).path for n, records in enumerate(contents)]
+    return FileDataset(kind="file", path=paths, format=form, **more)
+
+
+def test_records_of_several_files_follow_each_other(tmp_path):
+    source = files(tmp_path, RECORDS, [{"text": "so so", "label": 0}, RECORDS[0]])
+    check_columns(settings(source), made_source)
+    rows = fetch(settings(source), made_source)
+    assert [row["fields"]["text"] for row in rows] == [
+        "good film", "bad film", "so so", "good film",
+    ]  # fmt: skip
+    assert rows[3]["sample_id"] == rows[0]["sample_id"] + "-2"
+    assert len({row["sample_id"] for row in rows}) == 4
+
+
+def test_a_list_of_one_file_is_that_file(tmp_path):
+    source = files(tmp_path, RECORDS)
+    alone = json_lines(tmp_path / "alone", RECORDS)
+    assert fetch(settings(source), made_source) == fetch(settings(alone), made_source)
+
+
+def test_an_id_that_two_files_give_is_refused(tmp_path):
+    source = files(tmp_path, *([{**record, "key": 7}] for record in RECORDS))
+    with pytest.raises(BenchmarkError) as error:
+        fetch(settings(source, id_column="key"), made_source)
+    first, second = source.path
+    assert str(error.value) == (
+        f"{first} and {second}: id_column 'key': the id '7' is not unique; choose another column, "
+        "or none to use a hash of the texts"
+    )
+
+
+@pytest.mark.parametrize("check", [fetch, check_columns])
+@pytest.mark.parametrize(
+    ("second", "complaint"),
+    [
+        ([{"txt": "a", "label": 1}], "fields.text: {} has no column 'text'; did you mean 'txt'"),
+        (
+            [{**RECORDS[0], "note": 1}],
+            "{} has the columns text, label, note, but {} has text, label",
+        ),
+        ([], "{}: holds no records"),
+    ],
+)
+def test_a_file_with_other_columns_than_the_first_is_named(check, second, complaint, tmp_path):
+    source = files(tmp_path, RECORDS, second)
+    with pytest.raises(BenchmarkError) as error:
+        check(settings(source), made_source)
+    assert complaint.format(*source.path[::-1]) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_broken_line_of_a_later_file_is_named(tmp_path):
+    source = files(tmp_path, RECORDS, [RECORDS[0], {"text": ["a"], "label": 1}])
+    with pytest.raises(BenchmarkError, match=r"1\.x: record 2: column 'text': holds a list"):
+        fetch(settings(source), made_source)
+
+
+def test_every_file_is_an_input_of_its_job(tmp_path):
+    assert input_files(files(tmp_path, RECORDS, RECORDS)) == [f"{tmp_path}/0.x", f"{tmp_path}/1.x"]
+
+
 # Embedded and hub -----------------------------------------------------------------------------
 
 
@@ -293,6 +360,43 @@ def test_an_absent_column_of_an_embedded_task_is_named():
 def test_the_hub_is_not_touched_by_the_column_check(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     check_columns(settings(HubDataset(kind="hub", repository="a/b", split="test")), made_source)
+
+
+def on_the_hub(monkeypatch, **splits):
+    """Let the hub have one repository with these splits, and return a source that reads them."""
+    import datasets
+
+    def load_dataset(repository, configuration, *, split, revision):
+        for name in split:
+            if name not in splits:
+                raise ValueError(f'Unknown split "{name}". Should be one of {list(splits)}.')
+        return [datasets.Dataset.from_list(splits[name]) for name in split]
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    return HubDataset(kind="hub", repository="o/n", split=list(splits))
+
+
+def test_splits_of_the_hub_follow_each_other(monkeypatch):
+    source = on_the_hub(monkeypatch, train=RECORDS, test=RECORDS[:1])
+    first, second, third = fetch(settings(source), made_source)
+    assert [first["label"], second["label"], third["label"]] == ["Positive", "Negative", "Positive"]
+    assert third["sample_id"] == first["sample_id"] + "-2"
+
+
+def test_splits_that_do_not_go_together_are_named(monkeypatch):
+    keyed = [{**RECORDS[0], "key": "k"}]
+    source = on_the_hub(monkeypatch, train=keyed, test=keyed, other=RECORDS)
+    pair = source.model_copy(update={"split": ("train", "test")})
+    with pytest.raises(BenchmarkError, match=r"^hub dataset o/n, splits train and test: id_column"):
+        fetch(settings(pair, id_column="key"), made_source)
+    complaint = (
+        "hub dataset o/n, split other has the columns text, label, but hub dataset o/n, split"
+    )
+    with pytest.raises(BenchmarkError, match=complaint):
+        fetch(settings(source), made_source)
+    wrong = source.model_copy(update={"split": ("train", "tset")})
+    with pytest.raises(BenchmarkError, match=r'splits train and tset: .*Unknown split "tset"'):
+        fetch(settings(wrong), made_source)
 
 
 # Real records ---------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_a_hub_dataset_is_read_with_its_configuration_split_and_revision(monkeyp
 
     def load_dataset(*arguments, **options):
         asked.update(arguments=arguments, options=options)
-        return datasets.Dataset.from_list([{"text": " good film "}, {"text": ""}])
+        return [datasets.Dataset.from_list([{"text": " good film "}, {"text": ""}])]
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     source = HubDataset(kind="hub", repository="o/n", configuration="c", split="test", revision="r")
@@ -215,7 +215,7 @@ def test_a_hub_dataset_is_read_with_its_configuration_split_and_revision(monkeyp
         ),
         made_source,
     )
-    assert asked == {"arguments": ("o/n", "c"), "options": {"split": "test", "revision": "r"}}
+    assert asked == {"arguments": ("o/n", "c"), "options": {"split": ["test"], "revision": "r"}}
     assert [row["status"] for row in rows] == ["ok", "empty_record"]
 
 

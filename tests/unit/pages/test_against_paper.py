@@ -154,8 +154,8 @@ def test_a_missing_method_is_not_run_and_one_that_failed_has_no_value(published)
 
 def test_an_average_over_other_datasets_is_another_number(published):
     statistics, _ = statistics_rows(published)
-    fewer = compared(published, without(statistics, dataset="boolq"))
-    assert cell_of(fewer, *NS, "boolq", "deeplift")["outcome"] == "not run"
+    fewer = compared(published, without(statistics, dataset="boolq_eraser"))
+    assert cell_of(fewer, *NS, "boolq_eraser", "deeplift")["outcome"] == "not run"
     assert cell_of(fewer, *NS, "imdb", "deeplift")["outcome"] == "inside"
     average = cell_of(fewer, *NS, "average", "deeplift")
     assert average["outcome"] == "other average"
@@ -234,9 +234,20 @@ def slice_of(tmp_path, monkeypatch, name, **changes):
 
 
 def test_hub_entries_of_the_catalogue_are_the_published_ones(tmp_path, monkeypatch):
-    made = slice_of(tmp_path, monkeypatch, "paper")
+    made = slice_of(tmp_path, monkeypatch, "paper", datasets=["imdb", "sst2", "tellmewhy"])
     assert (made.other_models, made.other_datasets) == ({}, {})
     assert PublishedSlice.model_validate_json(made.to_json()) == made
+
+
+def test_a_dataset_is_the_paper_s_by_its_records_and_not_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "boolq").mkdir()
+    (tmp_path / "boolq/test.jsonl").touch()
+    datasets = ["sst2", "sst2_glue", "boolq", "boolq_eraser"]
+    made = slice_of(tmp_path, monkeypatch, "paper", datasets=datasets, local_root=str(tmp_path))
+    assert made.other_datasets == {
+        "sst2_glue": "phrases of GLUE, where the paper has sentences",
+        "boolq": "the original release, where the paper has ERASER's",
+    }
 
 
 def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
@@ -302,7 +313,7 @@ def test_a_run_of_other_models_says_so_and_shows_the_robustness_alone(
 
 
 def test_a_model_of_a_published_name_from_elsewhere_is_named(published, tmp_path, monkeypatch):
-    settings = slice_of(tmp_path, monkeypatch, "paper").model_copy(
+    settings = slice_of(tmp_path, monkeypatch, "paper", datasets=["imdb"]).model_copy(
         update={"other_models": {LLAMA: "weights in a local folder"}}
     )
     cells = compared(published, *statistics_rows(published), other_models=settings.other_models)
@@ -352,7 +363,7 @@ def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monke
     assert "8 are times" in counts.paragraphs[0]
     assert [block.title for block in counts.tables[0].blocks] == ["Llama-3.1-8B-Instruct"]
     assert counts.tables[0].columns[4:] == (
-        "τ IMDb", "τ SST-2", "τ BoolQ", "τ TellMeWhy", "τ WikiBio", "τ Average",
+        "τ IMDb", "τ SST-2", "τ BoolQ (ERASER)", "τ TellMeWhy", "τ WikiBio", "τ Average",
     )  # fmt: skip
     first = single.tables[0]
     assert first.title == "AUC π-Soft-NS ↑ · Llama-3.1-8B-Instruct · dynamic routing"
@@ -376,11 +387,14 @@ def test_robustness_tables_mark_another_best(published, tmp_path, monkeypatch):
     _, nc = robustness.tables[0].blocks
     lines = {row.label: row.entries for row in nc.rows}
     assert list(lines) == [
-        "All", "Without IMDb", "Without SST-2", "Without BoolQ", "Without TellMeWhy",
+        "All", "Without IMDb", "Without SST-2", "Without BoolQ (ERASER)", "Without TellMeWhy",
         "Without WikiBio",
     ]  # fmt: skip
     assert lines["All"][:2] == (Entry("1.00"), Entry("Grad-ELLM"))
-    assert lines["Without BoolQ"][:2] == (Entry("0.17"), Entry("Value Zeroing", strong=True))
+    assert lines["Without BoolQ (ERASER)"][:2] == (
+        Entry("0.17"),
+        Entry("Value Zeroing", strong=True),
+    )
     ranks = [entry.text for entry in lines["Without IMDb"][2:]]
     assert ranks == ["7.5", "2", "4", "5", "6", "3", "7.5", "9", "1"]
 

@@ -28,6 +28,13 @@ OTHER_SOURCES = {
     "file": "records in a local file",
     "embedded": "records made by the workflow",
 }
+# Entries of the catalogue with other records than the paper's, though the hub has them, ...
+OTHER_RECORDS = {
+    "sst2_glue": "phrases of GLUE, where the paper has sentences",
+    "boolq": "the original release, where the paper has ERASER's",
+}
+# ... and one with the paper's, which are on no hub.
+PUBLISHED_FILES = ("boolq_eraser",)
 
 
 class OverviewSlice(SoftDisplaySlice):
@@ -68,14 +75,21 @@ def overview_slice(config: Config) -> OverviewSlice:
 def published_slice(config: Config) -> PublishedSlice:
     """Return what the comparison with the paper depends on, besides the summary files.
 
-    A model or a dataset is the published one if it is the catalogue's entry and comes from the hub.
+    A model or a dataset is the published one if it is the catalogue's entry and comes from the hub;
+    of datasets :data:`OTHER_RECORDS` are none, and :data:`PUBLISHED_FILES` are some.
     """
     run_file = config.run_file
     return PublishedSlice(
         models={name: entry.label for name, entry in config.models.items()},
         datasets={name: entry.label for name, entry in config.datasets.items()},
         other_models=_not_published(config.models, run_file.catalogue.models),
-        other_datasets=_not_published(config.datasets, run_file.catalogue.datasets),
+        other_datasets={
+            **_not_published(
+                {n: entry for n, entry in config.datasets.items() if n not in PUBLISHED_FILES},
+                run_file.catalogue.datasets,
+            ),
+            **{name: why for name, why in OTHER_RECORDS.items() if name in config.datasets},
+        },
         types=_number_types(config),
         options={name: dict(method.resolved) for name, method in config.methods.items()},
         masked_model=run_file.masked_model,

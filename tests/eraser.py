@@ -1,0 +1,34 @@
+"""Records in ERASER's layout, for tests."""
+
+import json
+
+
+def write_eraser(folder, documents, evidence, split="test"):
+    """Write a split of ERASER, one question for each document, and return its file.
+
+    Args:
+        folder: the dataset's folder.
+        documents: sentences of each document by its id, which is the question's id too.
+        evidence: token ranges of each.
+        split: name of the file.
+    """
+    (folder / "docs").mkdir(parents=True, exist_ok=True)
+    for name, sentences in documents.items():
+        (folder / "docs" / name).write_text("\n".join(sentences), encoding="utf-8")
+    lines = [
+        {
+            "annotation_id": name,
+            "query": f"is it {name}",
+            "query_type": None,
+            "classification": str(number % 2 == 0),
+            "docids": None,
+            "evidences": [
+                [{"docid": name, "start_token": start, "end_token": end, "text": "…"}]
+                for start, end in evidence[name]
+            ],
+        }
+        for number, name in enumerate(documents)
+    ]
+    path = folder / f"{split}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
