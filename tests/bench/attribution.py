@@ -3,7 +3,7 @@
 Prints a table and writes results/bench/attribution.json, a list of
 {name, value, unit, peer, ratio, aim, met}. Both sides explain the same tokens of the same 7M
 parameter, 6-layer Llama on one thread. Inseq's value zeroing, which crashes with the installed
-transformers, and its ReAGent, which would download a tagger, are mended here, and only here.
+transformers, and its ReAGent, which would download a tagger, are mended for it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from inseq.attr.feat.ops.reagent_core import POSTagTokenSampler
 from transformers import PreTrainedTokenizerFast
 
 from measuring import VOCABULARY, best_seconds, build_network, report, row
+from mended_inseq import tensor_states_hook
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.lm.attention import ATTENTION_NAME
@@ -139,16 +140,7 @@ def inseq_seconds(case: Case, sample: ExplainedSample, repetitions: int) -> floa
 @cache
 def mend_inseq() -> None:
     """Mend what Inseq 0.7.1 cannot run here, changing nothing that costs time."""
-
-    def hook(self: Any, block: int, hidden_state_idx: int = 0) -> Any:
-        def keep_and_restore(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
-            # decoder layers return a tensor now, not a tuple
-            self.corrupted_block_output_states[block] = output.clone().float().detach().cpu()
-            return self.clean_block_output_states[block].to(output.device)
-
-        return keep_and_restore
-
-    ValueZeroing.get_states_extract_and_patch_hook = hook
+    ValueZeroing.get_states_extract_and_patch_hook = tensor_states_hook
     # its tagger would be downloaded; one class of words stands in for all its classes
     POSTagTokenSampler.build_pos_mapping_from_vocab = staticmethod(
         lambda *_, **__: {"word": list(range(3, VOCABULARY))}

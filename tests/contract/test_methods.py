@@ -95,7 +95,11 @@ class TestEveryMethod:
     def test_runs_through_the_engine(self, name, model):
         block = [
             (
-                {"sample_id": sample.sample_id, "input_ids": sample.prompt_ids},
+                {
+                    "sample_id": sample.sample_id,
+                    "input_ids": sample.prompt_ids,
+                    "content_mask": [True] * len(sample.prompt_ids),
+                },
                 {
                     "sample_id": sample.sample_id,
                     "status": "ok",

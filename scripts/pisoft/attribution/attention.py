@@ -1,10 +1,12 @@
-"""Raw attention of the last decoder layer."""
+"""Raw attention of the last decoder layers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.attribution.base import AttributionMethod
+from pydantic import Field
+
+from pisoft.attribution.base import AttributionMethod, MethodOptions
 
 if TYPE_CHECKING:
     import torch
@@ -12,12 +14,29 @@ if TYPE_CHECKING:
     from pisoft.lm.model import Batch, LanguageModel
 
 
+class AttentionOptions(MethodOptions):
+    """Which layers are read."""
+
+    layers: int | None = Field(
+        1,
+        gt=0,
+        description="Decoder layers whose mean is taken, counted from the last. 1: the last, as "
+        "the paper's text has it; null: all, as Inseq by default.",
+    )
+
+
 class Attention(AttributionMethod):
-    """Attention probabilities of the predicting position, last layer, mean over heads."""
+    """Attention probabilities of the predicting position, mean over heads and chosen layers."""
 
     label = "Attention"
     family = "attention"
     reference = "Bahdanau et al. (2015), Neural machine translation by jointly learning to align"
+    Options = AttentionOptions
+    options: AttentionOptions
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if more layers are asked for than the model has."""
+        self.last_layers(model, self.options.layers)
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """One forward serves all steps."""
@@ -30,9 +49,13 @@ class Attention(AttributionMethod):
         from pisoft.lm.attention import AttentionRecorder
         from pisoft.lm.precision import at_least_single
 
-        last = model.layers - 1
-        recorder = AttentionRecorder(layers={last})
+        chosen = self.last_layers(model, self.options.layers)
+        recorder = AttentionRecorder(layers=chosen)
         with torch.inference_mode():
             model.hidden_states(model.embed(batch.input_ids), probe=recorder)
-            rows = recorder.inputs[last].rows(batch.positions).probabilities()  # (B, H, S, T)
-        return batch.split(at_least_single(rows).mean(dim=1).unbind(dim=1))
+            maps = [
+                at_least_single(recorder.inputs[layer].rows(batch.positions).probabilities())
+                for layer in chosen
+            ]  # each (B, H, S, T)
+            mean = torch.stack([of_layer.mean(dim=1) for of_layer in maps]).mean(dim=0)
+        return batch.split(mean.unbind(dim=1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pisoft.config.base import AttributedFunction
+from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
     import torch
@@ -103,6 +104,23 @@ class AttributionMethod(ABC):
 
     def check(self, model: LanguageModel) -> None:  # noqa: B027 (most methods suit any model)
         """Raise a BenchmarkError if the options do not suit the model; called once per job."""
+
+    def last_layers(self, model: LanguageModel, count: int | None) -> range:
+        """Return the indices of the last decoder layers.
+
+        Args:
+            model: the explained model.
+            count: option `layers` of the method; None: all layers.
+
+        Raises:
+            BenchmarkError: the model has fewer.
+        """
+        if count is not None and count > model.layers:
+            raise BenchmarkError(
+                f"method '{self.name}': option layers: {count} is more than the "
+                f"{model.layers} decoder layers of model '{model.name}'"
+            )
+        return range(model.layers - (count or model.layers), model.layers)
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """Return what one sample costs, in forward passes over all tokens that the model has read.

@@ -81,6 +81,7 @@ def explained_sample(
         output_ids=generation["output_ids"],
         steps=generation["steps"],
         target_ids=generation["target_ids"],
+        content_mask=prompt["content_mask"],
     )
     model.check_ids([*sample.read_ids, *sample.target_ids], f"sample {sample.sample_id}")
     if model.context is not None and _tokens_read(sample) > model.context:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pisoft.attribution.base import AttributionMethod, MethodOptions
 from pisoft.config.base import TokenWeights
-from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
     import torch
@@ -28,22 +27,50 @@ class GradEllmOptions(MethodOptions):
     )
     token_weights: TokenWeights = Field(
         "loosened",
-        description="λ: min-max normalised query-key products over the prompt, or softmax "
-        "attention.",
+        description="λ: `loosened`, min-max normalised query-key similarities; `original`, the "
+        "model's softmax attention.",
+    )
+    similarity: Literal["dot", "cosine"] = Field(
+        "dot",
+        description="Of query and key, for loosened λ. `dot`: their product, as in the paper's "
+        "formula; `cosine`: that of normalised vectors, as in Grad-ECLIP's code (which takes them "
+        "behind the output projection).",
+    )
+    normalise_over: Literal["prompt", "content"] = Field(
+        "prompt",
+        description="Tokens of the min-max normalisation of loosened λ. `prompt`: the paper's "
+        "input tokens, read as all of the prompt; `content`: those of the record (λ of the others "
+        "is clipped to [0, 1]), as Grad-ECLIP's code leaves out an image's class token.",
     )
     heads: Literal["merged", "per_head"] = Field(
         "merged",
-        description="`merged`: one λ per token and one ReLU over all channels, as in Grad-ECLIP; "
-        "`per_head`: λ and ReLU by query head, then summed.",
+        description="`merged`: one λ per token and one sum over all channels, as in Grad-ECLIP's "
+        "code; `per_head`: λ and sum over channels by query head.",
     )
+    relu: Literal["layer", "sum"] = Field(
+        "layer",
+        description="`layer`: of every layer (and head, if apart), then summed, as in the paper's "
+        "equation; `sum`: of the sum over layers (and heads), as in Grad-ECLIP's code for several "
+        "layers of the text encoder.",
+    )
+
+    @model_validator(mode="after")
+    def _read_what_is_given(self) -> GradEllmOptions:
+        if self.token_weights == "original" and (self.similarity, self.normalise_over) != (
+            "dot",
+            "prompt",
+        ):
+            raise ValueError("similarity and normalise_over are for token_weights: loosened")
+        return self
 
 
 class GradEllm(AttributionMethod):
     """H_i = Σ_layers ReLU(Σ_c w_c λ_i v_ic), w = ∂logit/∂(attention output) (paper Eq. 5).
 
-    The attention output is taken before the output projection, at the predicting position. With
-    `heads: merged`, λ comes from the query and key vectors of all heads joined (`loosened`), or
-    is the mean of the heads' softmax attention (`original`).
+    The attention output is taken before the output projection, at the predicting position; queries
+    and keys are those that attention sees, rotated by their positions. With `heads: merged`, λ
+    comes from the query and key vectors of all heads joined (`loosened`), or is the mean of the
+    heads' softmax attention (`original`). `relu: sum` takes ReLU(Σ_layers Σ_c …).
     """
 
     label = "Grad-ELLM"
@@ -54,16 +81,14 @@ class GradEllm(AttributionMethod):
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if more layers are asked for than the model has."""
-        if self._depth(model) > model.layers:
-            raise BenchmarkError(
-                f"method 'grad_ellm': option layers: {self.options.layers} is more than the "
-                f"{model.layers} decoder layers of model '{model.name}'"
-            )
+        self._layers(model)
 
-    def _depth(self, model: LanguageModel) -> int:
-        """Return the number of layers that are summed."""
-        wanted = self.options.layers or model.layers
-        return min(wanted, model.layers) if self.options.clip_layers else wanted
+    def _layers(self, model: LanguageModel) -> range:
+        """Return the indices of the layers that are summed."""
+        wanted = self.options.layers
+        if wanted is not None and self.options.clip_layers:
+            wanted = min(wanted, model.layers)
+        return self.last_layers(model, wanted)
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return raw scores, one tensor (steps, prompt tokens) per sample."""
@@ -72,9 +97,11 @@ class GradEllm(AttributionMethod):
         from pisoft.lm.attention import AttentionRecorder
         from pisoft.lm.gradients import attributed_values
 
-        first = model.layers - self._depth(model)
-        chosen = range(first, model.layers)
-        recorder = AttentionRecorder(layers=chosen, detach_at=first)
+        chosen = self._layers(model)
+        scaled_over = (
+            batch.prompt_mask if self.options.normalise_over == "prompt" else batch.content_mask
+        )
+        recorder = AttentionRecorder(layers=chosen, detach_at=chosen[0])
         embeddings = model.embed(batch.input_ids)
         logits = model.next_token_logits(embeddings, batch.positions, probe=recorder)
         values = attributed_values(logits, batch.targets, "logit")  # (B, S)
@@ -89,33 +116,36 @@ class GradEllm(AttributionMethod):
                 self._layer_scores(
                     recorder.inputs[layer].rows(positions[:, None]),
                     gradient[samples, positions],
-                    batch.prompt_mask,
+                    scaled_over,
                 )
                 for layer, gradient in zip(chosen, gradients, strict=True)
             ]
-            scores.append(torch.stack(layer_scores).sum(dim=0))
+            scores.append(torch.stack(layer_scores).sum(dim=0).relu())
         return batch.split(scores)
 
     def _layer_scores(
-        self, row: AttentionInputs, weights: torch.Tensor, prompt: torch.Tensor
+        self, row: AttentionInputs, weights: torch.Tensor, scaled_over: torch.Tensor
     ) -> torch.Tensor:
-        """Return H_i of one layer, (B, T).
+        """Return H_i of one layer, (B, T), before its ReLU if that is the sum's.
 
         Args:
             row: attention of the predicting position.
             weights: w, gradient of the target's logit, (B, H, D).
-            prompt: true at prompt tokens, (B, T).
+            scaled_over: true at the tokens of the min-max normalisation, (B, T).
         """
         from pisoft.lm.precision import at_least_single
 
         value = at_least_single(row.per_query_head(row.value.detach()))
         channel_sums = (weights[:, :, None, :] * value).sum(dim=-1)  # Σ_c w_c v_ic, (B, H, T)
-        token_weights = self._token_weights(row, prompt)  # (B, H or 1, T)
+        token_weights = self._token_weights(row, scaled_over)  # (B, H or 1, T)
         if self.options.heads == "merged":
             channel_sums = channel_sums.sum(dim=1, keepdim=True)
-        return (channel_sums * token_weights).relu().sum(dim=1)
+        contributions = channel_sums * token_weights
+        if self.options.relu == "layer":
+            contributions = contributions.relu()
+        return contributions.sum(dim=1)
 
-    def _token_weights(self, row: AttentionInputs, prompt: torch.Tensor) -> torch.Tensor:
+    def _token_weights(self, row: AttentionInputs, scaled_over: torch.Tensor) -> torch.Tensor:
         """Return λ, (B, 1, T) if heads are merged, else (B, H, T)."""
         from pisoft.lm.precision import at_least_single
 
@@ -123,14 +153,18 @@ class GradEllm(AttributionMethod):
         if self.options.token_weights == "original":
             weights = at_least_single(row.probabilities().detach().squeeze(2))
             return weights.mean(dim=1, keepdim=True) if merged else weights
-        products = at_least_single(row.scores().detach().squeeze(2))
+        similarities = at_least_single(row.scores().detach().squeeze(2))
         if merged:  # the product of joined vectors is the sum over heads
-            products = products.sum(dim=1, keepdim=True)
-        return _min_max(products, prompt[:, None, :])
+            similarities = similarities.sum(dim=1, keepdim=True)
+        if self.options.similarity == "cosine":  # the query's norm is one for all tokens
+            squares = at_least_single(row.per_query_head(row.key.detach())).square().sum(dim=-1)
+            squares = squares.sum(dim=1, keepdim=True) if merged else squares
+            similarities = similarities / squares.sqrt()
+        return _min_max(similarities, scaled_over[:, None, :]).clamp(0, 1)
 
 
 def _min_max(values: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-    """Scale the allowed entries of the last axis to [0, 1]; all 1 if they are equal."""
+    """Scale the last axis so that its allowed entries span [0, 1]; all 1 if these are equal."""
     import torch
 
     low = values.masked_fill(~allowed, torch.inf).amin(dim=-1, keepdim=True)

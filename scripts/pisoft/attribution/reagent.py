@@ -22,7 +22,7 @@ LARGEST_DELTA = 1 - 1e-6  # beyond it the logit of an update would be infinite
 
 
 class ReagentOptions(MethodOptions):
-    """Options of ReAGent; the defaults are the paper's settings (§Experimental Setup)."""
+    """Options of ReAGent; the defaults are the paper's (app:implementation), but `candidates`."""
 
     keep_top_n: int = Field(3, gt=0, description="Tokens kept when the stopping rule is checked.")
     stopping_condition_top_k: int = Field(
@@ -34,7 +34,10 @@ class ReagentOptions(MethodOptions):
     max_probe_steps: int = Field(32, gt=0, description="Probe steps after which a probe ends.")
     num_probes: int = Field(2, gt=0, description="Probes per explained step.")
     candidates: int = Field(
-        10, gt=0, description="Replacements proposed per token, drawn by their probability."
+        10,
+        gt=0,
+        description="Replacements proposed per token, drawn by their probability; our own number, "
+        "the paper names none.",
     )
 
 

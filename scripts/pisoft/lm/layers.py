@@ -81,7 +81,11 @@ class LayerVisitor:
 
 
 def layers_are_followed(model: LanguageModel) -> bool:
-    """Return whether :func:`layer_output` reproduces every layer of a model, on a short input."""
+    """Return whether the layers of a model are as expected, on a short input.
+
+    :func:`layer_output` reproduces every layer, and behind the last one there is only the
+    decoder's `norm`.
+    """
     rebuilt: list[torch.Tensor] = []
     outputs: list[torch.Tensor] = []
     ids = torch.tensor([[0, 1]], device=model.device)
@@ -98,8 +102,9 @@ def layers_are_followed(model: LanguageModel) -> bool:
     ]
     try:
         with torch.no_grad(), visitor.listening():
-            model.hidden_states(model.embed(ids), probe=visitor)
-    except AttributeError:  # a layer without these parts
+            outputs.append(model.hidden_states(model.embed(ids), probe=visitor))
+            rebuilt.append(model.decoder.norm(rebuilt[-1]))
+    except AttributeError:  # a decoder without these parts
         return False
     finally:
         for handle in handles:

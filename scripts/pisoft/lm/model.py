@@ -27,7 +27,7 @@ class ExplainedSample:
     """One prompt, what the model generated, and the steps to be explained.
 
     Step t explains the target token at the position that has read the prompt and the first t
-    generated tokens.
+    generated tokens. Which prompt tokens come from the record, ``content_mask``, may be unknown.
     """
 
     sample_id: str
@@ -35,6 +35,7 @@ class ExplainedSample:
     output_ids: Sequence[int]
     steps: Sequence[int]
     target_ids: Sequence[int]
+    content_mask: Sequence[bool] | None = None
 
     @property
     def read_ids(self) -> list[int]:
@@ -80,6 +81,22 @@ class Batch:
         """True at prompt tokens, false at generated tokens and padding (B, T)."""
         lengths = torch.tensor([len(s.prompt_ids) for s in self.samples], device=self.device)
         return torch.arange(self.input_ids.shape[1], device=self.device) < lengths[:, None]
+
+    @cached_property
+    def content_mask(self) -> torch.Tensor:
+        """True at prompt tokens that come from the record (B, T).
+
+        Raises:
+            BenchmarkError: a sample does not say which these are.
+        """
+        mask = torch.zeros_like(self.prompt_mask)
+        for row, sample in enumerate(self.samples):
+            if sample.content_mask is None:
+                raise BenchmarkError(
+                    f"sample {sample.sample_id}: which prompt tokens are content is not known"
+                )
+            mask[row, : len(sample.prompt_ids)] = torch.tensor(sample.content_mask)
+        return mask
 
     def split(self, per_step: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Turn scores by step, S tensors (B, T), into one (steps, prompt tokens) per sample."""

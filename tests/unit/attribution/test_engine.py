@@ -37,7 +37,12 @@ def pair(ids=(4, 5, 6), status="ok", sample_id="a", other_id="a"):
         "steps": [0],
         "target_ids": [7],
     }
-    return {"sample_id": sample_id, "input_ids": list(ids)}, generation
+    prompt = {
+        "sample_id": sample_id,
+        "input_ids": list(ids),
+        "content_mask": [True] * len(ids),
+    }
+    return prompt, generation
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +90,11 @@ def block_of(chosen):
     """Rows of `prompts` and `generations` of samples."""
     return [
         (
-            {"sample_id": sample.sample_id, "input_ids": sample.prompt_ids},
+            {
+                "sample_id": sample.sample_id,
+                "input_ids": sample.prompt_ids,
+                "content_mask": [True] * len(sample.prompt_ids),
+            },
             {
                 "sample_id": sample.sample_id,
                 "status": "ok",

@@ -1,6 +1,7 @@
 """Grad-ELLM against a plain implementation with hooks on an unpatched model."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
+from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 from pisoft.lm.model import Batch
 from random_models import EAGER, SHAPES, samples, twins
@@ -16,6 +18,22 @@ OPTIONS = [
     dict(zip(("layers", "token_weights", "heads"), values, strict=True))
     for values in itertools.product((1, 2, None), ("loosened", "original"), ("merged", "per_head"))
 ]
+READINGS = [
+    dict(zip(("similarity", "normalise_over", "relu", "heads"), values, strict=True))
+    for values in itertools.product(
+        ("dot", "cosine"), ("prompt", "content"), ("layer", "sum"), ("merged", "per_head")
+    )
+] + [{"relu": "sum", "token_weights": "original", "heads": h} for h in ("merged", "per_head")]
+DEFAULTS = load_method("grad_ellm").Options().model_dump()
+
+
+def samples_with_content():
+    """Return the samples; what comes from the record is their second half."""
+    return [
+        replace(sample, content_mask=[2 * place >= count - 1 for place in range(count)])
+        for sample in samples()
+        for count in [len(sample.prompt_ids)]
+    ]
 
 
 def plain_grad_ellm(plain, sample, step, target, options):
@@ -38,6 +56,8 @@ def plain_grad_ellm(plain, sample, step, target, options):
     layers = len(plain.model.layers)
     count, heads, width = len(sample.prompt_ids), 4, 8
     total = torch.zeros(count, dtype=torch.float64)
+    options = DEFAULTS | options
+    chosen = sample.content_mask if options["normalise_over"] == "content" else [True] * count
     for index in range(layers - (options["layers"] or layers), layers):
         attention, given = plain.model.layers[index].self_attn, inputs[index]
         shape = (1, ids.shape[1], -1, width)
@@ -53,6 +73,12 @@ def plain_grad_ellm(plain, sample, step, target, options):
         for head, token in itertools.product(range(heads), range(count)):
             products[head, token] = query[0, head, -1] @ key[0, head // group, token]
             sums[head, token] = weights[head] @ value[0, head // group, token]
+        if options["similarity"] == "cosine":
+            key = key.repeat_interleave(group, dim=1)[0, :, :count]  # (heads, count, width)
+            lengths = key.norm(dim=-1)
+            if options["heads"] == "merged":
+                lengths = key.transpose(0, 1).flatten(start_dim=1).norm(dim=-1)
+            products = products / lengths  # the query's length is the same for all tokens
         softmax = result.attentions[index][0, :, -1, :count]
         if options["heads"] == "merged":
             lam = products.sum(0) if options["token_weights"] == "loosened" else softmax.mean(0)
@@ -60,23 +86,28 @@ def plain_grad_ellm(plain, sample, step, target, options):
         else:
             lam = products if options["token_weights"] == "loosened" else softmax
         if options["token_weights"] == "loosened":
-            low, high = lam.min(1, keepdim=True)[0], lam.max(1, keepdim=True)[0]
-            lam = (lam - low) / (high - low) if count > 1 else torch.ones_like(lam)
-        total += torch.relu(sums * lam).sum(0)
-    return total.detach()
+            low, high = (f(lam[:, chosen], 1, keepdim=True)[0] for f in (torch.min, torch.max))
+            lam = (lam - low) / (high - low) if sum(chosen) > 1 else torch.ones_like(lam)
+            lam = lam.clip(0, 1)
+        contributions = sums * lam
+        if options["relu"] == "layer":
+            contributions = torch.relu(contributions)
+        total += contributions.sum(0)
+    return torch.relu(total).detach()
 
 
 @pytest.mark.parametrize(
-    "options", OPTIONS, ids=lambda options: "-".join(map(str, options.values()))
+    "options", OPTIONS + READINGS, ids=lambda options: "-".join(map(str, options.values()))
 )
 @pytest.mark.parametrize("shape", SHAPES)
 def test_equals_the_plain_implementation(shape, options):
     model, _ = twins(shape)
     method = load_method("grad_ellm")
+    chosen = samples_with_content()
     scores = method(method.Options(**options), Context(seed=0)).attribute(
-        model, Batch(samples(), model.device)
+        model, Batch(chosen, model.device)
     )
-    for sample, found in zip(samples(), scores, strict=True):
+    for sample, found in zip(chosen, scores, strict=True):
         if len(set(sample.prompt_ids)) == 1 and len(sample.prompt_ids) > 1:
             continue  # equal tokens make λ a quotient of rounding errors in both
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
@@ -102,3 +133,31 @@ def test_layers_that_are_clipped_are_all_layers():
     clipped, every, fewer = found
     assert torch.equal(clipped, every)
     assert not torch.equal(fewer, every)
+
+
+def test_the_readings_differ():
+    model, _ = twins("llama-gqa")
+    batch = Batch(samples_with_content()[:1], model.device)
+    method = load_method("grad_ellm")
+    readings = [{}, {"similarity": "cosine"}, {"normalise_over": "content"}, {"relu": "sum"}]
+    found = [
+        method(method.Options(**options), Context(seed=0)).attribute(model, batch)[0]
+        for options in readings
+    ]
+    for first, second in itertools.combinations(found, 2):
+        assert not torch.allclose(first, second, rtol=1e-3)
+
+
+def test_samples_that_do_not_say_what_their_content_is_are_named():
+    model, _ = twins("llama-gqa")
+    method = load_method("grad_ellm")
+    built = method(method.Options(normalise_over="content"), Context(seed=0))
+    with pytest.raises(BenchmarkError, match="sample long: which prompt tokens are content is not"):
+        built.attribute(model, Batch(samples(), model.device))
+
+
+@pytest.mark.parametrize("option", [{"similarity": "cosine"}, {"normalise_over": "content"}])
+def test_readings_of_loosened_weights_are_refused_with_the_models_own(option):
+    options = {"token_weights": "original", **option}
+    with pytest.raises(BenchmarkError, match=r"^options: similarity and normalise_over are for"):
+        validate(load_method("grad_ellm").Options, options, "options")

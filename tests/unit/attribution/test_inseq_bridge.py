@@ -114,3 +114,5 @@ def test_wrong_options_are_named(load):
         load(plain, layer=2)
     with pytest.raises(BenchmarkError, match="option layers: 4 is more than the 3"):
         attribute(load(plain, layers=4), PROMPT, ANSWER)
+    with pytest.raises(BenchmarkError, match="which prompt tokens are content is not known"):
+        attribute(load(plain, normalise_over="content"), PROMPT, ANSWER)

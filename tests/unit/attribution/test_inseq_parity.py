@@ -1,7 +1,9 @@
 """Our methods against Inseq's own, through its public way from text, without our adapter.
 
 Inseq drops every row whose token is the padding token, which is often the end of sequence that
-templates contain; here it has a padding token of its own.
+templates contain; here it has a padding token of its own. Its value zeroing, which crashes with
+transformers 5, is mended, and takes cosines in float64: 1 − cos in float32 is off by 1e-7, and a
+distance of 1e-5, its threshold, is no rarity.
 """
 
 import copy
@@ -9,6 +11,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch.nn.functional import cosine_similarity
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -18,6 +21,7 @@ from transformers import (
     MistralForCausalLM,
 )
 
+from mended_inseq import tensor_states_hook
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.lm.attention import ATTENTION_NAME
@@ -35,16 +39,30 @@ METHODS = [
     "integrated_gradients",
     "deeplift",
     "occlusion",
+    "value_zeroing",
 ]
+AS_AGGREGATED = [("attention", {"layers": None}), ("value_zeroing", {})]  # our options
 ARCHITECTURES = {
     "llama": (LlamaConfig, LlamaForCausalLM, llama_tokenizer),
     "mistral": (MistralConfig, MistralForCausalLM, mistral_tokenizer),
 }
+CHAT_FOLDERS = ["tiny-llama-chat", "tiny-mistral-chat"]
 MESSAGES = [
     {"role": "system", "content": "Respond with the single word Positive or Negative."},
     {"role": "user", "content": "Text: the film was wonderful, its ending did not hurt at all."},
 ]
 ANSWER = " Positive example of a film"
+
+
+@pytest.fixture(autouse=True)
+def _mended(monkeypatch):
+    from inseq.attr.feat.ops import ValueZeroing
+
+    def cosine(clean, corrupted):
+        return cosine_similarity(clean.double(), corrupted.double(), dim=-1)
+
+    monkeypatch.setattr(ValueZeroing, "get_states_extract_and_patch_hook", tensor_states_hook)
+    monkeypatch.setitem(ValueZeroing.SIMILARITY_METRICS, "cosine", cosine)
 
 
 def random_network(architecture):
@@ -92,7 +110,7 @@ def texts(tokenizer):
 
 
 def attributed_by_inseq(network, tokenizer, name):
-    """Return ids of prompt and answer, and Inseq's scores of the prompt by step."""
+    """Return ids of prompt and answer, and Inseq's output for the answer."""
     import inseq
 
     prompt, whole = texts(tokenizer)
@@ -104,29 +122,50 @@ def attributed_by_inseq(network, tokenizer, name):
     out = model.attribute(prompt, whole, show_progress=False, **ARGUMENTS.get(name, {}))
     (sequence,) = out.sequence_attributions
     assert [token.id for token in sequence.target] == ids
+    return prompt_ids, ids[count:], sequence
+
+
+def prompt_scores(name, sequence, count):
+    """Return Inseq's scores of the prompt's tokens, (steps, prompt)."""
     scores = sequence.target_attributions[:count]  # (prompt, steps, ...)
     if name == "attention":  # (prompt, steps, layers, heads)
         scores = scores[:, :, -1].mean(dim=-1)
+    elif name == "value_zeroing":  # (prompt, steps, layers)
+        scores = scores.mean(dim=-1)
     elif scores.dim() == 3:  # (prompt, steps, channels)
         scores = scores.norm(dim=-1)
-    return prompt_ids, ids[count:], scores.T.double()
+    return scores.T.double()
 
 
-def attributed_by_us(network, tokenizer, name, prompt_ids, output_ids):
+def attributed_by_us(network, tokenizer, name, prompt_ids, output_ids, **options):
     network.set_attn_implementation(ATTENTION_NAME)
     model = LanguageModel(network, "ours", partial(copy.deepcopy, tokenizer))
     steps = list(range(len(output_ids)))
     sample = ExplainedSample("sample", prompt_ids, output_ids, steps, output_ids)
     method = load_method(name)
-    method = method(method.Options(), Context(seed=1))
+    method = method(method.Options(**options), Context(seed=1))
     method.check(model)
     return method.attribute(model, Batch([sample], model.device))[0].double()
 
 
 def assert_same_scores(network, tokenizer, name):
     ours = copy.deepcopy(network)
-    prompt_ids, output_ids, expected = attributed_by_inseq(network, tokenizer, name)
-    found = attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids)
+    prompt_ids, output_ids, sequence = attributed_by_inseq(network, tokenizer, name)
+    expected = prompt_scores(name, sequence, len(prompt_ids))
+    assert_close(attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids), expected)
+
+
+def assert_same_shares(network, tokenizer, name, options):
+    """Compare with what Inseq makes of its output by default, which is divided by its norm."""
+    ours = copy.deepcopy(network)
+    prompt_ids, output_ids, sequence = attributed_by_inseq(network, tokenizer, name)
+    expected = sequence.aggregate().target_attributions[: len(prompt_ids)].T.double()
+    found = attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids, **options)
+    assert_close(*(scores / scores.sum(dim=1, keepdim=True) for scores in (found, expected)))
+
+
+def assert_close(found, expected):
+    """Compare scores (steps, prompt)."""
     largest = expected.amax(dim=1)
     assert (largest > 0).all()
     error = (found - expected).abs().amax(dim=1) / largest
@@ -140,6 +179,18 @@ def test_random_models_with_chat_templates(architecture, name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("folder", ["tiny-llama-chat", "tiny-mistral-chat"])
+@pytest.mark.parametrize("folder", CHAT_FOLDERS)
 def test_trained_chat_models(shared, folder, name):
     assert_same_scores(*real_network(shared / "models" / folder), name)
+
+
+@pytest.mark.parametrize(("name", "options"), AS_AGGREGATED)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_all_layers_are_what_inseq_shows_by_default(architecture, name, options):
+    assert_same_shares(*random_network(architecture), name, options)
+
+
+@pytest.mark.parametrize(("name", "options"), AS_AGGREGATED)
+@pytest.mark.parametrize("folder", CHAT_FOLDERS)
+def test_all_layers_of_trained_models_are_what_inseq_shows(shared, folder, name, options):
+    assert_same_shares(*real_network(shared / "models" / folder), name, options)

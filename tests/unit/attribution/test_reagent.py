@@ -134,7 +134,11 @@ def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_said():
         method = build("reagent", stopping_condition_top_k=top_k, max_probe_steps=2)
         generation = {"status": "ok", "output_ids": [worst], "steps": [0], "target_ids": [worst]}
         pair = (
-            {"sample_id": chosen.sample_id, "input_ids": chosen.prompt_ids},
+            {
+                "sample_id": chosen.sample_id,
+                "input_ids": chosen.prompt_ids,
+                "content_mask": [True] * len(chosen.prompt_ids),
+            },
             {"sample_id": chosen.sample_id, **generation},
         )
         return attribute_block(method, model, [pair])

@@ -1,0 +1,60 @@
+"""Occlusion against brute force: one forward per token, in float64."""
+
+import pytest
+import torch
+
+from attributing import attribute
+from pisoft.errors import BenchmarkError
+from random_models import SHAPES, samples, twins
+
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+@pytest.mark.parametrize("baseline", ["zero", "reference"])
+@pytest.mark.parametrize("budget", [1, 40, 5000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, budget, baseline):
+    model, _ = twins(shape)
+    table = model.network.get_input_embeddings().weight
+    absent = torch.zeros_like(table[0]) if baseline == "zero" else table[0]  # 0 is <unk>
+    found = attribute(
+        "occlusion", model, samples(), token_budget=budget, baseline=baseline, signed=True
+    )
+    unsigned = attribute("occlusion", model, samples(), baseline=baseline)
+    for sizes, scores in zip(unsigned, found, strict=True):
+        torch.testing.assert_close(sizes, scores.abs(), **EXACT)
+    for sample, scores in zip(samples(), found, strict=True):
+        for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
+            ids = [*sample.prompt_ids, *sample.output_ids[:step]]
+            assert 2 not in ids  # an end-of-sequence token would stay as it is
+
+            def probability(embeddings, target=target):
+                with torch.no_grad():
+                    logits = model.network(inputs_embeds=embeddings[None]).logits[0, -1]
+                return logits.softmax(dim=-1)[target]
+
+            clean = table[torch.tensor(ids)]
+            for token in range(len(sample.prompt_ids)):
+                occluded = clean.clone()
+                occluded[token] = absent
+                drop = probability(clean) - probability(occluded)
+                torch.testing.assert_close(scores[row, token], drop, **EXACT)
+
+
+def test_end_of_sequence_tokens_are_their_own_reference():
+    model = twins("llama-gqa")[0]
+    (sample, *_) = samples()
+    with_end = type(sample)("end", [2, *sample.prompt_ids[1:]], [5], [0], [5])
+    (scores,) = attribute("occlusion", model, [with_end])
+    assert scores[0, 0] == 0
+    assert (scores[0, 1:] != 0).all()
+
+
+def test_a_reference_that_does_not_exist_is_named():
+    model = twins("llama-gqa")[0]
+    model.__dict__["tokenizer"] = type(
+        "Bare", (), {"unk_token_id": None, "pad_token_id": None, "eos_token_id": None}
+    )()
+    with pytest.raises(BenchmarkError, match=r"option baseline: 'reference' needs .*'zero'"):
+        attribute("occlusion", model, samples()[:1])
+    attribute("occlusion", model, samples()[:1], baseline="zero")
