@@ -40,6 +40,22 @@ class UncertaintySlice(Slice):
     resamples: int
 
 
+class AdvantageSlice(SummariseSlice):
+    """Settings of `summarise_advantage`."""
+
+    seed: int
+    resamples: int
+
+
+class DensitySlice(Slice):
+    """Settings of `summarise_density`."""
+
+    scope: Scope
+    normalisation: Normalisation
+    seed: int
+    resamples: int
+
+
 class LayerStudySlice(Slice):
     """Settings of `summarise_layer_study`."""
 
@@ -83,6 +99,26 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
     """Return what `estimate_uncertainty` depends on."""
     return UncertaintySlice(
         datasets=tuple(config.datasets),
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def advantage_slice(config: Config) -> AdvantageSlice:
+    """Return what `summarise_advantage` depends on."""
+    return AdvantageSlice(
+        **dict(summarise_slice(config)),
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def density_slice(config: Config) -> DensitySlice:
+    """Return what `summarise_density` depends on."""
+    evaluation = config.run_file.evaluation
+    return DensitySlice(
+        scope=evaluation.scope,
+        normalisation=evaluation.normalisation,
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )
