@@ -129,6 +129,36 @@ use rule plot_pi_curves as plot_ranks with:
         **room_job("figures/ranks", "ranks"),
 
 
+use rule plot_pi_curves as plot_advantage with:
+    input:
+        advantage=rules.summarise_advantage.output.advantage,
+    output:
+        **figure_files(
+            "advantage/{protocol}/{model}/{dataset}", "Advantage over random scores by π"
+        ),
+    log:
+        "<logs>/plot_advantage/{protocol}/{model}/{dataset}.log",
+    benchmark:
+        "<benchmarks>/plot_advantage/{protocol}/{model}/{dataset}.tsv"
+    params:
+        **room_job("figures/advantage", "display"),
+
+
+use rule plot_pi_curves as plot_density with:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        density=rules.summarise_density.output.density,
+        density_correlations=rules.summarise_density.output.density_correlations,
+    output:
+        **figure_files("density/{protocol}/{model}/{dataset}", "Are dense scores what is rewarded?"),
+    log:
+        "<logs>/plot_density/{protocol}/{model}/{dataset}.log",
+    benchmark:
+        "<benchmarks>/plot_density/{protocol}/{model}/{dataset}.tsv"
+    params:
+        **room_job("figures/density", "model_display"),
+
+
 use rule plot_pi_curves as plot_layer_study with:
     input:
         layer_study=rules.summarise_layer_study.output.layer_study,

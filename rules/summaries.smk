@@ -1,7 +1,8 @@
 # In:  the evaluated cells; prompts and generations; attributions; benchmarks of all jobs.
 # Out: <results>/summary/*.parquet, the tidy tables that every table and figure is made from;
 #      <results>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
-#      <results>/summary/agreement/{model}/{dataset}.parquet, how far methods agree.
+#      <results>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
+#      <results>/summary/density/{model}.parquet, how dense scores are, and density_correlations/.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
 
@@ -87,6 +88,35 @@ use rule summarise as estimate_uncertainty with:
         runtime=60,
     params:
         **room_job("statistics/uncertainty", "uncertainty"),
+
+
+use rule summarise as summarise_advantage with:
+    input:
+        soft=cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+    output:
+        advantage="<results>/summary/advantage.parquet",
+    log:
+        "<logs>/summarise_advantage.log",
+    benchmark:
+        "<benchmarks>/summarise_advantage.tsv"
+    params:
+        **room_job("statistics/advantage", "advantage"),
+
+
+use rule summarise as summarise_density with:
+    input:
+        prompts=fitting_cells("<results>/prompts/{model}/{dataset}.parquet"),
+        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
+        soft_samples=rules.summarise.output.soft_samples,
+    output:
+        density="<results>/summary/density/{model}.parquet",
+        density_correlations="<results>/summary/density_correlations/{model}.parquet",
+    log:
+        "<logs>/summarise_density/{model}.log",
+    benchmark:
+        "<benchmarks>/summarise_density/{model}.tsv"
+    params:
+        **room_job("statistics/density", "density"),
 
 
 use rule summarise as summarise_accuracy with:

@@ -134,6 +134,33 @@ use rule tabulate_pi_soft_auc as tabulate_metric_agreement with:
         **room_job("tables/metric_agreement", "model_display"),
 
 
+use rule tabulate_pi_soft_auc as tabulate_advantage with:
+    input:
+        advantage=rules.summarise_advantage.output.advantage,
+    output:
+        **table_files("advantage/{protocol}/{model}", "Advantage over random scores by π"),
+    log:
+        "<logs>/tabulate_advantage/{protocol}/{model}.log",
+    benchmark:
+        "<benchmarks>/tabulate_advantage/{protocol}/{model}.tsv"
+    params:
+        **room_job("tables/advantage", "soft_display"),
+
+
+use rule tabulate_pi_soft_auc as tabulate_density with:
+    input:
+        density=rules.summarise_density.output.density,
+        density_correlations=rules.summarise_density.output.density_correlations,
+    output:
+        **table_files("density/{protocol}/{model}", "Are dense scores what is rewarded?"),
+    log:
+        "<logs>/tabulate_density/{protocol}/{model}.log",
+    benchmark:
+        "<benchmarks>/tabulate_density/{protocol}/{model}.tsv"
+    params:
+        **room_job("tables/density", "model_display"),
+
+
 use rule tabulate_pi_soft_auc as tabulate_layer_study with:
     input:
         layer_study=rules.summarise_layer_study.output.layer_study,

@@ -86,6 +86,7 @@ _MODEL = Column("model", _TEXT, "catalogue name of the model")
 _DATASET = Column("dataset", _TEXT, "catalogue name of the dataset")
 _METHOD = Column("method", _TEXT, "catalogue name of the attribution method")
 _OTHER = Column("other", _TEXT, "method that it is compared with")
+_MEASURE = Column("measure", _TEXT, "of the scores: `mean_score` or `gini`")
 _METRIC = Column("metric", _TEXT, "name of the metric")
 _VALUE = _optional("value", _REAL, "the number; null: undefined")
 _MEAN_ERROR = _optional("standard_error", _REAL, "standard error of the mean")
@@ -104,13 +105,23 @@ _RECORD = (
     _optional("evidence", pa.list_(_SPAN), "known evidence: character offsets into a field"),
     _STATUS,
 )
+_SHOWN_DATASET = Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets")
 _CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
 _STATISTIC = (
     _optional("protocol", _TEXT, "routing protocol; null: insertion and deletion"),
     _MODEL,
     _METRIC,
-    Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets"),
+    _SHOWN_DATASET,
     _METHOD,
+)
+_INTERVAL = (
+    _optional("low", _REAL, "lower end of the 95 % bootstrap interval"),
+    _optional("high", _REAL, "upper end"),
+)
+_MEAN = (_optional("value", _REAL, "mean over samples; null: undefined"), *_INTERVAL, _N, _FAILED)
+_TEST = (
+    _optional("p_value", _REAL, "of a mean of 0: a two-sided sign-flip permutation test"),
+    _optional("p_holm", _REAL, "Holm's correction over all tests of the metric and dataset"),
 )
 
 
@@ -241,8 +252,7 @@ FILES: dict[str, File] = {
         (
             *_STATISTIC,
             _VALUE,
-            _optional("low", _REAL, "lower end of the 95 % bootstrap interval"),
-            _optional("high", _REAL, "upper end"),
+            *_INTERVAL,
             _optional("standard_error", _REAL, "standard error of the value"),
             _N,
             _FAILED,
@@ -323,6 +333,40 @@ FILES: dict[str, File] = {
             _VALUE,
             _STATUS,
             _optional("reason", _TEXT, "why a dataset is not ranked"),
+        ),
+    ),
+    "advantage": File(
+        "summary/advantage",
+        "method, metric, and π or half of the π grid: its advantage over random scores",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _SHOWN_DATASET,
+            _METHOD,
+            Column("part", _TEXT, "`at` a π, `lower` or `upper` half, or `upper_minus_lower`"),
+            _optional("pi", _REAL, "retaining probability; null: not of a single one"),
+            *_MEAN,
+            *_TEST,
+        ),
+    ),
+    "density": File(
+        "summary/density/{model}",
+        "method, dataset and measure of how dense its scores are",
+        (_MODEL, _SHOWN_DATASET, _METHOD, _MEASURE, *_MEAN),
+    ),
+    "density_correlations": File(
+        "summary/density_correlations/{model}",
+        "metric, dataset and measure of density: their rank correlation over methods",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _SHOWN_DATASET,
+            _MEASURE,
+            Column("with_random", _TRUTH, "whether random scores are among the methods"),
+            *_MEAN,
+            *_TEST,
         ),
     ),
     "layer_study": File(

@@ -84,6 +84,8 @@ DISPLAYS = (
     ),
     Display("tabulate_ranks", "model_display", ("statistics", "leave_one_out")),
     Display("tabulate_metric_agreement", "model_display", ("statistics",), ("model",)),
+    Display("tabulate_advantage", "soft_display", ("advantage",)),
+    Display("plot_advantage", "display", ("advantage",), ("protocol", "model", "dataset")),
     Display("plot_ranks", "model_display", ("statistics", "comparisons")),
     Display("plot_pi_curves", "display", ("soft_curves",), ("protocol", "model", "dataset")),
 )
@@ -227,8 +229,10 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     ranking = [cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked]
     samples = [files["soft_samples"], files["ranking_samples"]]
     statistics = ("statistics", "comparisons", "leave_one_out", "variances")
+    advantage = ("advantage",)
     for rule, name, slice_name, given, kinds, threads in (
         ("summarise", "soft", "summarise", {"soft": soft}, ("soft_samples", "soft_curves"), 1),
+        ("summarise_advantage", "advantage", "advantage", {"soft": soft}, advantage, 1),
         ("summarise_ranking", "insertion_deletion", "summarise_ranking", {"ranking": ranking},
          ("ranking_samples",), 1),
         ("estimate_uncertainty", "uncertainty", "uncertainty", {"samples": samples}, statistics, 2),

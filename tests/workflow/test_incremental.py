@@ -23,6 +23,14 @@ SOFT = {
     "summary/soft_curves.parquet",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
     "figures/protocol/dynamic/toy.svg",
+    "summary/advantage.parquet",
+    "tables/advantage/dynamic/toy.html",
+    "figures/advantage/dynamic/toy/toy-sentiment.svg",
+}
+DENSITY = {  # reads scores, too
+    "summary/density/toy.parquet",
+    "summary/density_correlations/toy.parquet",
+    "tables/density/dynamic/toy.html",
 }
 RANKING = {"summary/ranking_samples.parquet"}
 STATISTICS = {
@@ -39,12 +47,13 @@ STATISTICS = {
     "tables/published/against_paper.html",
     "figures/metric_agreement/toy.svg",
     "figures/ranks/dynamic/toy.svg",
+    "figures/density/dynamic/toy/toy-sentiment.svg",
     "overview.html",
 }
 SCORES = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
 COST = {"summary/cost.parquet", "tables/cost.html", "overview.html"}
 EXPLORER = {"explorer.html"}
-TAIL = SOFT | RANKING | STATISTICS | SCORES | COST | EXPLORER
+TAIL = SOFT | DENSITY | RANKING | STATISTICS | SCORES | COST | EXPLORER
 TIMINGS = {
     "summary/timings.parquet",
     "tables/timings.html",
@@ -101,7 +110,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
     evaluated = {name for name in cells if name.startswith("soft/")}
-    assert project.pending() == evaluated | SOFT | STATISTICS | COST | EXPLORER, (
+    assert project.pending() == evaluated | SOFT | DENSITY | STATISTICS | COST | EXPLORER, (
         "edited numerics re-run what depends on them"
     )
     numerics.write_text(original)

@@ -15,6 +15,8 @@ SUBCATEGORIES = {
     "2 Tables": [
         "AUC of π-Soft-NS and π-Soft-NC",
         "AUC, other statistics",
+        "Advantage over random scores by π",
+        "Are dense scores what is rewarded?",
         "Do methods agree on tokens?",
         "Do metrics agree on methods?",
         "Insertion and deletion",
@@ -25,6 +27,8 @@ SUBCATEGORIES = {
         "Where the variance comes from",
     ],
     "3 Figures": [
+        "Advantage over random scores by π",
+        "Are dense scores what is rewarded?",
         "Curves over the retaining probability",
         "Distribution of the scores",
         "Do methods agree on tokens?",

@@ -43,11 +43,32 @@ def plot_pi_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str)
         methods: label of each method, in the order of the legend.
         where: model, dataset and protocol, for the title.
     """
+    half_width = half_widths(curves["standard_error"], curves["n"])
+    ends = {"low": curves["mean"] - half_width, "high": curves["mean"] + half_width}
+    figure = draw_curves(curves.assign(**ends), PANELS, methods, where)
+    for panel, metric in zip(figure.axes, PANELS, strict=True):
+        lowest = curves.loc[curves["metric"] == metric, "mean"].min()
+        if not lowest < 0:  # π-Soft-NS is negative only where it is not clamped
+            panel.set_ylim(bottom=0)
+    return figure
+
+
+def draw_curves(
+    curves: pd.DataFrame, panels: Mapping[str, str], methods: Mapping[str, str], where: str
+) -> Figure:
+    """Draw one panel per metric, with a line and a band per method over π.
+
+    Args:
+        curves: `metric`, `method`, `pi`, `mean`, `low`, `high`, `n` of one model and dataset.
+        panels: label of each metric.
+        methods: label of each method, in the order of the legend.
+        where: what is shown, for the title.
+    """
     styles = line_styles(methods)
     with theme():
         figure = Figure(figsize=(9.2, 4.6), layout="constrained")
-        axes = figure.subplots(1, len(PANELS))
-        for panel, (metric, label) in zip(axes, PANELS.items(), strict=True):
+        axes = figure.subplots(1, len(panels))
+        for panel, (metric, label) in zip(axes, panels.items(), strict=True):
             chosen = curves[curves["metric"] == metric]
             for position, (method, name) in enumerate(methods.items()):
                 curve = chosen[chosen["method"] == method].sort_values("pi")
@@ -55,16 +76,8 @@ def plot_pi_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str)
             for band in panel.collections:
                 band.set_alpha(BAND_OPACITY / len(methods) ** 0.5)
             _finish_panel(panel, label, chosen["mean"])
-        figure.suptitle(f"{where} · {_sample_text(curves)}", fontsize="medium")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles,
-            labels,
-            loc="outside lower center",
-            ncols=legend_columns(labels),
-            frameon=False,
-            handlelength=3.5,
-        )
+        figure.suptitle(f"{where} · {sample_text(curves)}", fontsize="medium")
+        draw_legend(figure)
     return figure
 
 
@@ -84,14 +97,7 @@ def _draw_curve(
         markersize=5,
         linewidth=1.4,
     )
-    half_width = half_widths(curve["standard_error"], curve["n"])
-    panel.fill_between(
-        curve["pi"],
-        curve["mean"] - half_width,
-        curve["mean"] + half_width,
-        color=style.colour,
-        linewidth=0,
-    )
+    panel.fill_between(curve["pi"], curve["low"], curve["high"], color=style.colour, linewidth=0)
 
 
 def _finish_panel(panel: Axes, label: str, means: pd.Series) -> None:
@@ -104,9 +110,20 @@ def _finish_panel(panel: Axes, label: str, means: pd.Series) -> None:
     if room > 0:
         bottom, top = panel.get_ylim()
         panel.set_ylim(max(bottom, lowest - room), min(top, highest + room))
-    if not lowest < 0:  # π-Soft-NS is negative only where it is not clamped
-        panel.set_ylim(bottom=0)
     seaborn.despine(ax=panel)
+
+
+def draw_legend(figure: Figure) -> None:
+    """Name the first panel's lines below all panels."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=legend_columns(labels),
+        frameon=False,
+        handlelength=3.5,
+    )
 
 
 def legend_columns(labels: list[str]) -> int:
@@ -115,7 +132,7 @@ def legend_columns(labels: list[str]) -> int:
     return max(1, min(len(labels), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
 
 
-def _sample_text(curves: pd.DataFrame) -> str:
+def sample_text(curves: pd.DataFrame) -> str:
     """Return `n = 98`, or a range over the methods that have a value where they differ."""
     counts = curves.loc[curves["n"] > 0, "n"]
     if counts.empty:

@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files
+from pisoft.statistics.reading import Files, of_cell
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
 SIGNIFICANCE = 0.05
@@ -27,10 +27,9 @@ Settings = DisplaySlice
 
 def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
     """Draw the figure of one protocol and model."""
-    comparisons = files.rows("comparisons")  # of a single method: no pair
-    of_cell = comparisons[(comparisons[list(cell)] == pd.Series(cell)).all(axis=1)]
+    comparisons = of_cell(files.rows("comparisons"), cell)  # of a single method: no pair
     statistics, where = files.rows("statistics", **cell), settings.where(cell)
-    return (plot_ranks(statistics, of_cell, settings.methods, where),)
+    return (plot_ranks(statistics, comparisons, settings.methods, where),)
 
 
 def plot_ranks(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure
 from pisoft.config.slices.display import ScoresSlice
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.reading import Files
-from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 EDGES = np.linspace(0, 1, 41)  # of the histogram's bins
 COLUMNS = 3  # of panels
@@ -54,9 +53,8 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
     histograms: list[np.ndarray] = []
     means: list[float] = []
     samples = 0
-    for _, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
+    for _, found in scores_by_sample(steps, method):
         samples += 1
-        found = [step.scores(method) for step in sample if method in step.raw]
         if found:
             histograms.append(np.mean([np.histogram(s, EDGES)[0] / s.size for s in found], axis=0))
             means.append(float(np.mean([scores.mean() for scores in found])))

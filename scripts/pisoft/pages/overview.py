@@ -10,7 +10,7 @@ import pandas as pd
 
 from pisoft.contracts import OK
 from pisoft.pages.page import Figure, Page, Section
-from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.metrics import AVERAGE, CONTROL
 from pisoft.statistics.robustness import order_changes
 from pisoft.tables.layout import LEVEL, Table, interval_text
 from pisoft.units import duration, scaled
@@ -19,7 +19,6 @@ READ_METRICS = {
     "auc_pi_soft_ns": "π-Soft-NS (do the tokens with high scores suffice?)",
     "auc_pi_soft_nc": "π-Soft-NC (does the model miss them?)",
 }
-CONTROL = "random"
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,7 @@ def resample(given: SampleValues, seed: int, dataset: str, resamples: int) -> Re
     by_ratio = over >= 0
     top, size = filled[:, of], known[:, of]
     bottom = np.where(by_ratio, filled[:, over], size)  # a mean is a sum over a number of samples
-    draws = np.empty((resamples, len(wanted)))
-    for first, counts in _counts(keyed_generator(seed, "bootstrap", dataset), len(top), resamples):
-        with np.errstate(invalid="ignore", divide="ignore"):  # no sample with a value was drawn
-            draws[first : first + len(counts)] = (counts @ top) / (counts @ bottom)
+    draws = resampled_ratios(top, bottom, keyed_generator(seed, "bootstrap", dataset), resamples)
     n = size.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         values = top.sum(axis=0) / bottom.sum(axis=0)
@@ -108,6 +105,20 @@ def ranks(values: np.ndarray, best: Best) -> np.ndarray:
     """Return ranks along the last axis, 1 for the best, mean ranks for ties; NaN has none."""
     signed = -values if best == "highest" else values
     return np.asarray(rankdata(signed, axis=-1, nan_policy="omit"))
+
+
+def resampled_ratios(
+    top: np.ndarray, bottom: np.ndarray, generator: np.random.Generator, resamples: int
+) -> np.ndarray:
+    """Return ratios of sums over resamples of n samples, (B, C), from summands (n, C).
+
+    NaN where no sample with a value was drawn, so that `bottom` adds up to 0.
+    """
+    draws = np.empty((resamples, top.shape[1]))
+    for first, counts in _counts(generator, len(top), resamples):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            draws[first : first + len(counts)] = (counts @ top) / (counts @ bottom)
+    return draws
 
 
 def resampled_medians(

@@ -105,19 +105,26 @@ def _average(datasets: Sequence[_Pairs]) -> _Pairs:
 def _tested(pairs: _Pairs, flips: int, key: tuple[object, ...]) -> pd.DataFrame:
     """Return difference and p-values of each pair; all pairs see the same sign flips."""
     p_values = [
-        _p_values(pairs.parts[:, first : first + COLUMNS], flips, keyed_generator(*key))
+        sign_flip_p_values(pairs.parts[:, first : first + COLUMNS], flips, keyed_generator(*key))
         for first in range(0, len(pairs.keys), COLUMNS)
     ]
     table = pd.DataFrame(pairs.keys, columns=PAIR).assign(
         difference=pairs.parts.sum(axis=0), n=pairs.n, p_value=np.concatenate([[], *p_values])
     )
     cells = table.groupby(CELL, sort=False, dropna=False)["p_value"]
-    return table.assign(p_holm=cells.transform(_holm))
+    return table.assign(p_holm=cells.transform(holm))
 
 
-def _p_values(parts: np.ndarray, flips: int, generator: np.random.Generator) -> np.ndarray:
-    """Return two-sided p-values of the sums of the columns of (samples, pairs)."""
-    if len(parts) < 2:  # SciPy asks for two observations; a single one may have either sign
+def sign_flip_p_values(parts: np.ndarray, flips: int, generator: np.random.Generator) -> np.ndarray:
+    """Return two-sided p-values of the sums of columns, (C,), under sign flips of whole rows.
+
+    Args:
+        parts: what each sample adds to each statistic, (samples, C).
+        flips: how many sign flips are drawn; every one is tried where there are no more.
+        generator: of the flips.
+    """
+    if len(parts) < 2 or not parts.size:
+        # SciPy asks for two observations; a single one may have either sign.
         return np.ones(parts.shape[1])
     found = permutation_test(
         (np.ones(len(parts)),),  # of a single sample, signs are flipped
@@ -132,5 +139,6 @@ def _p_values(parts: np.ndarray, flips: int, generator: np.random.Generator) -> 
     return np.asarray(found.pvalue)
 
 
-def _holm(p_values: pd.Series) -> np.ndarray:
+def holm(p_values: pd.Series) -> np.ndarray:
+    """Return p-values with Holm's correction over all of them."""
     return multipletests(p_values, method="holm")[1]

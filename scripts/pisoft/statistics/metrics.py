@@ -7,6 +7,8 @@ from typing import Literal
 
 Best = Literal["highest", "lowest"]
 AVERAGE = "average"  # dataset of the mean over datasets
+CONTROL = "random"  # method that knows nothing of the input
+NO_CONTROL = "Nothing to compare: random scores are not among the methods, or are the only one."
 
 
 @dataclass(frozen=True)

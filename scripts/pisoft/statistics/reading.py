@@ -67,6 +67,11 @@ class Files(dict[str, list[Path]]):
         return load_rows(self[kind], kind, **selection)
 
 
+def of_cell(rows: pd.DataFrame, cell: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows of a cell, of which there may be none; see :meth:`Files.rows`."""
+    return rows[(rows[list(cell)] == pd.Series(cell)).all(axis="columns")]
+
+
 def present(methods: Mapping[str, str], rows: pd.DataFrame) -> dict[str, str]:
     """Return the methods that have a row: a model may be restricted to some of them."""
     found = set(rows["method"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,19 @@ def read_scores(
             status={method: status for method, (status, _) in found.items()},
             normalisation=settings.normalisation,
         )
+
+
+def scores_by_sample(
+    steps: Iterable[StepScores], method: str
+) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """Return each sample's id, and a method's scores (m,) of every step that has them.
+
+    Args:
+        steps: of one model and dataset, the steps of a sample next to each other.
+        method: whose scores.
+    """
+    for sample_id, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
+        yield sample_id, [step.scores(method) for step in sample if method in step.raw]
 
 
 def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:

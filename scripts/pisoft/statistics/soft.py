@@ -143,13 +143,46 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> tuple[p
     samples, curves = [SCHEMAS["soft_samples"].empty_table()], []
     for path in paths:
         cell = Cell.of(path)
-        rows, draws = _read(path, minimum_h0)
-        grid = np.unique(rows["pi"].dropna().to_numpy())
-        steps = _steps_that_count(rows, draws, grid, path)
-        by_sample = _means_over_steps(steps, grid, clamp)
+        rows, grid, by_sample = _cell_means(path, minimum_h0, clamp)
         samples.append(_sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
         curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
     return pa.concat_tables(samples), _curve_rows(curves)
+
+
+def sample_curves(
+    paths: Iterable[Path], minimum_h0: float, clamp: Clamp
+) -> tuple[np.ndarray, dict[Cell, pd.DataFrame]]:
+    """Return the curves of single samples, of which `soft_curves` holds the means.
+
+    Args:
+        paths: as :func:`summarise`, minimum_h0 and clamp too.
+
+    Returns:
+        The π grid, (P,), and by cell a frame with a row per `sample_id`, NaN where it has no value,
+        and a column per metric of :data:`CURVE_METRICS` and π.
+
+    Raises:
+        BenchmarkError: as :func:`summarise`.
+    """
+    grids, curves = {}, {}
+    for path in paths:
+        cell = Cell.of(path)
+        rows, grids[cell], by_sample = _cell_means(path, minimum_h0, clamp)
+        of_metrics = _metric_curves(by_sample, grids[cell])
+        found = pd.concat(of_metrics, axis="columns", names=["metric", "pi"])
+        identifiers = rows.drop_duplicates("sample")["sample_id"]
+        curves[cell] = found.reindex(range(len(identifiers))).set_axis(identifiers)
+    return _common_grid(grids), curves
+
+
+def _cell_means(
+    path: Path, minimum_h0: float, clamp: Clamp
+) -> tuple[pd.DataFrame, np.ndarray, dict[str, pd.DataFrame]]:
+    """Return a file's rows, its π grid, and means over each sample's steps."""
+    rows, draws = _read(path, minimum_h0)
+    grid = np.unique(rows["pi"].dropna().to_numpy())
+    steps = _steps_that_count(rows, draws, grid, path)
+    return rows, grid, _means_over_steps(steps, grid, clamp)
 
 
 def _read(path: Path, minimum_h0: float) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
@@ -299,10 +332,7 @@ def _curves(
     cell: Cell, by_sample: dict[str, pd.DataFrame], grid: np.ndarray, samples: int
 ) -> _Curves:
     """Reduce the curves of one cell's samples to means and standard errors."""
-    curves = {
-        metric: by_sample[name].reindex(columns=range(1, 1 + grid.size))
-        for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True)
-    }
+    curves = _metric_curves(by_sample, grid)
     n = len(by_sample["h0"])
     return _Curves(
         cell=cell,
@@ -314,17 +344,36 @@ def _curves(
     )
 
 
+def _metric_curves(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> dict[str, pd.DataFrame]:
+    """Return the samples' curves by metric, one column per π."""
+    return {
+        metric: by_sample[name].reindex(columns=range(1, 1 + grid.size)).set_axis(grid, axis=1)
+        for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True)
+    }
+
+
+def _common_grid(grids: Mapping[Cell, np.ndarray]) -> np.ndarray:
+    """Return the π grid of all cells; a cell without any π takes that of the others.
+
+    Raises:
+        BenchmarkError: two cells differ.
+    """
+    common = next((grid for grid in grids.values() if grid.size), np.empty(0))
+    for cell, grid in grids.items():
+        if grid.size and not np.array_equal(grid, common):
+            raise BenchmarkError(
+                f"{cell}: evaluated at π = {grid.tolist()}, other cells at {common.tolist()}; "
+                "delete its soft file and run the workflow again"
+            )
+    return common
+
+
 def _curve_rows(cells: list[_Curves]) -> pa.Table:
-    """Return the `soft_curves` rows; a cell without any π takes the grid of the others."""
-    grid = next((curves.grid for curves in cells if curves.grid.size), np.empty(0))
+    """Return the `soft_curves` rows."""
+    grid = _common_grid({curves.cell: curves.grid for curves in cells})
     schema = SCHEMAS["soft_curves"]
     tables = [schema.empty_table()]
     for curves in cells:
-        if curves.grid.size and not np.array_equal(curves.grid, grid):
-            raise BenchmarkError(
-                f"{curves.cell}: evaluated at π = {curves.grid.tolist()}, other cells at "
-                f"{grid.tolist()}; delete its soft file and run the workflow again"
-            )
         for metric in CURVE_METRICS:
             unknown = np.full(grid.size, np.nan)
             tidy = {

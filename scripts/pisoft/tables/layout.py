@@ -152,6 +152,11 @@ def _ranked(
     )
 
 
+def p_text(p_value: float) -> str:
+    """Return a p-value as tables show it; one that is too small for them is said to be small."""
+    return "<0.001" if p_value < 0.001 else number_text(p_value, 3)
+
+
 def number_text(value: float, decimals: int) -> str:
     """Return a number as tables show it."""
     return NOTHING if np.isnan(value) else f"{value:.{decimals}f}"
@@ -199,6 +204,30 @@ def coverage_notes(
     else:
         notes.append("No sample failed.")
     return notes
+
+
+def sample_note(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
+    """Say how many samples are in each dataset's means, and how many failed.
+
+    Args:
+        rows: `dataset`, `n` and `n_failed` of every mean.
+        datasets: label of each dataset.
+    """
+    counts = rows.groupby("dataset").agg(
+        fewest=("n", "min"), most=("n", "max"), failed=("n_failed", "max")
+    )
+    listed = [
+        f"{label} {_range(counts.loc[name])}"
+        for name, label in datasets.items()
+        if name in counts.index
+    ]
+    return f"Samples per dataset: {'; '.join(listed)}."
+
+
+def _range(counts: pd.Series) -> str:
+    fewest, most, failed = counts["fewest"], counts["most"], counts["failed"]
+    n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
+    return f"{n} (at most {failed} failed)" if failed else n
 
 
 def missing_average_notes(

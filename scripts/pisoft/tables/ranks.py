@@ -9,7 +9,7 @@ import pandas as pd
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
-from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.tables.layout import Block, Entry, Row, Table, sample_note
 from pisoft.units import NOTHING
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS ↑", "auc_pi_soft_nc": "π-Soft-NC ↑"}
@@ -55,6 +55,7 @@ def rank_table(
         Block(title, tuple(_row(methods[name], row) for name, row in numbers[metric].iterrows()))
         for metric, title in METRICS.items()
     )
+    of_metrics = statistics[statistics["metric"].isin(METRICS)]
     values = pd.concat(numbers, names=["metric", "method"]).reset_index()
     return Table(
         title=f"Ranks for the mean over datasets · {where}",
@@ -66,7 +67,7 @@ def rank_table(
             *(f"Without {label}" for label in datasets.values()),
         ),
         blocks=blocks,
-        notes=(*_NOTES, *_missing_notes(numbers, methods), *_sample_notes(statistics, datasets)),
+        notes=(*_NOTES, *_missing_notes(numbers, methods), sample_note(of_metrics, datasets)),
         values=values,
     )
 
@@ -122,23 +123,3 @@ def _missing_notes(numbers: Mapping[str, pd.DataFrame], methods: Mapping[str, st
         for metric, ranks in numbers.items()
         for name in ranks.index[ranks["rank"].isna()]
     ]
-
-
-def _sample_notes(statistics: pd.DataFrame, datasets: Mapping[str, str]) -> list[str]:
-    """Say how many samples are in each dataset's means, and how many failed, by metric."""
-    rows = statistics[statistics["metric"].isin(METRICS) & statistics["dataset"].isin(datasets)]
-    counts = rows.groupby("dataset").agg(
-        fewest=("n", "min"), most=("n", "max"), failed=("n_failed", "max")
-    )
-    listed = [
-        f"{label} {_range(counts.loc[name])}"
-        for name, label in datasets.items()
-        if name in counts.index
-    ]
-    return [f"Samples per dataset: {'; '.join(listed)}."]
-
-
-def _range(counts: pd.Series) -> str:
-    fewest, most, failed = counts["fewest"], counts["most"], counts["failed"]
-    n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
-    return f"{n} (at most {failed} failed)" if failed else n

@@ -46,6 +46,7 @@ _LATEX_CHARACTERS = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "π": r"$\pi$",
+        "ρ": r"$\rho$",
         "τ": r"$\tau$",
         "₀": r"$_0$",
         "↑": r"$\uparrow$",

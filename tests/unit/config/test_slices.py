@@ -27,6 +27,8 @@ SLICES = {
     "summarise": (),
     "summarise_ranking": (),
     "uncertainty": (),
+    "advantage": (),
+    "density": (),
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
@@ -74,7 +76,8 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == {"overview", "explorer"}  # their titles
     assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {
-        "sample", "attribute", "evaluate", "ranking", "layer_study", "uncertainty",
+        "sample", "attribute", "evaluate", "ranking", "layer_study", "uncertainty", "advantage",
+        "density",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
@@ -82,14 +85,15 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     of_scores = {"scores", "tokens", "protocol_figure", "explorer"}
     assert (
         changed(raw, evaluation=everywhere)
-        == {"evaluate", "ranking", "plan", "compare", "published"} | of_scores
+        == {"evaluate", "ranking", "plan", "compare", "density", "published"} | of_scores
     )
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
-        "summarise", "layer_study", "soft_display", "overview", "published",
+        "summarise", "advantage", "layer_study", "soft_display", "overview", "published",
     }  # fmt: skip
-    assert changed(raw, statistics={"resamples": 500}) == {"uncertainty"}
+    resampled = {"uncertainty", "advantage", "density"}
+    assert changed(raw, statistics={"resamples": 500}) == resampled
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
     assert changed(raw, block_size=4) == {

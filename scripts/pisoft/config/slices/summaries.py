@@ -41,6 +41,20 @@ class UncertaintySlice(Slice):
     resamples: int
 
 
+class AdvantageSlice(SummariseSlice):
+    """Settings of `summarise_advantage`."""
+
+    seed: int
+    resamples: int
+
+
+class DensitySlice(ScoreSettings, Slice):
+    """Settings of `summarise_density`."""
+
+    seed: int
+    resamples: int
+
+
 class LayerStudySlice(Slice):
     """Settings of `summarise_layer_study`."""
 
@@ -82,6 +96,24 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
     """Return what `estimate_uncertainty` depends on."""
     return UncertaintySlice(
         datasets=tuple(config.datasets),
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def advantage_slice(config: Config) -> AdvantageSlice:
+    """Return what `summarise_advantage` depends on."""
+    return AdvantageSlice(
+        **dict(summarise_slice(config)),
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def density_slice(config: Config) -> DensitySlice:
+    """Return what `summarise_density` depends on."""
+    return DensitySlice(
+        **dict(score_settings(config)),
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )

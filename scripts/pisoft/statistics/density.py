@@ -1,0 +1,146 @@
+"""Whether dense scores are what the π-Soft metrics reward (paper, app:attribution-distribution).
+
+The paper says that "density alone does not explain faithfulness performance: Random produces the
+most uniform attribution distribution but performs poorly". How dense the normalised scores s of
+one step are, over its m perturbable tokens in rising order (i = 1 … m), is measured by
+
+- mean_score = Σ s_i / m, the share of the tokens that the original metrics keep; 1 is densest;
+- gini = Σ (2 i − m − 1) s_i / (m Σ s_i), the Gini index: 0 where all scores are equal, 1 − 1 / m
+  where a single token has all of it; uniformly distributed scores have 1 / 3.
+
+A sample's value is the mean over its explained steps. Of one sample, methods are ranked by density
+and by AUC, and Spearman's ρ between the two is taken over the methods with both, at least three:
+what makes a sample hard for all of them drops out. Its mean over samples is tested against 0, with
+random scores among the methods and without. Holm's correction is over all tests of a metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.stats import rankdata
+
+from pisoft.config.slices.summaries import DensitySlice
+from pisoft.contracts import SCHEMAS, read_table
+from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
+from pisoft.statistics.metrics import CONTROL
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
+
+MEASURES = ("mean_score", "gini")
+METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
+FEWEST = 3  # methods of a correlation
+FAMILY = ["protocol", "metric", "dataset"]
+Settings = DensitySlice
+
+
+def summaries(files: Files, settings: DensitySlice) -> dict[str, Summary]:
+    """Return densities and their correlations with both AUCs, of one model."""
+    prompts = {path.stem: path for path in files["prompts"]}
+    model = files["prompts"][0].parent.name
+    found: dict[str, dict[str, pd.DataFrame]] = {}
+    for path in files["attributions"]:
+        method, dataset = path.parts[-2], path.stem
+        steps = read_scores(prompts[dataset], [path], settings)
+        found.setdefault(dataset, {})[method] = densities(steps, method)
+    by_dataset = {
+        dataset: pd.concat(own, axis="columns", names=["method", "measure"])
+        for dataset, own in found.items()
+    }
+    areas = _areas(files["soft_samples"], model)
+    correlations = {
+        dataset: correlate(own, areas.loc[dataset]) for dataset, own in by_dataset.items()
+    }
+    given = (settings.seed, settings.resamples)
+    tables = {
+        "density": mean_rows(by_dataset, *given),
+        "density_correlations": with_tests(
+            mean_rows(correlations, *given), sign_flip_rows(correlations, *given), FAMILY
+        ),
+    }
+    return {
+        kind: pa.Table.from_pandas(
+            table.assign(model=model)[SCHEMAS[kind].names],
+            schema=SCHEMAS[kind],
+            preserve_index=False,
+        )
+        for kind, table in tables.items()
+    }
+
+
+def gini(scores: np.ndarray) -> float:
+    """Return the Gini index of scores (m,) ≥ 0; 0 where all are 0."""
+    m, total = scores.size, scores.sum()
+    if total == 0:
+        return 0.0
+    return float((2 * np.arange(1, m + 1) - m - 1) @ np.sort(scores) / (m * total))
+
+
+def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
+    """Return a row per sample and a column per measure; NaN where the method has no scores.
+
+    Args:
+        steps: of one model and dataset, the steps of a sample next to each other.
+        method: whose scores.
+    """
+    rows = {
+        sample_id: [np.mean([own.mean() for own in found]), np.mean([gini(own) for own in found])]
+        if found
+        else [np.nan] * len(MEASURES)
+        for sample_id, found in scores_by_sample(steps, method)
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(MEASURES))
+
+
+def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
+    """Return every sample's rank correlations over methods, with random scores and without.
+
+    Args:
+        density: samples by (method, measure).
+        areas: by sample; `protocol`, `metric`, `method`, `value`.
+
+    Returns:
+        Samples by (protocol, metric, measure, with_random); NaN where a correlation is undefined.
+    """
+    methods = density.columns.get_level_values("method").unique()
+    sets = {True: methods} if CONTROL in methods else {}
+    sets[False] = methods.drop(CONTROL, errors="ignore")
+    keys = ["protocol", "metric"]
+    found = {}
+    for (protocol, metric), own in areas.groupby(keys, sort=False):
+        values = own.pivot(columns="method", values="value").reindex(density.index)
+        for measure in MEASURES:
+            of_measure = density.xs(measure, axis="columns", level="measure")
+            for with_random, among in sets.items():
+                pair = (part.reindex(columns=among).to_numpy() for part in (of_measure, values))
+                found[protocol, metric, measure, with_random] = rank_correlations(*pair)
+    columns = pd.MultiIndex.from_tuples(list(found), names=[*keys, "measure", "with_random"])
+    return pd.DataFrame(np.stack(list(found.values()), axis=1), density.index, columns)
+
+
+def rank_correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return Spearman's ρ of each line of two matrices (N, M), (N,).
+
+    Ties share their mean rank. Over the columns with a number in both; NaN for fewer than three of
+    them, or where all numbers of one are equal.
+    """
+    common = np.isfinite(one) & np.isfinite(other)
+    enough = common.sum(axis=1) >= FEWEST
+    found = np.full(len(one), np.nan)
+    for line in np.flatnonzero(enough):
+        ranks = [rankdata(values[line, common[line]]) for values in (one, other)]
+        if all(np.ptp(own) for own in ranks):
+            found[line] = np.corrcoef(ranks)[0, 1]
+    return found
+
+
+def _areas(paths: Iterable[Path], model: str) -> pd.DataFrame:
+    """Return both AUCs of a model's samples, by dataset and sample."""
+    where = (pc.field("model") == model) & pc.field("metric").isin(list(METRICS))
+    tables = [read_table(path, "soft_samples", where=where) for path in paths]
+    return pa.concat_tables(tables).to_pandas().set_index(["dataset", "sample_id"])

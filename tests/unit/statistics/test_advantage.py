@@ -1,0 +1,147 @@
+"""Differences to random scores against closed forms and the written draws."""
+
+import itertools
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rooms
+from pisoft.contracts import read_rows
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.advantage import HALVES, half_weights
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.soft import Cell
+from summarising import GRID, STATISTICS, soft_rows, write_soft
+
+SETTINGS = {**STATISTICS, "seed": 1, "resamples": 200}
+DISTANCES = ("ns_distances", "nc_distances")
+STEPS = {"a": 3, "b": 1, "c": 2}
+
+
+def advantage(folder, *cells, **changes):
+    """Write cells, (method, dataset, rows), and return the rows of the summary."""
+    soft = [write_soft(folder, rows, Cell("fixed", "llama", m, d)) for m, d, rows in cells]
+    path = folder / "advantage.parquet"
+    rooms.summarise("advantage", {**SETTINGS, **changes}, {"soft": soft}, {"advantage": path})
+    return pd.DataFrame(read_rows(path, "advantage"))
+
+
+def keyed(rows, part):
+    chosen = rows[rows["part"] == part]
+    return chosen.set_index(["metric", "dataset", "method", *(["pi"] if part == "at" else [])])
+
+
+def shifted(rows, share):
+    """Draws that make NC higher by a share of H₀ and NS lower by the same."""
+    return [{**r, **{n: [x + share * r["h0"] for x in r[n]] for n in DISTANCES}} for r in rows]
+
+
+def small(rows):
+    """Draws that the clamp of Soft-NS does not reach."""
+    return [{**r, **{n: [x / 4 for x in r[n]] for n in DISTANCES}}
+            for r in rows]  # fmt: skip
+
+
+def test_a_constant_difference_is_found_at_every_pi_and_in_both_halves(tmp_path):
+    rows = small(soft_rows(STEPS))
+    found = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", shifted(rows, 0.25)))
+    for part, (metric, sign) in itertools.product(
+        ("at", "lower", "upper"), (("pi_soft_ns", -1), ("pi_soft_nc", 1))
+    ):
+        values = keyed(found, part).loc[metric, ["value", "low", "high"]].to_numpy()
+        assert values == pytest.approx(np.full_like(values, sign * 0.25), abs=1e-6)
+    assert keyed(found, "upper_minus_lower")["value"].to_numpy() == pytest.approx(0, abs=1e-6)
+    assert (found["n"][found["dataset"] == "sst2"] == 3).all()
+
+
+def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
+    rows = {method: soft_rows(STEPS, seed) for seed, method in enumerate(("random", "mine"))}
+    found = advantage(tmp_path, *((method, "sst2", own) for method, own in rows.items()))
+    for metric in ("ns", "nc"):
+        curves = {m: sample_curves(own, metric) for m, own in rows.items()}
+        differences = {s: curves["mine"][s] - curves["random"][s] for s in STEPS}
+        mean = np.mean(list(differences.values()), axis=0)
+        of_metric = found[(found["part"] == "at") & (found["metric"] == f"pi_soft_{metric}")]
+        of_metric = of_metric[of_metric["dataset"] == "sst2"]
+        assert of_metric["value"].to_numpy() == pytest.approx(mean)
+        middle = mean[1] + (mean[2] - mean[1]) * 0.2  # at .5, between .4 and .9
+        lower = (0.3 * (mean[0] + mean[1]) / 2 + 0.1 * (mean[1] + middle) / 2) / 0.4
+        upper = (middle + mean[2]) / 2
+        expected = dict(zip(HALVES, (lower, upper, upper - lower), strict=True))
+        for part, value in expected.items():
+            at = (f"pi_soft_{metric}", "sst2", "mine")
+            assert keyed(found, part)["value"][at] == pytest.approx(value)
+
+
+def sample_curves(rows, metric):
+    """Curves by sample in float64, from float32 draws."""
+    curves = {}
+    for sample, count in STEPS.items():
+        curves[sample] = np.zeros(len(GRID))
+        for row in rows:
+            if row["sample_id"] == sample and row["pi"] is not None:
+                mean = statistics.fmean(map(float, np.float32(row[f"{metric}_distances"])))
+                value = max(0, 1 - mean / row["h0"]) if metric == "ns" else mean / row["h0"]
+                curves[sample][GRID.index(row["pi"])] += value / count
+    return curves
+
+
+def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(tmp_path):
+    failed = {("b", 0): "nonfinite_attribution"}
+    found = advantage(
+        tmp_path,
+        ("random", "sst2", soft_rows(STEPS, status=failed)),
+        ("mine", "sst2", soft_rows({**STEPS, "d": 1})),
+        ("random", "imdb", soft_rows(STEPS)),
+        ("mine", "imdb", soft_rows(STEPS, status={(s, 5 * k): "nonfinite_attribution"
+                                                  for s in STEPS for k in range(3)})),
+    )  # fmt: skip
+    rows = keyed(found, "upper").loc["pi_soft_nc"]
+    assert rows.loc[("sst2", "mine"), ["n", "n_failed"]].tolist() == [2, 2]
+    assert rows.loc[("imdb", "mine"), ["n", "n_failed"]].tolist() == [0, 3]
+    assert rows.loc[("imdb", "mine"), ["value", "low", "p_value", "p_holm"]].isna().all()
+    assert np.isnan(rows["value"][AVERAGE, "mine"])
+
+
+def test_the_clamp_of_the_run_applies(tmp_path):
+    rows = soft_rows(STEPS)
+    far = shifted(rows, 1.0)  # below 0 at every π
+    cells = (("random", "sst2", rows), ("mine", "sst2", far))
+    clamped = keyed(advantage(tmp_path, *cells), "lower")["value"]["pi_soft_ns", "sst2", "mine"]
+    free = advantage(tmp_path, *cells, clamp="none")
+    assert keyed(free, "lower")["value"]["pi_soft_ns", "sst2", "mine"] == pytest.approx(-1)
+    assert -1 < clamped <= 0
+
+
+@pytest.mark.parametrize("methods", [("mine", "other"), ("random",)])
+def test_without_random_scores_or_without_another_method_there_is_no_row(tmp_path, methods):
+    assert advantage(tmp_path, *((m, "sst2", soft_rows(STEPS)) for m in methods)).empty
+
+
+def test_cells_of_other_grids_are_refused(tmp_path):
+    rows = soft_rows(STEPS)
+    other = [{**row, "pi": row["pi"] and row["pi"] / 2} for row in rows]
+    with pytest.raises(BenchmarkError, match=r"evaluated at π = \[0\.05.*other cells"):
+        advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", other))
+
+
+@pytest.mark.parametrize("grid", [GRID, (0.05, 0.5, 0.95), (0.2, 0.6)])
+def test_halves_are_mean_heights_that_add_up_to_the_area(grid):
+    grid = np.array(grid)
+    lower, upper, difference = half_weights(grid)
+    line = 3 * grid + 1  # a trapezoid is exact for it
+    assert lower @ line == pytest.approx(3 * (grid[0] + 0.5) / 2 + 1)
+    assert upper @ line == pytest.approx(3 * (grid[-1] + 0.5) / 2 + 1)
+    assert difference == pytest.approx(upper - lower)
+    values = np.random.default_rng(1).random(grid.size)
+    whole = (0.5 - grid[0]) * (lower @ values) + (grid[-1] - 0.5) * (upper @ values)
+    assert whole == pytest.approx(np.trapezoid(values, grid))
+
+
+def test_a_grid_on_one_side_has_points_but_no_halves(tmp_path):
+    assert half_weights(np.array([0.6, 0.9])).shape == (0, 2)
+    rows = [row for row in soft_rows(STEPS) if row["pi"] != 0.9]
+    found = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", rows))
+    assert set(found["part"]) == {"at"}

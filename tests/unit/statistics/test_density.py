@@ -1,0 +1,136 @@
+"""Densities against closed forms, and correlations within samples against SciPy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+import explained
+import rooms
+from pisoft.contracts import read_rows, write_rows
+from pisoft.faithfulness.scores import normalise
+from pisoft.statistics.density import gini, rank_correlations
+from pisoft.statistics.metrics import AVERAGE
+
+GENERATOR = np.random.default_rng(7)
+METHODS = ("random", "saliency", "mine", "attention")
+SAMPLES = ("a", "b", "c", "d")
+AREAS = {(m, s): GENERATOR.random() for m in METHODS for s in SAMPLES}
+RAW = {(m, s): GENERATOR.random(9) ** (1 + 2 * n) for n, m in enumerate(METHODS) for s in SAMPLES}
+SETTINGS = {"scope": "content", "normalisation": "minmax", "seed": 1, "resamples": 200}
+
+
+def area_rows(metric, methods, missing=()):
+    return [
+        {
+            "protocol": "dynamic", "model": "llama", "method": m, "dataset": "sst2", "sample_id": s,
+            "metric": metric, "value": None if (m, s) in missing else AREAS[m, s],
+            "status": "nonfinite_attribution" if (m, s) in missing else "ok",
+        }
+        for m in methods
+        for s in SAMPLES
+    ]  # fmt: skip
+
+
+def summarised(folder, methods=METHODS, missing=(), unexplained=()):
+    """Return the rows of both summaries."""
+    asked = [explained.prompt(name, ["t"] * 9) for name in SAMPLES]
+    prompts = explained.write(folder, "prompts", asked, "llama")
+    attributions = [
+        explained.write(
+            folder,
+            "attributions",
+            [
+                explained.attribution(s, None, 0, "nonfinite_attribution")
+                if (m, s) in unexplained
+                else explained.attribution(s, RAW[m, s])
+                for s in SAMPLES
+            ],
+            "llama",
+            m,
+        )
+        for m in methods
+    ]
+    samples = folder / "soft_samples.parquet"
+    metrics = ("auc_pi_soft_ns", "auc_pi_soft_nc", "identity")
+    rows = [row for metric in metrics for row in area_rows(metric, methods, missing)]
+    write_rows(samples, "soft_samples", rows, {})
+    made = {kind: folder / f"{kind}.parquet" for kind in ("density", "density_correlations")}
+    files = {"prompts": [prompts], "attributions": attributions, "soft_samples": samples}
+    rooms.summarise("density", SETTINGS, files, made)
+    return [pd.DataFrame(read_rows(path, kind)) for kind, path in made.items()]
+
+
+def scores(method, sample):
+    return normalise(RAW[method, sample].astype(np.float32), "minmax")
+
+
+def plain_gini(values):
+    """Mean absolute difference of all pairs, over twice the mean."""
+    return np.abs(values[:, None] - values).mean() / (2 * values.mean())
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.5] * 4, 0),
+        ([0.0] * 3, 0),
+        ([0, 0, 1, 0], 3 / 4),
+        (np.linspace(0, 1, 100_001), 1 / 3),
+        (GENERATOR.random(50), None),
+    ],
+)
+def test_gini_of_closed_forms_and_as_mean_difference_of_pairs(values, expected):
+    values = np.asarray(values, dtype=float)
+    expected = plain_gini(values) if expected is None else expected
+    assert gini(values) == pytest.approx(expected, abs=1e-4)
+
+
+def test_densities_are_means_over_samples(tmp_path):
+    density, _ = summarised(tmp_path, unexplained=[("mine", "b")])
+    rows = density.set_index(["dataset", "method", "measure"])
+    for name, measure in (("mean_score", np.mean), ("gini", plain_gini)):
+        for method in METHODS:
+            own = [s for s in SAMPLES if (method, s) != ("mine", "b")]
+            expected = np.mean([measure(scores(method, s)) for s in own])
+            for dataset in ("sst2", AVERAGE):
+                row = rows.loc[dataset, method, name]
+                assert row["value"] == pytest.approx(expected)
+                assert (row["n"], row["n_failed"]) == (len(own), 4 - len(own))
+
+
+def test_correlations_are_taken_within_samples_over_the_methods_with_both_numbers(tmp_path):
+    missing = [("attention", "c"), *((m, "d") for m in METHODS[1:])]
+    _, found = summarised(tmp_path, missing=missing)
+    rows = found.set_index(["metric", "dataset", "measure", "with_random"])
+    for with_random in (True, False):
+        own = [
+            spearmanr(*zip(*((scores(m, s).mean(), AREAS[m, s]) for m in among), strict=True))[0]
+            for s in SAMPLES
+            if len(among := [m for m in METHODS[not with_random :] if (m, s) not in missing]) >= 3
+        ]
+        row = rows.loc["auc_pi_soft_nc", "sst2", "mean_score", with_random]
+        assert row["value"] == pytest.approx(np.mean(own))
+        assert (row["n"], row["n_failed"]) == (len(own), 4 - len(own))
+    assert (rows["p_holm"] >= rows["p_value"]).all()
+
+
+def test_an_order_by_density_is_a_correlation_of_one_whatever_samples_differ_by():
+    density = GENERATOR.random((5, 6))
+    areas = density**3 + np.arange(5)[:, None] * 100
+    assert rank_correlations(density, areas) == pytest.approx(1)
+    assert rank_correlations(density, -areas) == pytest.approx(-1)
+
+
+def test_ties_two_methods_and_equal_numbers():
+    one = np.array([[1, 2, 2, 3], [1, 2, np.nan, np.nan], [1, 1, 1, 1]])
+    other = np.array([[1, 3, 2, 4], [1, 2, 3, 4], [1, 2, 3, 4]])
+    found = rank_correlations(one, other)
+    assert found[0] == pytest.approx(spearmanr(one[0], other[0])[0])
+    assert np.isnan(found[1:]).all()
+
+
+def test_without_random_scores_only_correlations_without_them(tmp_path):
+    density, found = summarised(tmp_path, METHODS[1:])
+    assert set(found["with_random"]) == {False}
+    assert "random" not in set(density["method"])

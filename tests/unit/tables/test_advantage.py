@@ -1,0 +1,112 @@
+"""The table of advantages: numbers, verdicts, spans of π, and the lack of random scores."""
+
+import itertools
+
+import pandas as pd
+import pytest
+
+from pisoft.contracts import write_rows
+from pisoft.statistics.metrics import NO_CONTROL
+from pisoft.tables.advantage import HALVES, METRICS, advantage_table, spans_above_zero
+from pisoft.units import NOTHING
+from rooms import tabulate
+from typesetting import assert_latex_compiles, needs_latex
+
+METHODS = {"random": "Random", "late": "Late", "both": "Both", "none": "None", "mine": "$ M_{"}
+DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+VALUES = {  # lower, upper and their difference, with their p-values
+    "late": ((0.01, 0.6), (0.2, 0.01), (0.19, 0.02)),
+    "both": ((0.3, 0.01), (0.1, 0.04), (-0.2, 0.04)),
+    "none": ((-0.3, 0.001), (0.1, 0.05), (0.4, 0.3)),
+    "mine": ((None, None),) * 3,
+}
+LOWS = {"late": (-0.1, 0.1, 0.2), "both": (0.1, 0.1, 0.0), "none": (0.1, -0.1, 0.1)}
+
+
+def rows_of():
+    rows = []
+    for metric, method, dataset in itertools.product(METRICS, VALUES, ("average", *DATASETS)):
+        cell = {
+            "protocol": "dynamic", "model": "llama", "metric": metric, "dataset": dataset,
+            "method": method, "n": 20 if method != "mine" else 0,
+            "n_failed": 0 if method != "mine" else 20,
+        }  # fmt: skip
+        for part, (value, p_holm) in zip(HALVES, VALUES[method], strict=True):
+            ends = {"low": value and value - 0.05, "high": value and value + 0.05}
+            tests = {"p_value": p_holm, "p_holm": p_holm}
+            rows.append({**cell, "part": part, "pi": None, "value": value, **ends, **tests})
+        for pi, low in zip((0.1, 0.5, 0.9), LOWS.get(method, (None,) * 3), strict=True):
+            ends = {"value": low, "low": low, "high": low, "p_value": None, "p_holm": None}
+            rows.append({**cell, "part": "at", "pi": pi, **ends})
+    return rows
+
+
+def table_of(rows, clamp="draw"):
+    frame = pd.DataFrame(rows).astype(dict.fromkeys(("pi", "value", "low", "p_holm"), float))
+    methods = {name: METHODS[name] for name in VALUES}
+    return advantage_table(frame, where="Llama", methods=methods, datasets=DATASETS, clamp=clamp)
+
+
+def test_numbers_p_values_spans_and_verdicts():
+    block = table_of(rows_of()).blocks[1]
+    texts = {row.label: [entry.text for entry in row.entries] for row in block.rows}
+    assert texts == {
+        "Late": ["0.010", "0.600", "0.200", "0.010", "0.190", "0.020", "0.5 to 0.9",
+                 "only for π > 0.5"],
+        "Both": ["0.300", "0.010", "0.100", "0.040", "-0.200", "0.040", "0.1 to 0.5",
+                 "in both halves"],
+        "None": ["-0.300", "0.001", "0.100", "0.050", "0.400", "0.300", "0.1, 0.9",
+                 "in neither half"],
+        "$ M_{": [*[NOTHING] * 7, "no value"],
+    }  # fmt: skip
+    assert block.rows[0].entries[2].interval == "[.150, .250]"
+
+
+def test_notes_say_for_which_methods_the_claim_holds_and_whether_the_clamp_applies():
+    notes = table_of(rows_of()).notes
+    assert notes[0] == (
+        "π-Soft-NS ↑: better than random scores in both halves: Both; only for π > 0.5: Late; in "
+        "neither half: None; no value: $ M_{. The advantage is larger for π > 0.5: Late; smaller "
+        "for π > 0.5: Both."
+    )
+    assert "Samples per dataset: SST2 0 to 20, by method (at most 20 failed)" in notes[-1]
+    assert any(note.startswith("Soft-NS is clamped at 0") for note in notes)
+    free = table_of(rows_of(), clamp="none").notes
+    assert any(note.startswith("Soft-NS is not clamped at 0") for note in free)
+
+
+@pytest.mark.parametrize(
+    ("lows", "text"),
+    [((1, 1, 1), "0.1 to 0.9"), ((0, 0, 0), NOTHING), ((1, 0, 1), "0.1, 0.9"), ((0, 1, 0), "0.5")],
+)
+def test_spans_of_intervals_above_zero(lows, text):
+    assert spans_above_zero(pd.DataFrame({"pi": [0.1, 0.5, 0.9], "low": lows})) == text
+
+
+def test_a_grid_on_one_side_of_the_middle_has_no_halves():
+    rows = [row for row in rows_of() if row["part"] == "at"]
+    late = table_of(rows).blocks[0].rows[0]
+    assert [entry.text for entry in late.entries] == [*[NOTHING] * 6, "0.5 to 0.9", "no value"]
+
+
+def test_without_random_scores_the_table_says_so_in_one_line(tmp_path):
+    files = {"advantage": tmp_path / "advantage.parquet"}
+    write_rows(files["advantage"], "advantage", rows_of(), {})
+    settings = {"models": {"llama": "Llama", "gemma": "Gemma"}, "datasets": DATASETS,
+                "methods": METHODS, "clamp": "draw", "types": {}}  # fmt: skip
+    made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="llama")
+    assert len(pd.read_csv(made["csv"])) == len(rows_of())
+    made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="gemma")
+    assert pd.read_csv(made["csv"]).empty
+    page = made["html"].read_text(encoding="utf-8")
+    assert page.count("<p>") == 1
+    assert NO_CONTROL in page
+
+
+@needs_latex
+@pytest.mark.parametrize("rows", [rows_of(), []], ids=["rows", "none"])
+def test_the_latex_table_compiles(rows, tmp_path):
+    shown = table_of(rows_of()) if rows else advantage_table(
+        pd.DataFrame(rows_of())[:0], where="Llama", methods={}, datasets=DATASETS, clamp="draw"
+    )  # fmt: skip
+    assert_latex_compiles(shown, tmp_path)
