@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pisoft.config.base import Clamp
 
+Values = np.ndarray | float | Sequence[float]
 
-def soft_ns(h0: ArrayLike, distances: ArrayLike, clamp: Clamp) -> np.ndarray:
+
+def soft_ns(h0: Values, distances: Values, clamp: Clamp) -> np.ndarray:
     """Return Soft-NS = max(0, H₀ − H) / H₀, mean over a step's draws (paper Eq. 4).
 
     Read literally, the equation clamps every draw (`draw`), and the mean over draws estimates one
@@ -30,6 +33,6 @@ def soft_ns(h0: ArrayLike, distances: ArrayLike, clamp: Clamp) -> np.ndarray:
     return np.maximum(mean, 0.0) if clamp == "mean" else mean
 
 
-def soft_nc(h0: ArrayLike, distances: ArrayLike) -> np.ndarray:
+def soft_nc(h0: Values, distances: Values) -> np.ndarray:
     """Return Soft-NC = H / H₀, mean over a step's draws (paper Eq. 5); shapes as above."""
-    return np.mean(distances, axis=-1, dtype=np.float64) / h0
+    return np.mean(distances, axis=-1, dtype=np.float64) / np.asarray(h0, dtype=np.float64)

@@ -13,12 +13,13 @@ from typing import Any
 import pandas as pd
 
 from pisoft.config.slices.pages import PublishedSlice
+from pisoft.statistics.metrics import AVERAGE
 
 _NS = frozenset({"auc_pi_soft_ns", "soft_ns"})
 _CURVES = frozenset({"auc_pi_soft_ns", "auc_pi_soft_nc"})
 _SOFT = _NS | _CURVES | {"soft_nc"}
 _RANKING = frozenset({"deletion_auc", "insertion_auc"})
-_OPEN = frozenset({"tellmewhy", "wikibio"})  # datasets whose answers have several steps
+_OPEN = frozenset({"tellmewhy", "wikibio", AVERAGE})  # where answers of several steps count
 _ALL: frozenset[str] = frozenset()  # no restriction
 
 # Options that the paper gives, or takes over from Inseq's defaults (app:implementation).
@@ -88,7 +89,6 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
     """Yield every setting that the paper states, beside that of the run."""
     here = settings.evaluation
     grid = tuple(round(0.05 * k, 2) for k in range(1, 20))
-    several = {"metrics": _SOFT, "datasets": _OPEN | {"average"}}
     yield Difference(
         "draws per retaining probability", here.draws, 15, "§Faithfulness Metrics", decides=False
     )
@@ -99,14 +99,20 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
         "retaining probabilities", here.pi_grid, grid, "§Faithfulness Metrics", metrics=_CURVES
     )
     yield Difference(
-        "scores of a step", here.step_scores, "aggregated", "app:implementation", **several
+        "scores of a step",
+        here.step_scores,
+        "aggregated",
+        "app:implementation",
+        metrics=_SOFT,
+        datasets=_OPEN,
     )
     yield Difference(
         "tokens from one explained step to the next",
         settings.generation.step_interval,
         5,
         "§Faithfulness Metrics",
-        **several,
+        metrics=_SOFT,
+        datasets=_OPEN,
     )
     yield Difference(
         "ReAGent's masked model",
