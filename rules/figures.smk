@@ -150,9 +150,7 @@ use rule plot_pi_curves as plot_density with:
         density=rules.summarise_density.output.density,
         density_correlations=rules.summarise_density.output.density_correlations,
     output:
-        **figure_files(
-            "density/{protocol}/{model}/{dataset}", "Are dense scores what is rewarded?"
-        ),
+        **figure_files("density/{protocol}/{model}/{dataset}", "Are dense scores what is rewarded?"),
     log:
         "<logs>/plot_density/{protocol}/{model}/{dataset}.log",
     benchmark:
