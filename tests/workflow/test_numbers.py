@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau, rankdata, spearmanr
 from statsmodels.stats.multitest import multipletests
 
 from pisoft.contracts import read_rows, write_rows
@@ -102,6 +102,8 @@ def step_metrics(rows):
         "top_nc": area({pi: mean["nc", pi] for pi in GRID}),
         "unclamped": area({pi: (h0 - mean["ns", pi]) / h0 for pi in GRID}),
         "h0": h0,
+        **{("pi_soft_ns", pi): ns[pi] for pi in GRID},
+        **{("pi_soft_nc", pi): nc[pi] for pi in GRID},
     }
 
 
@@ -314,6 +316,82 @@ def test_agreement_of_metrics_on_methods(finished):
         assert float(line["kendall_tau"]) == pytest.approx(expected), line
         checked += 1
     assert checked > 20
+
+
+def test_advantage_over_random_scores(finished):
+    samples = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
+    raw, corrected = defaultdict(list), defaultdict(list)
+    for line in lines_of(finished, "advantage/dynamic/toy"):
+        shown = DATASETS if line["dataset"] == "average" else (line["dataset"],)
+        parts = []
+        for dataset in shown:
+            control, own = samples["random", dataset], samples[line["method"], dataset]
+            values = [
+                advantage(line, {pi: own[s][line["metric"], pi] - control[s][line["metric"], pi]
+                                 for pi in GRID})
+                for s in own
+            ]  # fmt: skip
+            parts.append(np.array(values) / len(values) / len(shown))
+        assert int(line["n"]) == sum(map(len, parts))
+        assert float(line["value"]) == pytest.approx(sum(map(sum, parts)), abs=1e-9), line
+        if line["part"] != "at" and line["dataset"] in DATASETS:
+            family = (line["metric"], line["dataset"])
+            raw[family].append(exact_p_value(parts[0]))
+            corrected[family].append(float(line["p_holm"]))
+    for family, p_values in raw.items():
+        assert corrected[family] == pytest.approx(multipletests(p_values, method="holm")[1])
+    assert len(raw) == 2 * len(DATASETS)
+
+
+def advantage(line, curve):
+    """A number of one sample's differences at .2, .25 and .8, interpolated at .5."""
+    if line["part"] == "at":
+        return curve[float(line["pi"])]
+    middle = curve[0.25] + (curve[0.8] - curve[0.25]) * 0.25 / 0.55
+    lower = (0.05 * (curve[0.2] + curve[0.25]) + 0.25 * (curve[0.25] + middle)) / 2 / 0.3
+    upper = (middle + curve[0.8]) / 2
+    return {"lower": lower, "upper": upper, "upper_minus_lower": upper - lower}[line["part"]]
+
+
+def test_density_against_faithfulness(finished):
+    results = finished.folder / "results/tiny"
+    by_sample = defaultdict(lambda: defaultdict(list))
+    for method, dataset in itertools.product(METHODS, DATASETS):
+        prompts = read_rows(results / f"prompts/toy/{dataset}.parquet", "prompts")
+        content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
+        path = results / f"attributions/toy/{method}/{dataset}.parquet"
+        for row in read_rows(path, "attributions"):
+            raw = np.array(row["raw_scores"])[content[row["sample_id"]]]
+            scores = (raw - raw.min()) / (raw.max() - raw.min())
+            pairs = np.abs(scores[:, None] - scores)
+            by_sample["mean_score", method, dataset][row["sample_id"]].append(scores.mean())
+            gini = pairs.mean() / (2 * scores.mean())
+            by_sample["gini", method, dataset][row["sample_id"]].append(gini)
+    checked = 0
+    for line in lines_of(finished, "density/dynamic/toy"):
+        measure, dataset = line["measure"], line["dataset"]
+        if dataset not in DATASETS:
+            continue
+        density = {
+            m: {s: statistics.fmean(v) for s, v in by_sample[measure, m, dataset].items()}
+            for m in METHODS
+        }
+        if line["number"] == "density":
+            expected = statistics.fmean(density[line["method"]].values())
+        elif line["with_random"] == "False":
+            assert line["value"] == "", "two methods are too few"
+            continue
+        else:
+            areas = {m: samples_of(finished, m, dataset) for m in METHODS}
+            expected = statistics.fmean(
+                spearmanr(
+                    [density[m][s] for m in METHODS], [areas[m][s][line["metric"]] for m in METHODS]
+                ).statistic
+                for s in areas["random"]
+            )
+        assert float(line["value"]) == pytest.approx(expected), line
+        checked += 1
+    assert checked == 2 * len(DATASETS) * (len(METHODS) + 2)
 
 
 def test_accuracy_and_timings(finished):
