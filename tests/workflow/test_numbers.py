@@ -20,6 +20,7 @@ from planning import SHORT
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 METHODS = ("random", "attention", "saliency")
+SELECTED = "grad_ellm_selected"  # of the layer study; on its dataset alone
 DATASETS = ("toy-sentiment", "demo-why")
 GRID = (0.2, 0.25, 0.8)
 SAMPLES = 6
@@ -47,6 +48,11 @@ catalogue:
 
 
 def lines_of(project, name):
+    """The lines of a table's CSV but those of :data:`SELECTED`, which has tests of its own."""
+    return [line for line in all_lines_of(project, name) if line.get("method") != SELECTED]
+
+
+def all_lines_of(project, name):
     with (project.folder / f"results/tiny/tables/{name}.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -88,7 +94,10 @@ def step_metrics(rows):
         for pi, row in rows.items()
         for kind in ("ns", "nc")
     }
-    ns = {pi: max(0.0, (h0 - mean["ns", pi]) / h0) for pi in rows}
+    ns = {
+        pi: statistics.fmean(max(0.0, h0 - distance) / h0 for distance in row["ns_distances"])
+        for pi, row in rows.items()
+    }
     nc = {pi: mean["nc", pi] / h0 for pi in rows}
     return {
         "auc_pi_soft_ns": area(ns),
@@ -158,17 +167,21 @@ def test_values_of_the_soft_tables(finished, table):
 
 
 def test_p_values_against_the_best_are_exact_for_few_samples(finished):
-    values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
     found = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_value")
     for metric, dataset in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), DATASETS):
-        samples = {m: samples_of(finished, m, dataset) for m in METHODS}
-        pairs = list(itertools.combinations(METHODS, 2))
+        samples = {
+            m: {s: own[metric] for s, own in samples_of(finished, m, dataset).items()}
+            for m in METHODS
+        }
+        if dataset == "toy-sentiment":
+            samples[SELECTED] = selected_samples(finished, metric)
+        pairs = list(itertools.combinations(samples, 2))
         raw = [
-            exact_p_value([samples[a][s][metric] - samples[b][s][metric] for s in samples[a]])
+            exact_p_value([samples[a][s] - samples[b][s] for s in samples[a].keys() & samples[b]])
             for a, b in pairs
         ]
         corrected = multipletests(raw, method="holm")[1]
-        best = max(METHODS, key=lambda m: values[metric, dataset, m])
+        best = max(samples, key=lambda m: statistics.fmean(samples[m].values()))
         for method in METHODS:
             p_value = found[metric, dataset, method]
             if method == best:
@@ -179,6 +192,36 @@ def test_p_values_against_the_best_are_exact_for_few_samples(finished):
                         next(k for k, pair in enumerate(pairs) if {method, best} == set(pair))
                     ]
                 )
+
+
+def selected_samples(project, metric):
+    """Values by sample at the depth that is best on the development samples, on the others."""
+    path = project.folder / "results/tiny/summary/layer_study.parquet"
+    rows = [row for row in read_rows(path, "layer_study") if row["metric"] == metric]
+    by_depth = {
+        depth: statistics.fmean(
+            row["value"] for row in rows if (row["part"], row["depth"]) == ("development", depth)
+        )
+        for depth in (1, 2)
+    }
+    best = max(by_depth, key=lambda depth: (by_depth[depth], -depth))
+    rest = {row["sample_id"] for row in rows if row["part"] == "rest"}
+    of_depth = samples_of(project, f"grad_ellm-loosened-{best:02d}", "toy-sentiment")
+    return {sample: own[metric] for sample, own in of_depth.items() if sample in rest}
+
+
+def test_the_selected_depth_stands_in_the_main_table(finished):
+    found = {
+        (line["metric"], line["dataset"]): line
+        for line in all_lines_of(finished, "pi_soft_auc/dynamic/toy")
+        if line["method"] == SELECTED
+    }
+    for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc"):
+        values = selected_samples(finished, metric).values()
+        line = found[metric, "toy-sentiment"]
+        assert float(line["value"]) == pytest.approx(statistics.fmean(values), rel=1e-9)
+        assert int(line["n"]) == len(values)
+        assert found[metric, "average"]["value"] == "", "it has no value on the other dataset"
 
 
 def test_intervals_hold_the_value_and_are_as_wide_as_students(finished):

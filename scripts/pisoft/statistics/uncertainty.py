@@ -128,8 +128,12 @@ def _leave_one_out(statistics: pd.DataFrame) -> pd.DataFrame:
     for (protocol, model, name), rows in statistics.groupby(CELL, sort=False, dropna=False):
         best = METRICS[name].best
         if best is not None:
-            values = rows.pivot(index="dataset", columns="method", values="value")
-            values = values.reindex(index=rows["dataset"].unique(), columns=rows["method"].unique())
+            datasets = rows["dataset"].unique()
+            # A method of some datasets alone would come and go with the one that is left out.
+            counts = rows.groupby("method")["dataset"].transform("size")
+            everywhere = rows[counts == len(datasets)]
+            values = everywhere.pivot(index="dataset", columns="method", values="value")
+            values = values.reindex(index=datasets, columns=everywhere["method"].unique())
             keys = {"protocol": protocol, "model": model, "metric": name}
             tables.append(leave_one_out(values, best).assign(**keys))
     return pd.concat(tables, ignore_index=True)
