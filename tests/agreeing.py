@@ -68,6 +68,7 @@ def metric_rows(values, protocol="dynamic", datasets=("average",)):
     ]  # fmt: skip
 
 
+METRIC_SETTINGS = SETTINGS | {"methods": {name: name.upper() for name in "abc"}}
 METRIC_ROWS = metric_rows(
     {NS: [1, 2, 3], NC: [1, 2, 3], "soft_ns": [5, 5, 5], INSERTION: [1, 2, 3]}
 )

@@ -51,6 +51,7 @@ Settings = DisplaySlice
 def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
     """Draw the figure of one model."""
     statistics = files.rows("statistics", **cell)
+    statistics = statistics[statistics["method"].isin(settings.methods)]
     return (plot_metric_agreement(statistics, settings.datasets, settings.where(cell)),)
 
 

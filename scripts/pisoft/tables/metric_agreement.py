@@ -19,8 +19,11 @@ Settings = DisplaySlice
 
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
+    statistics = files.rows("statistics", **cell)
     return metric_agreement_table(
-        files.rows("statistics", **cell), where=settings.where(cell), datasets=settings.datasets
+        statistics[statistics["method"].isin(settings.methods)],  # not those of selected depths
+        where=settings.where(cell),
+        datasets=settings.datasets,
     )
 
 

@@ -102,7 +102,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
         "display", "soft_display", "timings", "plan", "compare", "model_display", "overview",
-        "ranks",
+        "ranks", "published",
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agreeing import DATASETS, METRIC_ROWS, NS, SETTINGS, metric_rows, write_metrics
+from agreeing import DATASETS, METRIC_ROWS, METRIC_SETTINGS, NS, metric_rows, write_metrics
 from pisoft.figures.metric_agreement import plot_metric_agreement
 from pisoft.statistics.metric_agreement import RANKING_METRICS, SOFT_METRICS
 from pisoft.units import NOTHING
@@ -61,5 +61,5 @@ def test_a_model_without_any_value_makes_a_figure():
 
 def test_the_script_draws_one_model_of_the_file(tmp_path):
     files = write_metrics(tmp_path / "statistics.parquet")
-    made = plot("metric_agreement", SETTINGS, files, tmp_path, model="llama")
+    made = plot("metric_agreement", METRIC_SETTINGS, files, tmp_path, model="llama")
     assert all(path.stat().st_size for path in made.values())

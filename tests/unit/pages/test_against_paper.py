@@ -27,6 +27,7 @@ from pisoft.statistics.against_paper import (
     published_robustness,
 )
 from pisoft.statistics.published import load_published
+from pisoft.statistics.published_settings import STATED_OPTIONS, differences
 from pisoft.tables.layout import Block, Entry, Row, Table
 from typesetting import needs_latex, typeset
 
@@ -337,12 +338,12 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
         ranking={"steps": 5},
     )  # fmt: skip
     words = words_of(page_of(published, cells, unlike))
-    assert "draws per retaining probability: 1 (paper: 15)" in words
-    assert "sampler of the masks: latin (paper: iid)" in words
+    assert "draws per retaining probability: 1 (paper: 15, §Faithfulness Metrics)" in words
+    assert "sampler of the masks: latin (paper: iid, Eq. 1)" in words
     assert "retaining probabilities: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
-    assert "scores of a step: own (paper: aggregated)" in words
-    assert "Soft-NS clamped at 0 by: none (paper: draw)" in words
-    assert "steps of insertion and deletion: 5 (paper: 20)" in words
+    assert "scores of a step: own (paper: aggregated, app:implementation)" in words
+    assert "Soft-NS clamped at 0 by: none (paper: draw, Eq. 4)" in words
+    assert "steps of insertion and deletion: 5 (paper: 20, app:insertion/deletion)" in words
     assert "longest answer" not in words
 
 
@@ -519,3 +520,49 @@ def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
 def test_an_average_over_some_of_the_papers_datasets_is_none(published):
     study = pa.Table.from_pylist(study_rows()[:40], schema=SCHEMAS["layer_study"]).to_pandas()
     assert set(leaky_statistics(study)["dataset"]) == {"imdb", "sst2"}
+
+
+# Settings that decide a number ----------------------------------------------------------------
+
+
+def outcomes_with(published, tmp_path, monkeypatch, **changes):
+    """Outcomes by metric, dataset and method of a run of such settings that has every number."""
+    made = slice_of(tmp_path, monkeypatch, "paper", **changes)
+    statistics, _ = statistics_rows(published)
+    frames = [
+        pa.Table.from_pylist(rows, schema=SCHEMAS[kind]).to_pandas()
+        for kind, rows in (("statistics", statistics), ("timings", []))
+    ]
+    cells = compare(
+        published, *frames, other_models=(), other_datasets=(), unlike=differences(made)
+    )  # fmt: skip
+    own = cells[(cells["model"] == LLAMA) & (cells["protocol"] != "fixed")]
+    return own.set_index(["metric", "dataset", "method"])["outcome"]
+
+
+def test_numbers_that_an_unlike_setting_decides_are_not_compared(published, tmp_path, monkeypatch):
+    same = outcomes_with(published, tmp_path, monkeypatch)
+    assert "other settings" not in set(same)
+    given = {"step_scores": "aggregated"}
+    free = {"evaluation": {**given, "clamp": "none"}}
+    clamp = outcomes_with(published, tmp_path, monkeypatch, **free)
+    assert (clamp["auc_pi_soft_ns"] == "other settings").all()
+    assert (clamp["auc_pi_soft_nc"] == "inside").all()
+    steps = outcomes_with(published, tmp_path, monkeypatch, generation={"step_interval": 3})
+    areas = steps["auc_pi_soft_nc"]
+    assert set(areas[["tellmewhy", "wikibio", "average"]]) == {"other settings"}
+    assert set(areas[["imdb", "sst2"]]) == {"inside"}
+    few = {"evaluation": {**given, "draws": 3}}
+    fewer = outcomes_with(published, tmp_path, monkeypatch, **few)
+    assert set(fewer["auc_pi_soft_ns"]) == {"inside"}, "draws say how precisely it is known"
+
+
+def test_options_unlike_the_papers_decide_their_methods_numbers(published, tmp_path, monkeypatch):
+    made = slice_of(tmp_path, monkeypatch, "paper")
+    assert differences(made) == []
+    assert set(STATED_OPTIONS) <= set(made.options)
+    changed = {**made.options, "attention": {**made.options["attention"], "layers": None}}
+    (found,) = differences(made.model_copy(update={"options": changed}))
+    assert (found.what, found.here, found.paper) == ("option layers of method attention", None, 1)
+    rows = published[found.concerns(published)]
+    assert set(rows["method"]) == {"attention"}

@@ -6,9 +6,9 @@ from agreeing import (
     DATASETS,
     INSERTION,
     METRIC_ROWS,
+    METRIC_SETTINGS,
     NC,
     NS,
-    SETTINGS,
     metric_rows,
     write_metrics,
 )
@@ -41,7 +41,7 @@ def test_table_is_symmetric_numbered_and_names_what_is_left_out():
 
 def test_the_script_reads_one_model_of_the_file(tmp_path):
     files = write_metrics(tmp_path / "statistics.parquet")
-    made = tabulate("metric_agreement", SETTINGS, files, tmp_path, model="llama")
+    made = tabulate("metric_agreement", METRIC_SETTINGS, files, tmp_path, model="llama")
     found = pd.read_csv(made["csv"])
     assert len(found) == 3 * 6  # average and two datasets, pairs of four metrics
     average = found[found["dataset"] == "average"].set_index(["metric", "other"])["kendall_tau"]
