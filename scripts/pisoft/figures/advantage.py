@@ -14,8 +14,8 @@ from pisoft.statistics.metrics import NO_CONTROL
 from pisoft.statistics.reading import Files, of_cell, present
 
 PANELS = {
-    "pi_soft_ns": "π-Soft-NS less that of random scores ↑",
-    "pi_soft_nc": "π-Soft-NC less that of random scores ↑",
+    "pi_soft_ns": "π-Soft-NS less Random's ↑",
+    "pi_soft_nc": "π-Soft-NC less Random's ↑",
 }
 MIDDLE = 0.5  # from which on the paper sees an advantage
 ZERO = "#4D4D4D"

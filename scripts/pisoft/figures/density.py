@@ -51,7 +51,8 @@ def plot_density(
     """
     styles = line_styles(methods)
     across = density.set_index("method")
-    shown = statistics[statistics["metric"].isin(PANELS)]
+    of_methods = statistics["method"].isin(list(methods))
+    shown = statistics[statistics["metric"].isin(PANELS) & of_methods]
     with theme():
         figure = Figure(figsize=(9.2, 5.0), layout="constrained")
         axes = figure.subplots(1, len(PANELS))
@@ -90,8 +91,8 @@ def _draw_method(panel: Axes, x: pd.Series, y: pd.Series, label: str, style: Lin
 def _correlation_text(rows: pd.DataFrame) -> str:
     """Return Spearman's ρ with and without random scores, with intervals."""
     names = {
-        True: "Spearman's ρ within samples, all methods",
-        False: "Spearman's ρ within samples, without random scores",
+        True: "Spearman's ρ, all methods",
+        False: "Spearman's ρ, without random scores",
     }
     return "\n".join(
         f"{name}: {_number_text(rows.loc[key])}" for key, name in names.items() if key in rows.index
