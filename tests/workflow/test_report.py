@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 SUBCATEGORIES = {
     "1 Overview": [],  # a list of pages without subcategories
     "2 Tables": [
-        "AUC of π-Soft-NS and π-Soft-NC",
-        "AUC, other statistics",
         "Advantage over random scores by π",
         "Are dense scores what is rewarded?",
+        "AUC of π-Soft-NS and π-Soft-NC",
+        "AUC, other statistics",
         "Do methods agree on tokens?",
         "Do metrics agree on methods?",
         "Insertion and deletion",

@@ -12,6 +12,7 @@ JOBS = {
     *(f"attributions/toy/grad_ellm-loosened-{depth}/toy-sentiment.parquet" for depth in DEPTHS),
     *(f"soft/dynamic/toy/grad_ellm-loosened-{depth}/toy-sentiment.parquet" for depth in DEPTHS),
     "summary/layer_study.parquet",
+    "summary/depth_selected/soft_samples.parquet",
     "tables/layer_study/dynamic/toy.html",
     "figures/layer_study/dynamic/toy/toy-sentiment.svg",
 }
