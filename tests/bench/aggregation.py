@@ -263,7 +263,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     made |= {kind: published / f"against_paper.{kind}" for kind in ("tex", "html")}
     given = {kind: files[kind] for kind in ("statistics", "timings")}
     settings = slice_of(config, "published", {})
-    line = options(settings=settings, **given, **made)
+    line = options(settings=settings, **given, layer_study=[], **made)  # the bench has no study
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
     kinds = ("statistics", "comparisons", "leave_one_out", "cost")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
