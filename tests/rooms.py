@@ -15,7 +15,8 @@ import pandas as pd
 import pyarrow as pa
 
 import pisoft
-from pisoft.contracts import SCHEMAS, write_table
+from pisoft.columns import SCHEMAS
+from pisoft.contracts import write_table
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
 SUMMARISE, TABULATE, PLOT = "summarise_results", "tabulate_results", "plot_results"

@@ -32,12 +32,13 @@ import pyarrow as pa
 
 from measuring import Row, report, row
 from pisoft.attribution import load_method
+from pisoft.columns import SCHEMAS
 from pisoft.commandline import run
 from pisoft.config.loading import Config, load_config
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import ranked_datasets
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import OK, SCHEMAS, provenance, write_rows, write_table
+from pisoft.contracts import OK, provenance, write_rows, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.progress import progress
 

@@ -10,15 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pisoft
-from pisoft.contracts import (
-    FILES,
-    SCHEMAS,
-    provenance,
-    read_provenance,
-    read_rows,
-    read_table,
-    write_rows,
-)
+from pisoft.columns import FILES, SCHEMAS
+from pisoft.contracts import provenance, read_provenance, read_rows, read_table, write_rows
 from pisoft.errors import BenchmarkError
 
 ROW = {

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from pisoft.columns import FILES
 from pisoft.config.reference import markdown_table
-from pisoft.contracts import FILES, STATUSES
+from pisoft.contracts import STATUSES
 
 PAGE = "docs/reference/contracts.md"
 _INTRODUCTION = """\
 # Data contracts
 
-*Written by `make schema`; edit `scripts/pisoft/contracts.py`.*
+*Written by `make schema`; edit `scripts/pisoft/columns.py`.*
 
 Every Parquet file below `results/<run>/` is checked against these columns when it is written and
 when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row, and

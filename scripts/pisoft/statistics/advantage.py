@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.slices.summaries import AdvantageSlice
-from pisoft.contracts import SCHEMAS
 from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary

@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.stats import rankdata
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.slices.summaries import DensitySlice
-from pisoft.contracts import SCHEMAS, read_table
+from pisoft.contracts import read_table
 from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary

@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.slices.summaries import SummariseRankingSlice
-from pisoft.contracts import NOT_APPLICABLE, SCHEMAS, read_table
+from pisoft.contracts import NOT_APPLICABLE, read_table
 from pisoft.statistics.reading import Files, Summary
 
 METRICS = {"deletion": "deletion_auc", "insertion": "insertion_auc"}  # by curve

@@ -13,9 +13,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.slices.summaries import LayerStudySlice
 from pisoft.config.studies import SELECTED_METHODS
-from pisoft.contracts import SCHEMAS, read_provenance
+from pisoft.contracts import read_provenance
 from pisoft.errors import BenchmarkError
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.reading import Files, Summary

@@ -23,7 +23,7 @@ def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.Da
 
     Args:
         path: the file, or several of a kind.
-        kind: its kind, a key of :data:`pisoft.contracts.SCHEMAS`.
+        kind: its kind, a key of :data:`pisoft.columns.SCHEMAS`.
         selection: column names with the value to keep, for example `protocol="dynamic"`.
 
     Raises:
@@ -47,7 +47,7 @@ class Files(dict[str, list[Path]]):
     """What a table, a figure or a page is made from: files by the name of the rule's input.
 
     An input that holds one kind of rows is named after it, a key of
-    :data:`pisoft.contracts.SCHEMAS`.
+    :data:`pisoft.columns.SCHEMAS`.
     """
 
     def __missing__(self, kind: str) -> NoReturn:

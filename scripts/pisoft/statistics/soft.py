@@ -26,9 +26,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.base import Clamp
 from pisoft.config.slices.summaries import SummariseSlice
-from pisoft.contracts import DEGENERATE_BASELINE, OK, SCHEMAS, read_table
+from pisoft.contracts import DEGENERATE_BASELINE, OK, read_table
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.metrics import soft_ns

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.slices.summaries import UncertaintySlice
-from pisoft.contracts import SCHEMAS
 from pisoft.statistics.bootstrap import CONFIDENCE, Resampled, average, intervals, ranks, resample
 from pisoft.statistics.comparisons import compare
 from pisoft.statistics.metrics import AVERAGE, METRICS

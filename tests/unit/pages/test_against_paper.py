@@ -13,10 +13,11 @@ import pytest
 
 import compare_with_paper
 from pisoft.attribution import load_method
+from pisoft.columns import SCHEMAS
 from pisoft.config.loading import load_config
 from pisoft.config.slices.pages import PublishedSlice, published_slice
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import SCHEMAS, write_rows
+from pisoft.contracts import write_rows
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.against_paper_tables import cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex

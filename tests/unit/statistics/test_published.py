@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.slices.pages import PUBLISHED_FILES
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import SCHEMAS
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.against_paper import published_robustness
 from pisoft.statistics.published import (

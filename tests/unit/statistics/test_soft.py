@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import rooms
-from pisoft.contracts import SCHEMAS, read_provenance, read_rows, write_table
+from pisoft.columns import SCHEMAS
+from pisoft.contracts import read_provenance, read_rows, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.soft import SAMPLE_METRICS, Cell, summarise
 from summarising import GRID, MINIMUM_H0, PER_DRAW, STATISTICS, soft_row, soft_rows, write_soft

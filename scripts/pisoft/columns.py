@@ -1,0 +1,401 @@
+"""The Parquet files that carry the data: where they lie, their columns, types, nullability."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+
+class Column(NamedTuple):
+    """A column of a Parquet file."""
+
+    name: str
+    kind: pa.DataType
+    meaning: str
+    nullable: bool = False
+
+
+class File(NamedTuple):
+    """A kind of Parquet file: where it lies below `results/{run}/`, and what its rows are."""
+
+    path: str
+    row: str  # what there is one row for
+    columns: tuple[Column, ...]
+
+
+_TEXT, _WHOLE, _REAL, _TRUTH = pa.string(), pa.int32(), pa.float64(), pa.bool_()
+_TOKENS, _BITS, _FLOATS = pa.list_(_WHOLE), pa.list_(_TRUTH), pa.list_(pa.float32())
+_TEXTS = pa.list_(_TEXT)
+_SPAN = pa.struct([("field", _TEXT), ("start", _WHOLE), ("end", _WHOLE)])
+
+
+def _optional(name: str, kind: pa.DataType, meaning: str) -> Column:
+    return Column(name, kind, meaning, nullable=True)
+
+
+_SAMPLE = Column("sample_id", _TEXT, "stable id of the sample")
+_STATUS = Column("status", _TEXT, "`ok`, or why the row has no result")
+_PROTOCOL = Column("protocol", _TEXT, "routing protocol of the evaluation: `dynamic` or `fixed`")
+_MODEL = Column("model", _TEXT, "catalogue name of the model")
+_DATASET = Column("dataset", _TEXT, "catalogue name of the dataset")
+_METHOD = Column("method", _TEXT, "catalogue name of the attribution method")
+_OTHER = Column("other", _TEXT, "method that it is compared with")
+_MEASURE = Column("measure", _TEXT, "of the scores: `mean_score` or `gini`")
+_METRIC = Column("metric", _TEXT, "name of the metric")
+_VALUE = _optional("value", _REAL, "the number; null: undefined")
+_MEAN_ERROR = _optional("standard_error", _REAL, "standard error of the mean")
+_N = Column("n", _WHOLE, "samples with a value")
+_FAILED = Column("n_failed", _WHOLE, "samples without one")
+_LABEL = _optional("label", _TEXT, "label word of the record; null: open generation")
+_STEP = Column("step", _WHOLE, "explained step, 0 = first generated token")
+_PERTURBABLE = Column("perturbable", _WHOLE, "number of perturbable tokens, m")
+_PROMPT_LENGTH = _optional("mean_prompt_tokens", _REAL, "mean length of the prompts, tokens")
+
+_RECORD = (
+    _SAMPLE,
+    Column("fields", pa.map_(_TEXT, _TEXT), "texts of the record by name"),
+    _LABEL,
+    _optional("answer", _TEXT, "reference answer; no metric uses it"),
+    _optional("evidence", pa.list_(_SPAN), "known evidence: character offsets into a field"),
+    _STATUS,
+)
+_SHOWN_DATASET = Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets")
+_CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
+_STATISTIC = (
+    _optional("protocol", _TEXT, "routing protocol; null: insertion and deletion"),
+    _MODEL,
+    _METRIC,
+    _SHOWN_DATASET,
+    _METHOD,
+)
+_INTERVAL = (
+    _optional("low", _REAL, "lower end of the 95 % bootstrap interval"),
+    _optional("high", _REAL, "upper end"),
+)
+_MEAN = (_optional("value", _REAL, "mean over samples; null: undefined"), *_INTERVAL, _N, _FAILED)
+_TEST = (
+    _optional("p_value", _REAL, "of a mean of 0: a two-sided sign-flip permutation test"),
+    _optional("p_holm", _REAL, "Holm's correction over all tests of the metric and dataset"),
+)
+
+
+def _draws(metric: str, masks: str) -> tuple[Column, ...]:
+    """Return the columns with what was measured at each draw."""
+    return (
+        _optional(f"{metric}_distances", _FLOATS, f"Hellinger distance of each draw, {masks}"),
+        _optional(f"{metric}_total_variations", _FLOATS, "total variation distance of each draw"),
+        _optional(
+            f"{metric}_log_probability_changes",
+            _FLOATS,
+            "change of the target's log-probability at each draw",
+        ),
+    )
+
+
+FILES: dict[str, File] = {
+    "datasets": File("datasets/{dataset}", "record", _RECORD),
+    "samples": File("samples/{dataset}", "sampled record", _RECORD),
+    "prompts": File(
+        "prompts/{model}/{dataset}",
+        "sample",
+        (
+            _SAMPLE,
+            Column("input_ids", _TOKENS, "prompt tokens"),
+            Column("token_texts", _TEXTS, "what each of them says, for readers"),
+            Column("content_mask", _BITS, "tokens that come from the record"),
+            Column("user_mask", _BITS, "tokens of the user's turns"),
+            Column("bos_mask", _BITS, "the beginning-of-sequence token"),
+            _optional("evidence_mask", _BITS, "tokens of the known evidence"),
+            Column("prompt_text", _TEXT, "the prompt as text"),
+            _LABEL,
+            Column("label_token_ids", _TOKENS, "tokens that answer; none for open generation"),
+            Column("label_words", _TEXTS, "the label word of each of these tokens"),
+            Column("truncated", _TRUTH, "whether a field was shortened to fit"),
+            _STATUS,
+        ),
+    ),
+    "generations": File(
+        "generations/{model}/{dataset}",
+        "sample",
+        (
+            _SAMPLE,
+            Column("output_ids", _TOKENS, "generated tokens"),
+            Column("output_text", _TEXT, "what the model answered"),
+            Column("output_token_texts", _TEXTS, "what each token says, for readers"),
+            Column("steps", _TOKENS, "explained steps, 0 = first generated token"),
+            Column("target_ids", _TOKENS, "target token of each explained step"),
+            _optional("predicted_label", _TEXT, "label word that the model prefers"),
+            _LABEL,
+            _optional("correct", _TRUTH, "whether it is the record's"),
+            _optional("greedy_token_id", _WHOLE, "first token without the limit to label words"),
+            _optional("greedy_is_label", _TRUTH, "whether that token is a label word's"),
+            _STATUS,
+        ),
+    ),
+    "attributions": File(
+        "attributions/{model}/{method}/{dataset}",
+        "sample and step",
+        (
+            _SAMPLE,
+            _STEP,
+            _optional("raw_scores", _FLOATS, "one per prompt token"),
+            _optional("converged", _TRUTH, "iterative methods: whether their rule stopped them"),
+            # A batch's shares add up to its time. The first run of the job and attempts that ran
+            # out of memory are not timed.
+            _optional(
+                "seconds",
+                _REAL,
+                "share of its batch's time, in proportion to the tokens read at the step",
+            ),
+            _STATUS,
+        ),
+    ),
+    "soft": File(
+        "soft/{protocol}/{model}/{method}/{dataset}",
+        "sample, step and π",
+        (
+            _SAMPLE,
+            _STEP,
+            _optional("pi", _REAL, "retaining probability; null: the original metrics (α = 1)"),
+            _PERTURBABLE,
+            _optional("alpha", _REAL, "power that gives the scores the mean π"),
+            _optional("achieved", _REAL, "mean of the transformed scores"),
+            _optional("feasible", _TRUTH, "whether π is reachable without the score floor"),
+            _optional("floored", _WHOLE, "scores at or below the floor"),
+            _optional("ceiled", _WHOLE, "scores at or above 1 - floor"),
+            _optional("h0", _REAL, "H₀, distance of clean input and zero baseline"),
+            _optional("identity", _REAL, "H(clean, clean again): numerical noise"),
+            *_draws("ns", "tokens kept by score; the Bhattacharyya coefficient is 1 - H²"),
+            *_draws("nc", "tokens removed by score"),
+            _STATUS,
+        ),
+    ),
+    "ranking": File(
+        "ranking/{model}/{method}/{dataset}",
+        "sample and curve",
+        (
+            _SAMPLE,
+            Column("curve", _TEXT, "`deletion` or `insertion`"),
+            _PERTURBABLE,
+            _optional("flips", _BITS, "by step: whether another label word is preferred"),
+            _optional("auc", _REAL, "mean of the flips"),
+            _STATUS,
+        ),
+    ),
+    "soft_samples": File(
+        "summary/soft_samples",
+        "cell, sample and metric",
+        (*_CELL, _SAMPLE, _METRIC, _VALUE, _STATUS),
+    ),
+    "soft_curves": File(
+        "summary/soft_curves",
+        "cell, metric and π",
+        (
+            *_CELL,
+            _METRIC,
+            Column("pi", _REAL, "retaining probability"),
+            _optional("mean", _REAL, "mean over samples"),
+            _MEAN_ERROR,
+            _N,
+            _FAILED,
+        ),
+    ),
+    "statistics": File(
+        "summary/statistics",
+        "number of a table, with its uncertainty",
+        (
+            *_STATISTIC,
+            _VALUE,
+            *_INTERVAL,
+            _optional("standard_error", _REAL, "standard error of the value"),
+            _N,
+            _FAILED,
+            _optional("rank", _REAL, "1 is best; ties share the mean rank"),
+            _optional("rank_low", _REAL, "lower end of 95 % of the rank's resamples"),
+            _optional("rank_high", _REAL, "upper end"),
+            _optional("mean_rank", _REAL, "mean over resamples"),
+            _optional("best_share", _REAL, "share of resamples in which it is best"),
+            _optional("best", _TEXT, "best method of this row of the table"),
+            _optional("p_value", _REAL, "against the best, Holm's correction over all pairs"),
+        ),
+    ),
+    "comparisons": File(
+        "summary/comparisons",
+        "two methods of a cell: a paired sign-flip permutation test",
+        (
+            *_STATISTIC,
+            _OTHER,
+            Column("difference", _REAL, "mean of method minus other over common samples"),
+            Column("n", _WHOLE, "common samples"),
+            Column("p_value", _REAL, "two-sided"),
+            Column("p_holm", _REAL, "Holm's correction over all pairs of the same cell"),
+        ),
+    ),
+    "leave_one_out": File(
+        "summary/leave_one_out",
+        "method and dataset left out of the average",
+        (
+            _STATISTIC[0],
+            _MODEL,
+            _METRIC,
+            _optional("left_out", _TEXT, "dataset; null: none"),
+            _METHOD,
+            _optional("value", _REAL, "mean over the other datasets"),
+            _optional("rank", _REAL, "1 is best; ties share the mean rank"),
+        ),
+    ),
+    "variances": File(
+        "summary/variances",
+        "cell and metric: variance of a sample's value, by where it comes from",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _DATASET,
+            _METHOD,
+            _N,
+            _optional("total", _REAL, "variance of the samples' values"),
+            _optional("between_samples", _REAL, "of it, what samples differ by"),
+            _optional("monte_carlo", _REAL, "of it, what the draws add"),
+            _optional("numerical", _REAL, "bound of what rounding adds"),
+        ),
+    ),
+    "agreement": File(
+        "summary/agreement/{model}/{dataset}",
+        "two methods and statistic",
+        (
+            _MODEL,
+            _DATASET,
+            _METHOD,
+            _OTHER,
+            Column("statistic", _TEXT, "`kendall_tau` or `top_overlap`"),
+            _optional("value", _REAL, "mean over samples"),
+            _MEAN_ERROR,
+            _N,
+            _FAILED,
+        ),
+    ),
+    "ranking_samples": File(
+        "summary/ranking_samples",
+        "cell, sample and metric of insertion and deletion",
+        (
+            _MODEL,
+            _METHOD,
+            _DATASET,
+            _optional("sample_id", _TEXT, "null: no sample of this dataset is ranked"),
+            _METRIC,
+            _VALUE,
+            _STATUS,
+            _optional("reason", _TEXT, "why a dataset is not ranked"),
+        ),
+    ),
+    "advantage": File(
+        "summary/advantage",
+        "method, metric, and π or half of the π grid: its advantage over random scores",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _SHOWN_DATASET,
+            _METHOD,
+            Column("part", _TEXT, "`at` a π, `lower` or `upper` half, or `upper_minus_lower`"),
+            _optional("pi", _REAL, "retaining probability; null: not of a single one"),
+            *_MEAN,
+            *_TEST,
+        ),
+    ),
+    "density": File(
+        "summary/density/{model}",
+        "method, dataset and measure of how dense its scores are",
+        (_MODEL, _SHOWN_DATASET, _METHOD, _MEASURE, *_MEAN),
+    ),
+    "density_correlations": File(
+        "summary/density_correlations/{model}",
+        "metric, dataset and measure of density: their rank correlation over methods",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _SHOWN_DATASET,
+            _MEASURE,
+            Column("with_random", _TRUTH, "whether random scores are among the methods"),
+            *_MEAN,
+            *_TEST,
+        ),
+    ),
+    "layer_study": File(
+        "summary/layer_study",
+        "cell of the layer study, sample and metric",
+        (
+            *_CELL,
+            Column("token_weights", _TEXT, "token weighting of Grad-ELLM"),
+            _optional("depth", _WHOLE, "layers that are summed; null: all of them"),
+            Column("candidate", _TRUTH, "a depth that may be selected"),
+            Column("fixed", _TRUTH, "the depth that the selected one is compared with"),
+            _SAMPLE,
+            Column("part", _TEXT, "`development` (selects the depth) or `rest` (is reported)"),
+            _METRIC,
+            _VALUE,
+            _STATUS,
+        ),
+    ),
+    "accuracy": File(
+        "summary/accuracy",
+        "model and dataset",
+        (
+            _MODEL,
+            _DATASET,
+            _N,
+            _FAILED,
+            Column("truncated", _WHOLE, "prompts with a shortened field"),
+            _optional("accuracy", _REAL, "share of right answers; null: open generation"),
+            _optional("greedy_is_label", _REAL, "share of free first tokens that are label words"),
+            _PROMPT_LENGTH,
+            _optional("mean_output_tokens", _REAL, "mean length of the answers, tokens"),
+        ),
+    ),
+    "timings": File(
+        "summary/timings",
+        "model, method and dataset",
+        (
+            _MODEL,
+            _METHOD,
+            _DATASET,
+            _N,
+            _FAILED,
+            _optional("seconds_per_sample", _REAL, "mean, all steps of a sample"),
+            _MEAN_ERROR,
+            _optional("median_seconds", _REAL, "median, all steps of a sample"),
+            _PROMPT_LENGTH,
+            Column("peak_memory_mb", _REAL, "of the process, 10⁶ bytes"),
+            _optional("peak_device_memory_mb", _REAL, "of the GPU, 10⁶ bytes; null on a CPU"),
+            Column("device", _TEXT, "name of the device"),
+        ),
+    ),
+    "cost": File(
+        "summary/cost",
+        "rule and model",
+        (
+            Column("rule", _TEXT, "rule of the workflow"),
+            _optional("model", _TEXT, "null: for all models"),
+            Column("jobs", _WHOLE, "planned jobs"),
+            # The limits differ where draws go on until a mean is known well enough.
+            Column("forwards_low", _REAL, "planned forward passes, lower limit"),
+            Column("forwards_high", _REAL, "upper limit"),
+            Column("tokens_low", _REAL, "planned tokens in these, lower limit"),
+            Column("tokens_high", _REAL, "upper limit"),
+            Column("flops_low", _REAL, "planned floating-point operations, lower limit"),
+            Column("flops_high", _REAL, "upper limit"),
+            Column("timed_jobs", _WHOLE, "jobs with a benchmark file"),
+            _optional("seconds", _REAL, "of these, wall-clock time added up"),
+            Column("counted_jobs", _WHOLE, "jobs that counted their forwards and tokens"),
+            _optional("counted_forwards", _REAL, "of these, forward passes"),
+            _optional("counted_tokens", _REAL, "of these, tokens"),
+        ),
+    ),
+}
+SCHEMAS: dict[str, pa.Schema] = {
+    kind: pa.schema([pa.field(c.name, c.kind, nullable=c.nullable) for c in file.columns])
+    for kind, file in FILES.items()
+}
