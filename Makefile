@@ -16,7 +16,7 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-scheduler \
+.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-scheduler \
 	bench-start-up schema readme lock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
@@ -63,6 +63,10 @@ bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B m
 
 bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result set (3 GB of TMPDIR)
 	$(BENCH)/aggregation.py
+
+bench-readings: $(STAMP) ## measure what each reading that the paper leaves open changes in CONFIG
+	$(BENCH)/readings.py --configfile $(CONFIG) \
+		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 
 bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (12 minutes)
 	$(BENCH)/scheduler.py

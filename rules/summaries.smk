@@ -12,6 +12,7 @@ rule summarise:
     output:
         soft_samples="<results>/summary/soft_samples.parquet",
         soft_curves="<results>/summary/soft_curves.parquet",
+        soft_sample_curves="<results>/summary/soft_sample_curves.parquet",
     log:
         "<logs>/summarise.log",
     benchmark:
@@ -92,7 +93,8 @@ use rule summarise as estimate_uncertainty with:
 
 use rule summarise as summarise_advantage with:
     input:
-        soft=cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft_curves=rules.summarise.output.soft_curves,
+        soft_sample_curves=rules.summarise.output.soft_sample_curves,
     output:
         advantage="<results>/summary/advantage.parquet",
     log:

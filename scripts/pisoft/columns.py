@@ -201,6 +201,16 @@ FILES: dict[str, File] = {
             _FAILED,
         ),
     ),
+    "soft_sample_curves": File(
+        "summary/soft_sample_curves",
+        "cell, sample and metric of `soft_curves`",
+        (
+            *_CELL,
+            _SAMPLE,
+            _METRIC,
+            _optional("values", pa.list_(_REAL), "one by π of `soft_curves`; null: it failed"),
+        ),
+    ),
     "statistics": File(
         "summary/statistics",
         "number of a table, with its uncertainty",

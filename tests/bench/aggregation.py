@@ -230,10 +230,11 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     ranking = [cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked]
     samples = [files["soft_samples"], files["ranking_samples"]]
     statistics = ("statistics", "comparisons", "leave_one_out", "variances")
-    advantage = ("advantage",)
+    curves = ("soft_curves", "soft_sample_curves")
+    of_curves = {kind: [files[kind]] for kind in curves}
     for rule, name, slice_name, given, kinds, threads in (
-        ("summarise", "soft", "summarise", {"soft": soft}, ("soft_samples", "soft_curves"), 1),
-        ("summarise_advantage", "advantage", "advantage", {"soft": soft}, advantage, 1),
+        ("summarise", "soft", "summarise", {"soft": soft}, ("soft_samples", *curves), 1),
+        ("summarise_advantage", "advantage", "advantage", of_curves, ("advantage",), 1),
         ("summarise_ranking", "insertion_deletion", "summarise_ranking", {"ranking": ranking},
          ("ranking_samples",), 1),
         ("estimate_uncertainty", "uncertainty", "uncertainty", {"samples": samples}, statistics, 2),

@@ -443,7 +443,7 @@ def test_the_result_set_is_of_the_size_that_is_asked_for(tmp_path):
     lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
     assert len(lists) == 6
     assert {len(draws) for name in lists for draws in table.column(name).to_pylist()} == {15}
-    samples, _ = summarise(files, minimum_h0=1e-4, clamp="mean")
+    samples, *_ = summarise(files, minimum_h0=1e-4, clamp="mean")
     means = samples.to_pandas().query("metric == 'soft_nc'").groupby(CELL)["value"]
     assert (means.count() == 198).all(), "one of a hundred fails"
     assert means.mean().nunique() == len(files), "cells differ"

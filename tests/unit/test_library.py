@@ -141,7 +141,7 @@ def test_soft_scores_are_those_of_the_workflow(model, prompt, tmp_path):
     path = tmp_path / "dynamic/m/a/d.parquet"
     path.parent.mkdir(parents=True)
     write_rows(path, "soft", rows, provenance({}))
-    _, curves = summarise([path], 1e-4, clamp="draw")
+    _, curves, _ = summarise([path], 1e-4, clamp="draw")
     means = {
         point["metric"]: point["mean"]
         for point in curves.to_pylist()

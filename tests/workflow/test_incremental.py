@@ -21,6 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/add-a-method.md"
 SOFT = {
     "summary/soft_samples.parquet",
     "summary/soft_curves.parquet",
+    "summary/soft_sample_curves.parquet",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
     "figures/protocol/dynamic/toy.svg",
     "summary/advantage.parquet",

@@ -46,7 +46,7 @@ def result_text(
         [
             *_table(averages, rows),
             "",
-            f"{len(rows)} of {len(methods)} methods on {model}, dynamic routing: area under the",
+            f"{len(rows)} of the {len(methods)} rows of {model}, dynamic routing: area under the",
             f"curve over π (AUC), mean over samples ({counted}) and",
             "datasets, with 95 % bootstrap intervals. Bold is the best of all methods; ≈ marks",
             "those that a paired permutation test does not tell apart from it. Below, both metrics",

@@ -25,7 +25,7 @@ from pisoft.config.slices.summaries import AdvantageSlice
 from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.soft import CURVE_METRICS, Cell, sample_curves
+from pisoft.statistics.soft import CURVE_METRICS
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
@@ -35,38 +35,32 @@ Settings = AdvantageSlice
 
 
 def summaries(files: Files, settings: AdvantageSlice) -> dict[str, Summary]:
-    """Return one file of advantages, from all `soft` files; without random scores it is empty."""
-    by_model: dict[tuple[str, str], list[Cell]] = {}
-    paths = {Cell.of(path): path for path in files["soft"]}
-    for cell in paths:
-        by_model.setdefault((cell.protocol, cell.model), []).append(cell)
+    """Return one file of advantages; without random scores it is empty."""
     schema = SCHEMAS["advantage"]
     tables = [schema.empty_table()]
-    for (protocol, model), cells in by_model.items():
-        if {CONTROL} < {cell.method for cell in cells}:
-            own = [paths[cell] for cell in cells]
-            grid, curves = sample_curves(own, settings.minimum_h0, settings.clamp)
-            rows = advantages(curves, grid, settings.seed, settings.resamples)
+    grid = np.unique(files.rows("soft_curves")["pi"])
+    curves = files.rows("soft_sample_curves")
+    for (protocol, model), own in curves.groupby(["protocol", "model"], sort=False):
+        if {CONTROL} < set(own["method"]):
+            rows = advantages(own, grid, settings.seed, settings.resamples)
             rows = rows.assign(protocol=protocol, model=model)[schema.names]
             tables.append(pa.Table.from_pandas(rows, schema=schema, preserve_index=False))
     return {"advantage": pa.concat_tables(tables).replace_schema_metadata(None)}
 
 
-def advantages(
-    curves: dict[Cell, pd.DataFrame], grid: np.ndarray, seed: int, resamples: int
-) -> pd.DataFrame:
+def advantages(curves: pd.DataFrame, grid: np.ndarray, seed: int, resamples: int) -> pd.DataFrame:
     """Return `advantage` rows of one protocol and model, but for these two columns.
 
     Args:
-        curves: of :func:`~pisoft.statistics.soft.sample_curves`, random scores among the methods.
+        curves: `soft_sample_curves` rows, random scores among the methods.
         grid: retaining probabilities, (P,).
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a test.
     """
-    datasets = dict.fromkeys(cell.dataset for cell in curves)
-    points = {name: _differences(curves, name, grid) for name in datasets}
+    by_dataset = curves.groupby("dataset", sort=False)
+    points = {str(name): _differences(own, grid) for name, own in by_dataset}
     halves = {name: _halves(of_points, grid) for name, of_points in points.items()}
-    both = {name: pd.concat([points[name], halves[name]], axis="columns") for name in datasets}
+    both = {name: pd.concat([points[name], halves[name]], axis="columns") for name in points}
     tests = sign_flip_rows(halves, seed, resamples).drop(columns="pi")
     means = mean_rows(both, seed, resamples)
     of_halves = means["part"] != AT
@@ -90,16 +84,27 @@ def half_weights(grid: np.ndarray) -> np.ndarray:
     return np.stack([*heights, heights[1] - heights[0]])
 
 
-def _differences(curves: dict[Cell, pd.DataFrame], dataset: str, grid: np.ndarray) -> pd.DataFrame:
+def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
     """Return method less random scores at every π, a row per sample of the dataset."""
-    by_method = {cell.method: own for cell, own in curves.items() if cell.dataset == dataset}
-    control = by_method.pop(CONTROL)
-    wanted = pd.MultiIndex.from_product([CURVE_METRICS, grid], names=["metric", "pi"])
-    frames = {
-        (method, AT): (own - control).reindex(columns=wanted) for method, own in by_method.items()
+    by_method = {
+        method: _by_sample(own, grid) for method, own in curves.groupby("method", sort=False)
     }
+    control = by_method.pop(CONTROL)
+    frames = {(method, AT): own - control for method, own in by_method.items()}
     found = pd.concat(frames, axis="columns", names=["method", "part"])
     return found.reorder_levels(["metric", "method", "part", "pi"], axis="columns")
+
+
+def _by_sample(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
+    """Return a row per sample and a column per metric and π; NaN where a sample failed."""
+    lacking = np.full(grid.size, np.nan)
+    values = [lacking if own is None else own for own in curves["values"]]
+    table = pd.DataFrame(np.stack(values), columns=grid).assign(
+        sample_id=curves["sample_id"].to_numpy(), metric=curves["metric"].to_numpy()
+    )
+    wide = table.pivot(index="sample_id", columns="metric").swaplevel(axis="columns")
+    wanted = pd.MultiIndex.from_product([CURVE_METRICS, grid], names=["metric", "pi"])
+    return wide.reindex(index=table["sample_id"].unique(), columns=wanted)
 
 
 def _halves(differences: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:

@@ -13,7 +13,15 @@ import pandas as pd
 
 from pisoft.statistics.layer_study import LEAKY, depth_statistics
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.published import COLUMN, DATASETS, METRICS, VARIANTS, columns_of, matrix
+from pisoft.statistics.published import (
+    COLUMN,
+    DATASETS,
+    LEAKY_METHODS,
+    METRICS,
+    VARIANTS,
+    columns_of,
+    matrix,
+)
 from pisoft.statistics.published_settings import Difference
 from pisoft.statistics.robustness import kendall_tau, leave_one_out, order_changes
 
@@ -30,7 +38,6 @@ NOT_RUN = "not run"
 NO_VALUE = "no value"  # nothing could be evaluated
 SECONDS = "seconds_per_sample"
 _CELL = [*COLUMN, "dataset", "method"]
-_LEAKY_METHODS = {"loosened": "grad_ellm_leaky", "original": "grad_ellm_original_leaky"}
 _NUMBERS = ["value", "low", "high", "n", "n_failed"]
 
 
@@ -139,7 +146,7 @@ def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:
         found = depth_statistics(rows)
         parts.append(found[found["statistic"] == LEAKY].assign(protocol=protocol, model=model))
     numbers = pd.concat(parts, ignore_index=True)
-    numbers["method"] = numbers["token_weights"].map(_LEAKY_METHODS)
+    numbers["method"] = numbers["token_weights"].map(LEAKY_METHODS)
     groups = numbers.groupby([*COLUMN, "method"], sort=False)
     sums = groups[["value", "n", "n_failed"]].sum(min_count=len(DATASETS)).reset_index()
     averages = sums.assign(dataset=AVERAGE, value=sums["value"] / len(DATASETS))

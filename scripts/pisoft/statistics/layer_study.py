@@ -46,7 +46,7 @@ Settings = LayerStudySlice
 def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
     """Return the study's samples, and those of the selected depths, from its `soft` files."""
     _check_layers(settings, files["soft"])
-    measured, _ = summarise(files["soft"], settings.minimum_h0, settings.clamp)
+    measured, *_ = summarise(files["soft"], settings.minimum_h0, settings.clamp)
     samples = measured.to_pandas()
     study = study_samples(settings, samples)
     tables = {"layer_study": study, "soft_samples": depth_selected(samples, study)}

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pisoft.config.base import TokenWeights
+from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.robustness import Best
@@ -71,13 +73,16 @@ METHODS = {
 }
 # What the paper's "Ours" may be, in the order shown. It often names no variant, and reports the
 # best of several numbers of layers, selected on the samples that it reports.
+LEAKY_METHODS: dict[TokenWeights, str] = {
+    "loosened": "grad_ellm_leaky",
+    "original": "grad_ellm_original_leaky",
+}
 VARIANTS = {
-    "grad_ellm_original": "Grad-ELLM (original)",
-    "grad_ellm_selected": "Grad-ELLM (depth selected)",
-    "grad_ellm_original_selected": "Grad-ELLM (original, depth selected)",
-    "grad_ellm_leaky": "Grad-ELLM (as in the paper: depth selected on what is reported)",
-    "grad_ellm_original_leaky": (
-        "Grad-ELLM (original, as in the paper: depth selected on what is reported)"
+    "grad_ellm_original": METHODS["grad_ellm_original"],
+    **{SELECTED_METHODS[weights]: label for weights, label in SELECTED_LABELS.items()},
+    LEAKY_METHODS["loosened"]: "Grad-ELLM (as in the paper: depth selected on what is reported)",
+    LEAKY_METHODS["original"]: (
+        "Grad-ELLM, original (as in the paper: depth selected on what is reported)"
     ),
 }
 COLUMN = ["protocol", "model", "metric"]  # what identifies one half of a printed table

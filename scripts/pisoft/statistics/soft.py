@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -120,12 +121,19 @@ Settings = SummariseSlice
 
 
 def summaries(files: Files, settings: SummariseSlice) -> dict[str, Summary]:
-    """Return one file of samples and one of curves, from all `soft` files."""
-    samples, curves = summarise(files["soft"], settings.minimum_h0, settings.clamp)
-    return {"soft_samples": samples, "soft_curves": curves}
+    """Return files of samples, of their curves and of mean curves, from all `soft` files."""
+    return dict(summarise(files["soft"], settings.minimum_h0, settings.clamp)._asdict())
 
 
-def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> tuple[pa.Table, pa.Table]:
+class SoftSummaries(NamedTuple):
+    """What :func:`summarise` makes, each a table of the kind that it is named after."""
+
+    soft_samples: pa.Table  # a row per cell, sample and metric of SAMPLE_METRICS
+    soft_curves: pa.Table  # a row per cell, metric of CURVE_METRICS and π
+    soft_sample_curves: pa.Table  # a row per cell, sample and metric of CURVE_METRICS
+
+
+def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSummaries:
     """Summarise `soft` files, one cell in memory at a time.
 
     Args:
@@ -133,47 +141,22 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> tuple[p
         minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`.
         clamp: where Soft-NS is clamped at 0 where it is not called unclamped.
 
-    Returns:
-        A `soft_samples` table, one row per cell, sample and metric of :data:`SAMPLE_METRICS`, and
-        a `soft_curves` table, one row per cell, metric of :data:`CURVE_METRICS` and π.
-
     Raises:
         BenchmarkError: an unreadable file, an ok row without distances, a step that lacks a
             retaining probability, or cells evaluated on different π grids.
     """
-    samples, curves = [SCHEMAS["soft_samples"].empty_table()], []
+    samples = [SCHEMAS["soft_samples"].empty_table()]
+    sample_curves = [SCHEMAS["soft_sample_curves"].empty_table()]
+    curves = []
     for path in paths:
         cell = Cell.of(path)
         rows, grid, by_sample = _cell_means(path, minimum_h0, clamp)
         samples.append(_sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
+        sample_curves += _sample_curve_rows(cell, rows, _metric_curves(by_sample, grid))
         curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
-    return pa.concat_tables(samples), _curve_rows(curves)
-
-
-def sample_curves(
-    paths: Iterable[Path], minimum_h0: float, clamp: Clamp
-) -> tuple[np.ndarray, dict[Cell, pd.DataFrame]]:
-    """Return the curves of single samples, of which `soft_curves` holds the means.
-
-    Args:
-        paths: as :func:`summarise`, minimum_h0 and clamp too.
-
-    Returns:
-        The π grid, (P,), and by cell a frame with a row per `sample_id`, NaN where it has no value,
-        and a column per metric of :data:`CURVE_METRICS` and π.
-
-    Raises:
-        BenchmarkError: as :func:`summarise`.
-    """
-    grids, curves = {}, {}
-    for path in paths:
-        cell = Cell.of(path)
-        rows, grids[cell], by_sample = _cell_means(path, minimum_h0, clamp)
-        of_metrics = _metric_curves(by_sample, grids[cell])
-        found = pd.concat(of_metrics, axis="columns", names=["metric", "pi"])
-        identifiers = rows.drop_duplicates("sample")["sample_id"]
-        curves[cell] = found.reindex(range(len(identifiers))).set_axis(identifiers)
-    return _common_grid(grids), curves
+    return SoftSummaries(
+        pa.concat_tables(samples), _curve_rows(curves), pa.concat_tables(sample_curves)
+    )
 
 
 def _cell_means(
@@ -327,6 +310,27 @@ def _sample_rows(cell: Cell, rows: pd.DataFrame, metrics: pd.DataFrame) -> pa.Ta
     return pa.Table.from_pandas(
         pd.DataFrame(tidy), schema=schema, preserve_index=False
     ).replace_schema_metadata(None)
+
+
+def _sample_curve_rows(
+    cell: Cell, rows: pd.DataFrame, curves: Mapping[str, pd.DataFrame]
+) -> list[pa.Table]:
+    """Return the `soft_sample_curves` rows of one cell by metric, every sample included."""
+    identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
+    schema = SCHEMAS["soft_sample_curves"]
+    tables = []
+    for metric, curve in curves.items():
+        tidy = pd.DataFrame(
+            {
+                **{name: getattr(cell, name) for name in CELL},
+                "sample_id": identifiers,
+                "metric": metric,
+                "values": pd.Series(list(curve.to_numpy()), index=curve.index, dtype=object),
+            }
+        )
+        table = pa.Table.from_pandas(tidy, schema=schema, preserve_index=False)
+        tables.append(table.replace_schema_metadata(None))
+    return tables
 
 
 def _curves(

@@ -62,7 +62,7 @@ def files(tmp_path_factory):
         attributions.append(explained.write(folder, "attributions", rows, "llama", method))
         rows = [row for sample in TOKENS for row in soft_rows(method, sample)]
         soft.append(explained.write(folder, "soft", rows, "dynamic", "llama", method))
-    samples, curves = summarise(soft, 1e-4, clamp="mean")
+    samples, curves, _ = summarise(soft, 1e-4, clamp="mean")
     write_table(folder / "soft_samples.parquet", "soft_samples", samples, {})
     write_table(folder / "soft_curves.parquet", "soft_curves", curves, {})
     return {

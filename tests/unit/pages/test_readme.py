@@ -74,7 +74,7 @@ def test_averages_with_intervals_and_marks_stand_in_the_cells() -> None:
 def test_the_text_says_how_many_samples_and_that_models_are_tiny() -> None:
     text = text_of(numbers())
     assert "(Films 16, Books 9)" in text
-    assert "2 of 3 methods on Llama" in text
+    assert "2 of the 3 rows of Llama" in text
     assert "benchmark works, not how good the" in text
     assert "(docs/figure.png)" in text
 

@@ -9,13 +9,12 @@ import pytest
 
 import rooms
 from pisoft.contracts import read_rows
-from pisoft.errors import BenchmarkError
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.soft import Cell
 from summarising import GRID, STATISTICS, soft_rows, write_soft
 
-SETTINGS = {**STATISTICS, "seed": 1, "resamples": 200}
+SETTINGS = {"seed": 1, "resamples": 200}
 DISTANCES = ("ns_distances", "nc_distances")
 STEPS = {"a": 3, "b": 1, "c": 2}
 
@@ -23,8 +22,12 @@ STEPS = {"a": 3, "b": 1, "c": 2}
 def advantage(folder, *cells, **changes):
     """Write cells, (method, dataset, rows), and return the rows of the summary."""
     soft = [write_soft(folder, rows, Cell("fixed", "llama", m, d)) for m, d, rows in cells]
+    kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
+    files = {kind: folder / f"{kind}.parquet" for kind in kinds}
+    rooms.summarise("soft", {**STATISTICS, **changes}, {"soft": soft}, files)
     path = folder / "advantage.parquet"
-    rooms.summarise("advantage", {**SETTINGS, **changes}, {"soft": soft}, {"advantage": path})
+    given = {kind: files[kind] for kind in kinds[1:]}
+    rooms.summarise("advantage", SETTINGS, given, {"advantage": path})
     return pd.DataFrame(read_rows(path, "advantage"))
 
 
@@ -118,13 +121,6 @@ def test_the_clamp_of_the_run_applies(tmp_path):
 @pytest.mark.parametrize("methods", [("mine", "other"), ("random",)])
 def test_without_random_scores_or_without_another_method_there_is_no_row(tmp_path, methods):
     assert advantage(tmp_path, *((m, "sst2", soft_rows(STEPS)) for m in methods)).empty
-
-
-def test_cells_of_other_grids_are_refused(tmp_path):
-    rows = soft_rows(STEPS)
-    other = [{**row, "pi": row["pi"] and row["pi"] / 2} for row in rows]
-    with pytest.raises(BenchmarkError, match=r"evaluated at π = \[0\.05.*other cells"):
-        advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", other))
 
 
 @pytest.mark.parametrize("grid", [GRID, (0.05, 0.5, 0.95), (0.2, 0.6)])

@@ -16,7 +16,7 @@ def test_only_methods_with_a_row_are_shown():
 
 
 def test_written_summaries_are_read_back_by_selection(tmp_path):
-    samples, curves = summarise([write_soft(tmp_path, soft_rows({"a": 1}))], **STATISTICS)
+    samples, curves, _ = summarise([write_soft(tmp_path, soft_rows({"a": 1}))], **STATISTICS)
     write_table(tmp_path / "samples.parquet", "soft_samples", samples, {})
     write_table(tmp_path / "curves.parquet", "soft_curves", curves, {})
     assert read_rows(tmp_path / "samples.parquet", "soft_samples") == samples.to_pylist()

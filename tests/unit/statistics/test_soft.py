@@ -7,6 +7,7 @@ import statistics
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -20,7 +21,7 @@ from summarising import GRID, MINIMUM_H0, PER_DRAW, STATISTICS, soft_row, soft_r
 
 def summarised(folder, rows):
     """Summarise one cell; return the values by (sample, metric), the statuses, and the curves."""
-    samples, curves = summarise([write_soft(folder, rows)], **STATISTICS)
+    samples, curves, _ = summarise([write_soft(folder, rows)], **STATISTICS)
     long = samples.to_pylist()
     values = {(row["sample_id"], row["metric"]): row["value"] for row in long}
     statuses = {row["sample_id"]: row["status"] for row in long}
@@ -106,7 +107,7 @@ def test_each_draw_may_be_clamped_before_averaging(tmp_path):
     rows = soft_rows({"a": 1})
     for row in rows:
         row["ns_distances"] = [0.9, 0.3]
-    samples, _ = summarise([write_soft(tmp_path, rows)], MINIMUM_H0, clamp="draw")
+    samples, *_ = summarise([write_soft(tmp_path, rows)], MINIMUM_H0, clamp="draw")
     found = {row["metric"]: row["value"] for row in samples.to_pylist()}
     assert found["soft_ns"] == pytest.approx(0.2)
     assert found["soft_ns_unclamped"] == pytest.approx(-0.2)
@@ -118,7 +119,7 @@ def test_without_the_clamp_soft_ns_may_be_negative(tmp_path):
     for row in rows:
         row["ns_distances"] = [0.9, 0.7]
     path = write_soft(tmp_path, rows)
-    samples, curves = summarise([path], MINIMUM_H0, clamp="none")
+    samples, curves, _ = summarise([path], MINIMUM_H0, clamp="none")
     found = {row["metric"]: row["value"] for row in samples.to_pylist()}
     assert found["soft_ns"] == found["soft_ns_unclamped"] == pytest.approx(-0.6)
     assert found["auc_pi_soft_ns"] == found["auc_pi_soft_ns_unclamped"] == pytest.approx(-0.48)
@@ -268,7 +269,7 @@ def test_a_cell_without_any_grid_point_takes_the_grid_of_the_others(tmp_path):
         write_soft(tmp_path, [soft_row("a", 0, None, random.Random(), "empty_record")]),
         write_soft(tmp_path, soft_rows({"a": 1}), other),
     ]
-    _, curves = summarise(paths, **STATISTICS)
+    _, curves, _ = summarise(paths, **STATISTICS)
     found = [row for row in curves.to_pylist() if row["method"] == "attention"]
     assert [row["pi"] for row in found] == [*GRID, *GRID]
     assert {(row["mean"], row["n"], row["n_failed"]) for row in found} == {(None, 0, 1)}
@@ -339,7 +340,7 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
     )
     path = tmp_path / "soft.parquet"
     write_table(path, "soft", table, {})
-    found, _ = summarise([path], **STATISTICS)
+    found, *_ = summarise([path], **STATISTICS)
     frame = found.to_pandas()
     last = frame[frame["sample_id"] == f"s{samples - 1}"].set_index("metric")["value"]
     expected = distances[-20 * draws : -19 * draws].astype(float).mean() / 0.5
@@ -348,8 +349,14 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
 
 def test_the_script_summarises_soft_files(tmp_path):
     soft = write_soft(tmp_path, soft_rows({"a": 1, "b": 1}))
-    made = {kind: tmp_path / f"{kind}.parquet" for kind in ("soft_samples", "soft_curves")}
+    kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
+    made = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     rooms.summarise("soft", STATISTICS, {"soft": soft}, made)
     assert len(read_rows(made["soft_samples"], "soft_samples")) == 2 * len(SAMPLE_METRICS)
-    assert len(read_rows(made["soft_curves"], "soft_curves")) == 2 * len(GRID)
+    curves = pd.DataFrame(read_rows(made["soft_curves"], "soft_curves"))
+    assert len(curves) == 2 * len(GRID)
+    of_samples = pd.DataFrame(read_rows(made["soft_sample_curves"], "soft_sample_curves"))
+    for metric, own in of_samples.groupby("metric"):
+        means = curves[curves["metric"] == metric].sort_values("pi")["mean"]
+        assert np.mean(own["values"].tolist(), axis=0) == pytest.approx(means)
     assert read_provenance(made["soft_curves"])["settings"] == STATISTICS

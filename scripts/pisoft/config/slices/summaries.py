@@ -41,7 +41,7 @@ class UncertaintySlice(Slice):
     resamples: int
 
 
-class AdvantageSlice(SummariseSlice):
+class AdvantageSlice(Slice):
     """Settings of `summarise_advantage`."""
 
     seed: int
@@ -104,7 +104,6 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
 def advantage_slice(config: Config) -> AdvantageSlice:
     """Return what `summarise_advantage` depends on."""
     return AdvantageSlice(
-        **dict(summarise_slice(config)),
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )

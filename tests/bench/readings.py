@@ -1,0 +1,226 @@
+"""What the readings that the paper leaves open change: one run's records, evaluated under each.
+
+`make bench-readings CONFIG=config/local.yaml LOCAL_ROOT=DIR SETTINGS='max_samples=12'`. A reading
+of the evaluation changes one key of the run file; its results are made again in the same folder,
+results/readings, where Snakemake makes no more than they need. Readings of methods are methods
+beside their defaults. Prints two tables in Markdown and writes results/bench/readings.json with
+their rows.
+
+The first table has a row per reading and metric: the mean of the methods' values (each averaged
+over datasets, as in the tables of the run), under the run's own settings and under the reading;
+the method whose value changes most; and Kendall's τ between both orders of the methods. The second
+has a row per reading of a method: Kendall's τ of its scores with the default's, mean over samples
+and range over datasets, and how far both AUCs are above the default's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from snakemake.common.configfile import load_configfile
+from snakemake.utils import update_config
+
+from pisoft.commandline import run
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import load_rows
+
+REPOSITORY = Path(__file__).parents[2]
+RUN = "readings"
+METRICS = {
+    "auc_pi_soft_ns": "π-Soft-NS",
+    "auc_pi_soft_nc": "π-Soft-NC",
+    "soft_ns": "Soft-NS",
+    "soft_nc": "Soft-NC",
+    "deletion_auc": "deletion",
+    "insertion_auc": "insertion",
+}
+AREAS = tuple(METRICS)[:2]
+READINGS: dict[str, dict[str, Any]] = {
+    "clamp: mean": {"evaluation": {"clamp": "mean"}},
+    "clamp: none": {"evaluation": {"clamp": "none"}},
+    "step_scores: aggregated": {"evaluation": {"step_scores": "aggregated"}},
+    "normalisation: rank": {"evaluation": {"normalisation": "rank"}},
+    "normalisation: max": {"evaluation": {"normalisation": "max"}},
+    "scope: user_turn": {"evaluation": {"scope": "user_turn"}},
+    "scope: all": {"evaluation": {"scope": "all"}},
+    "mask: element": {"evaluation": {"mask": "element"}},
+    "score_floor: 1e-3": {"evaluation": {"score_floor": 1e-3}},
+    "minimum_h0: 0.1": {"evaluation": {"minimum_h0": 0.1}},
+    "operator: zero": {"ranking": {"operator": "zero"}},
+    "flip_of: first_token": {"ranking": {"flip_of": "first_token"}},
+}
+# Method, then what its reading is called and the options that make it.
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "value_zeroing": {
+        "raw mean": {"threshold": 0, "normalise_layers": False, "final_norm": False},
+        "not normalised by layer": {"normalise_layers": False},
+        "no threshold": {"threshold": 0},
+        "last layer before the final norm": {"final_norm": False},
+    },
+    "attention": {"mean of all layers": {"layers": None}},
+    "grad_ellm": {
+        "cosine": {"similarity": "cosine"},
+        "min-max over content": {"normalise_over": "content"},
+        "ReLU of the sum": {"relu": "sum"},
+        "heads apart": {"heads": "per_head"},
+        "last layer only": {"layers": 1},
+        "original λ": {"token_weights": "original"},
+    },
+}
+
+logger = logging.getLogger(__name__)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Evaluate under every reading, and report."""
+    base = _base(arguments.configfile, arguments.config)
+    results = arguments.directory / f"results/{RUN}"
+    _make(base, arguments.directory)
+    before = _averages(results)
+    of_methods = _method_rows(results, before)
+    of_evaluation: list[dict[str, Any]] = []
+    for name, change in READINGS.items():
+        logger.info("%s", name)
+        changed = json.loads(json.dumps(base))
+        update_config(changed, change)
+        _make(changed, arguments.directory)
+        of_evaluation += _reading_rows(name, before, _averages(results))
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    content = {"evaluation": of_evaluation, "methods": of_methods}
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    for rows in content.values():
+        print(_markdown(rows))
+
+
+def _base(path: Path, changes: Iterable[str]) -> dict[str, Any]:
+    """Return the run file with the readings of methods beside their defaults."""
+    settings = load_configfile(path)
+    for change in changes:
+        key, _, value = change.partition("=")
+        settings[key] = yaml.safe_load(value)
+    entries = {
+        _name(method, place): {"method": method, "label": f"{method}: {label}", "options": options}
+        for method, variants in VARIANTS.items()
+        for place, (label, options) in enumerate(variants.items())
+    }
+    methods = ["random", "saliency", *VARIANTS, *entries]
+    update_config(settings, {"run": RUN, "catalogue": {"methods": entries}})
+    return {**settings, "methods": methods, "protocols": ["dynamic"]}
+
+
+def _name(method: str, place: int) -> str:
+    return f"{method}_reading_{place + 1}"
+
+
+def _make(settings: Mapping[str, Any], directory: Path) -> None:
+    """Run the workflow as far as the statistics.
+
+    Raises:
+        BenchmarkError: it fails.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+        yaml.safe_dump(dict(settings), file)
+        file.flush()
+        target = [f"results/{RUN}/summary/statistics.parquet"]
+        target += [
+            f"results/{RUN}/summary/agreement/{model}/{dataset}.parquet"
+            for model in settings["models"]
+            for dataset in settings["datasets"]
+        ]
+        command = [sys.executable, "-m", "snakemake", *target, "--cores", "all"]
+        command += ["--snakefile", str(REPOSITORY / "Snakefile"), "--directory", str(directory)]
+        command += ["--configfile", file.name, "--quiet", "all"]
+        if subprocess.run(command, check=False).returncode:
+            raise BenchmarkError("the workflow failed; its messages are above")
+
+
+def _averages(results: Path) -> pd.DataFrame:
+    """Return the averages over datasets: a row per method, a column per model and metric."""
+    rows = load_rows(results / "summary/statistics.parquet", "statistics", dataset=AVERAGE)
+    rows = rows[rows["metric"].isin(METRICS)]
+    return rows.pivot(index="method", columns=["model", "metric"], values="value")
+
+
+def _reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return how much a reading of the evaluation changes, for what it changes at all."""
+    defaults = before.index[~before.index.str.contains("_reading_")]
+    rows = []
+    for model, metric in before.columns:
+        old, new = (frame.loc[defaults, (model, metric)] for frame in (before, after))
+        if new.equals(old):
+            continue
+        change = new - old
+        most = change.abs().idxmax()
+        rows.append(
+            {
+                "reading": name,
+                "model": model,
+                "metric": METRICS[metric],
+                "before": f"{old.mean():.3f}",
+                "after": f"{new.mean():.3f}",
+                "largest change": f"{change[most]:+.3f} ({most})",
+                "τ of the order": f"{old.corr(new, method='kendall'):.2f}",
+            }
+        )
+    return rows
+
+
+def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return how far the readings of methods are from their defaults."""
+    agreement = load_rows(
+        sorted((results / "summary/agreement").glob("*/*.parquet")), "agreement",
+        statistic="kendall_tau",
+    )  # fmt: skip
+    rows = []
+    for method, variants in VARIANTS.items():
+        for place, label in enumerate(variants):
+            own = _name(method, place)
+            for model, found in agreement.groupby("model", sort=False):
+                pair = found[
+                    (found[["method", "other"]] == [method, own]).all(axis="columns")
+                    | (found[["method", "other"]] == [own, method]).all(axis="columns")
+                ]["value"]
+                difference = averages.loc[own] - averages.loc[method]
+                rows.append(
+                    {
+                        "method": method,
+                        "reading": label,
+                        "model": model,
+                        "τ with the default": f"{pair.mean():.2f}",
+                        "range": f"{pair.min():.2f} to {pair.max():.2f}",
+                        **{METRICS[area]: f"{difference[model, area]:+.3f}" for area in AREAS},
+                    }
+                )
+    return rows
+
+
+def _markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows as a table."""
+    header = list(rows[0])
+    lines = [header, ["---"] * len(header), *([row[name] for name in header] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser."""
+    line = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    line.add_argument("--configfile", required=True, type=Path, help="run file to start from")
+    line.add_argument("--config", nargs="*", default=[], help="its keys to change, KEY=VALUE")
+    line.add_argument("--directory", type=Path, default=Path(), help="where results/ is")
+    line.add_argument("--output", type=Path, default=Path("results/bench/readings.json"))
+    return line
+
+
+if __name__ == "__main__":
+    run(main, command_line())
