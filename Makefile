@@ -17,7 +17,7 @@ BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
 .PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-scheduler \
-	bench-start-up schema readme lock env clean help
+	bench-start-up schema readme lock unlock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -106,6 +106,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 # Other runs' results stay, and so does .snakemake: it remembers what made them.
+unlock: $(STAMP) ## free the folder after a run was killed; refused while one is at work
+	@$(BIN)/python scripts/unlock.py
+
 clean: ## remove caches, the site and the results of the embedded benchmark
 	rm -rf $(RESULTS) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -41,6 +41,7 @@ include: "rules/summaries.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/pages.smk"
+include: "rules/stale.smk"
 
 
 rule all:

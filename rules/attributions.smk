@@ -1,5 +1,7 @@
 # In:  prompts, generations, the model, one method's own file, and the masked model if it needs one.
-# Out: <results>/attributions/{model}/{method}/{dataset}.parquet, raw scores by step.
+# Out: <results>/attributions/{model}/{method}/{dataset}.parquet, raw scores by step;
+#      <results>/attribution_times/{model}/{method}/{dataset}.parquet, what they took. It is apart,
+#      so that scores made again are the same file, after which nothing is evaluated again.
 
 
 rule attribute:
@@ -10,6 +12,7 @@ rule attribute:
         masked_model=masked_model_files,
     output:
         attributions="<results>/attributions/{model}/{method}/{dataset}.parquet",
+        times="<results>/attribution_times/{model}/{method}/{dataset}.parquet",
     log:
         "<logs>/attribute/{model}/{method}/{dataset}.log",
     benchmark:
@@ -31,4 +34,5 @@ rule attribute:
         "{params.command} --settings {params.settings:q} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} {params.model_folder} "
-        "{params.masked_folder} --output {output.attributions:q} > {log:q} 2>&1"
+        "{params.masked_folder} --output {output.attributions:q} --times {output.times:q} "
+        "> {log:q} 2>&1"

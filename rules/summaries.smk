@@ -137,7 +137,7 @@ use rule summarise as summarise_accuracy with:
 
 use rule summarise as summarise_timings with:
     input:
-        attributions=cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
+        attribution_times=cells("<results>/attribution_times/{model}/{method}/{dataset}.parquet"),
     output:
         timings="<results>/summary/timings.parquet",
     log:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, warm_up
 from pisoft.commandline import model_job_parser, run
 from pisoft.config.slices.cells import AttributeSlice
-from pisoft.contracts import provenance, read_rows, write_rows
+from pisoft.contracts import provenance, write_rows
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.masked import load_masked_model, masked_model_facts
 from pisoft.progress import progress
+from pisoft.relations import read_generations, read_prompts
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read prompts and generations, attribute block by block, write one row per step."""
     settings = AttributeSlice.model_validate_json(arguments.settings)
-    prompts = read_rows(arguments.prompts, "prompts")
-    generations = read_rows(arguments.generations, "generations")
+    prompts = read_prompts(arguments.prompts)
+    generations = read_generations(arguments.generations, arguments.prompts, prompts)
     pairs = list(zip(prompts, generations, strict=True))
     model = load_model(settings.model, arguments.model_folder)
     masked = None
@@ -44,14 +46,28 @@ def main(arguments: argparse.Namespace) -> None:
     rows = []
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block)
+    needed = peak_memory(model.device)
     facts = {
         **model_facts(model),
         **masked_model_facts(masked),
-        **peak_memory(model.device),
         "token_budget_used": method.context.token_budget,
     }
-    origin = provenance(settings.model_dump(mode="json"), **facts)
-    write_rows(arguments.output, "attributions", rows, origin)
+    inputs = {"prompts": arguments.prompts, "generations": arguments.generations}
+    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    write_rows(arguments.output, "attributions", map(_scores, rows), origin)
+    write_rows(arguments.times, "attribution_times", map(_time, rows), {**origin, **needed})
+
+
+def _scores(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what an attribution says; made again, it is the same to the byte."""
+    return {name: value for name, value in row.items() if name != "seconds"}
+
+
+def _time(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what an attribution took."""
+    tokens = None if row["raw_scores"] is None else len(row["raw_scores"])
+    kept = {name: row[name] for name in ("sample_id", "step", "seconds", "status")}
+    return {**kept, "prompt_tokens": tokens}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,6 +76,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--masked-folder", type=Path, help="local weights of the masked model; else from the hub"
     )
+    parser.add_argument("--times", required=True, type=Path, help="file for what it took")
     return parser
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pisoft.commandline import run
 from pisoft.config.slices.pages import ExplorerSlice
+from pisoft.files import whole_files
 from pisoft.pages.explorer import explorer_data, explorer_page
 
 FILES = {
@@ -33,7 +34,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerSlice.model_validate_json(arguments.settings)
     data = explorer_data(**{name: getattr(arguments, name) for name in FILES}, settings=settings)
-    arguments.output.write_text(explorer_page(data), encoding="utf-8")
+    with whole_files(arguments.settings, arguments.output) as (path,):
+        path.write_text(explorer_page(data), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from pisoft.commandline import run
 from pisoft.config.slices.pages import OverviewSlice
 from pisoft.contracts import read_provenance
+from pisoft.files import whole_files
 from pisoft.pages.overview import Findings, Names, facts_of, overview_page
 from pisoft.pages.page import Figure, write_html
 from pisoft.statistics.reading import load_rows, present
@@ -69,7 +70,8 @@ def main(arguments: argparse.Namespace) -> None:
         figure=Figure.of(arguments.figure, description),
         facts=facts_of({name: read_provenance(path) for name, path in origins.items()}),
     )
-    write_html(page, arguments.output)
+    with whole_files(arguments.settings, arguments.output) as (path,):
+        write_html(page, path)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ def main(arguments: argparse.Namespace) -> None:
     tokenizer = load_tokenizer(settings.model, arguments.model_folder)
     context = model_context(settings.model, arguments.model_folder)
     rows = build_prompts(samples, settings, tokenizer, context)
-    write_rows(arguments.output, "prompts", rows, provenance(settings.model_dump(mode="json")))
+    origin = provenance(settings.model_dump(mode="json"), {"samples": arguments.samples})
+    write_rows(arguments.output, "prompts", rows, origin)
 
 
 def parser() -> argparse.ArgumentParser:

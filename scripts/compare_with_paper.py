@@ -9,6 +9,7 @@ import pandas as pd
 
 from pisoft.commandline import run
 from pisoft.config.slices.pages import PublishedSlice
+from pisoft.files import whole_files
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.page import write_html, write_latex
 from pisoft.statistics.against_paper import (
@@ -55,15 +56,17 @@ def main(arguments: argparse.Namespace) -> None:
     )
     agreements, robustness = agreement(cells), published_robustness(published)
     page = against_paper_page(published, cells, agreements, robustness, settings)
-    write_html(page, arguments.html)
-    write_latex(page, arguments.tex)
-    _write_csv(cells.astype({"n": "Int64", "n_failed": "Int64"}), arguments.cells)
-    _write_csv(agreements, arguments.agreement)
-    _write_csv(robustness.assign(best=robustness["best"].str.join(" ")), arguments.robustness)
-
-
-def _write_csv(rows: pd.DataFrame, path: Path) -> None:
-    rows.to_csv(path, index=False, lineterminator="\n")
+    tables = {
+        arguments.cells: cells.astype({"n": "Int64", "n_failed": "Int64"}),
+        arguments.agreement: agreements,
+        arguments.robustness: robustness.assign(best=robustness["best"].str.join(" ")),
+    }
+    files = (arguments.html, arguments.tex, *tables)
+    with whole_files(arguments.settings, *files) as (html, tex, *csv):
+        write_html(page, html)
+        write_latex(page, tex)
+        for path, rows in zip(csv, tables.values(), strict=True):
+            rows.to_csv(path, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from pisoft.commandline import model_job_parser, run
 from pisoft.config.slices.cells import RankingSlice
-from pisoft.contracts import provenance, read_rows, write_rows
-from pisoft.errors import BenchmarkError
+from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.progress import progress
+from pisoft.relations import read_attributions, read_generations, read_prompts
 
 Row = dict[str, Any]
+INPUTS = ("prompts", "generations", "attributions")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate block by block, write two rows per sample in the order of the prompts."""
     settings = RankingSlice.model_validate_json(arguments.settings)
-    prompts = read_rows(arguments.prompts, "prompts")
+    prompts = read_prompts(arguments.prompts)
     facts: dict[str, Any] = {}
     if settings.not_applicable is None:
         rows, facts = evaluate(arguments, settings, prompts)
     else:
         rows = not_applicable_rows(prompts[arguments.samples], settings.scope)
-    origin = provenance(settings.model_dump(mode="json"), **facts)
+    inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
+    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "ranking", rows, origin)
 
 
@@ -36,9 +37,14 @@ def evaluate(
     arguments: argparse.Namespace, settings: RankingSlice, prompts: list[Row]
 ) -> tuple[list[Row], dict[str, Any]]:
     """Return the rows, and what the job was run with and needed."""
-    generations = beside(prompts, arguments.generations, "generations")
-    attributions = beside(prompts, arguments.attributions, "attributions", step=STEP)
-    triples = list(zip(prompts, generations, attributions, strict=True))
+    generations = read_generations(arguments.generations, arguments.prompts, prompts)
+    attributions = read_attributions(
+        arguments.attributions, arguments.prompts, prompts, generations
+    )
+    triples = [
+        (prompt, generation, attributions[prompt["sample_id"]][STEP])
+        for prompt, generation in zip(prompts, generations, strict=True)
+    ]
     model = load_model(settings.model, arguments.model_folder)
     budget = token_budget(settings.token_budget, model.device)
     evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
@@ -59,18 +65,5 @@ def evaluate(
     }
 
 
-def beside(prompts: list[Row], path: Path, kind: str, **selection: Any) -> list[Row]:
-    """Return the row of each prompt's sample, among those whose columns equal the given values."""
-    found = {
-        row["sample_id"]: row
-        for row in read_rows(path, kind)
-        if all(row[name] == value for name, value in selection.items())
-    }
-    missing = [prompt["sample_id"] for prompt in prompts if prompt["sample_id"] not in found]
-    if missing:
-        raise BenchmarkError(f"{path}: no row for sample {missing[0]}")
-    return [found[prompt["sample_id"]] for prompt in prompts]
-
-
 if __name__ == "__main__":
-    run(main, model_job_parser(__doc__, "prompts", "generations", "attributions"))
+    run(main, model_job_parser(__doc__, *INPUTS))

@@ -6,7 +6,7 @@ import argparse
 
 from pisoft.commandline import model_job_parser, run
 from pisoft.config.slices.cells import EvaluateSlice
-from pisoft.contracts import provenance, read_rows, write_rows
+from pisoft.contracts import provenance, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber
@@ -15,6 +15,9 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import compile_layers, load_model, model_facts
 from pisoft.progress import progress
+from pisoft.relations import read_attributions, read_generations, read_prompts
+
+INPUTS = ("prompts", "generations", "attributions")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -26,11 +29,12 @@ def main(arguments: argparse.Namespace) -> None:
             "--samples: not allowed where evaluation.draws is a budget, because the number of "
             "draws depends on all samples; allowed with a fixed number of draws"
         )
-    prompts = read_rows(arguments.prompts, "prompts")
-    generations = {row["sample_id"]: row for row in read_rows(arguments.generations, "generations")}
-    attributions: dict[str, list[dict]] = {prompt["sample_id"]: [] for prompt in prompts}
-    for row in read_rows(arguments.attributions, "attributions"):
-        attributions.setdefault(row["sample_id"], []).append(row)
+    prompts = read_prompts(arguments.prompts)
+    answers = read_generations(arguments.generations, arguments.prompts, prompts)
+    attributions = read_attributions(
+        arguments.attributions, arguments.prompts, prompts, answers, arguments.samples
+    )
+    generations = {row["sample_id"]: row for row in answers}
     model = load_model(settings.model, arguments.model_folder)
     if settings.compile:
         compile_layers(model)
@@ -65,9 +69,10 @@ def main(arguments: argparse.Namespace) -> None:
         "tokens": perturber.tokens,
     }
     rows = [row for block in steps for step in block for row in step.rows()]
-    origin = provenance(settings.model_dump(mode="json"), **facts)
+    inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
+    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "soft", rows, origin)
 
 
 if __name__ == "__main__":
-    run(main, model_job_parser(__doc__, "prompts", "generations", "attributions"))
+    run(main, model_job_parser(__doc__, *INPUTS))

@@ -7,7 +7,7 @@ from functools import partial
 
 from pisoft.commandline import model_job_parser, run
 from pisoft.config.slices.cells import GenerateSlice
-from pisoft.contracts import OK, provenance, read_rows, write_rows
+from pisoft.contracts import OK, provenance, write_rows
 from pisoft.data.token_texts import token_texts
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import token_budget
@@ -15,12 +15,13 @@ from pisoft.lm.generation import classify, continue_greedily, empty_row
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.tokenizer import load_tokenizer
 from pisoft.progress import progress
+from pisoft.relations import read_prompts
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read prompts, generate block by block, write generations in the order of the prompts."""
     settings = GenerateSlice.model_validate_json(arguments.settings)
-    prompts = read_rows(arguments.prompts, "prompts")
+    prompts = read_prompts(arguments.prompts)
     model = load_model(settings.model, arguments.model_folder)
     tokenizer = load_tokenizer(settings.model, arguments.model_folder)
     chosen = blocks(prompts, settings.block_size, arguments.samples)
@@ -46,7 +47,8 @@ def main(arguments: argparse.Namespace) -> None:
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
         row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])
     facts = {**model_facts(model), "token_budget_used": budget}
-    origin = provenance(settings.model_dump(mode="json"), **facts)
+    inputs = {"prompts": arguments.prompts}
+    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "generations", rows.values(), origin)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pisoft.commandline import room_module, room_parser, run
 from pisoft.figures.style import save_figure
+from pisoft.files import whole_files
 from pisoft.statistics.reading import Files
 
 
@@ -15,8 +16,9 @@ def main(arguments: argparse.Namespace) -> None:
     module = room_module("figures", arguments.name, "plot")
     settings = module.Settings.model_validate_json(arguments.settings)
     drawn = module.plot(Files(arguments.files), settings, dict(arguments.cell))
-    for figure, *paths in zip(drawn, arguments.pdf, arguments.svg, arguments.png, strict=True):
-        save_figure(figure, paths)
+    for figure, *files in zip(drawn, arguments.pdf, arguments.svg, arguments.png, strict=True):
+        with whole_files(arguments.settings, *files) as paths:
+            save_figure(figure, paths)
 
 
 def parser() -> argparse.ArgumentParser:

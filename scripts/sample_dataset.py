@@ -16,7 +16,8 @@ def main(arguments: argparse.Namespace) -> None:
     settings = SampleSlice.model_validate_json(arguments.settings)
     records = read_rows(arguments.records, "datasets")
     rows = sample(records, settings.samples, settings.seed)
-    write_rows(arguments.output, "samples", rows, provenance(settings.model_dump(mode="json")))
+    origin = provenance(settings.model_dump(mode="json"), {"datasets": arguments.records})
+    write_rows(arguments.output, "samples", rows, origin)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ def main(arguments: argparse.Namespace) -> None:
     module = room_module("statistics", arguments.name, "summaries")
     settings = module.Settings.model_validate_json(arguments.settings)
     found = module.summaries(Files(arguments.files), settings)
-    origin = provenance(settings.model_dump(mode="json"))
+    origin = provenance(settings.model_dump(mode="json"), arguments.files)
     for kind, summary in found.items():
         write = write_rows if isinstance(summary, list) else write_table
         (path,) = arguments.outputs[kind]

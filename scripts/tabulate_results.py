@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import room_module, room_parser, run
+from pisoft.files import whole_files
 from pisoft.statistics.reading import Files
 from pisoft.tables.writer import write
 
@@ -15,7 +16,9 @@ def main(arguments: argparse.Namespace) -> None:
     module = room_module("tables", arguments.name, "table")
     settings = module.Settings.model_validate_json(arguments.settings)
     table = module.table(Files(arguments.files), settings, dict(arguments.cell))
-    write(table, arguments.csv, arguments.tex, arguments.html)
+    files = (arguments.csv, arguments.tex, arguments.html)
+    with whole_files(arguments.settings, *files) as paths:
+        write(table, *paths)
 
 
 def parser() -> argparse.ArgumentParser:

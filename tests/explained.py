@@ -61,7 +61,6 @@ def attribution(sample_id, raw, step=0, status="ok"):
         "step": step,
         "raw_scores": whole,
         "converged": None,
-        "seconds": 0.1,
         "status": status,
     }
 

@@ -204,7 +204,6 @@ def _attribution(record: Record, step: int, raw: np.ndarray | None) -> dict[str,
         "step": step,
         "raw_scores": None if raw is None else raw.tolist(),
         "converged": None,
-        "seconds": None,
         "status": _status(record, raw),
     }
 

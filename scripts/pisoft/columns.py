@@ -141,6 +141,16 @@ FILES: dict[str, File] = {
             _STEP,
             _optional("raw_scores", _FLOATS, "one per prompt token"),
             _optional("converged", _TRUTH, "iterative methods: whether their rule stopped them"),
+            _STATUS,
+        ),
+    ),
+    "attribution_times": File(
+        "attribution_times/{model}/{method}/{dataset}",
+        "sample and step",
+        (
+            _SAMPLE,
+            _STEP,
+            _optional("prompt_tokens", _WHOLE, "length of the prompt"),
             # A batch's shares add up to its time. The first run of the job and attempts that ran
             # out of memory are not timed.
             _optional(

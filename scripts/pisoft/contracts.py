@@ -7,6 +7,7 @@ missing rows.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -49,6 +50,7 @@ STATUSES = (
 )
 logger = logging.getLogger(__name__)
 
+_REPAIR = "delete the file and run the workflow again"
 ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip the others
 PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
 
@@ -135,23 +137,26 @@ def read_table(
     Raises:
         BenchmarkError: missing or corrupt file, or a column that is missing or of another type.
     """
-    fix = "delete the file and run the workflow again"
     names = SCHEMAS[kind].names if columns is None else list(columns)
     try:
         present = set(pq.read_schema(path).names)
         chosen = [name for name in names if name in present]
         table = pq.read_table(path, partitioning=None, columns=chosen, filters=where)
     except FileNotFoundError as error:
-        raise BenchmarkError(f"{path}: no such file; {fix}") from error
+        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
     except (pa.ArrowInvalid, OSError) as error:
-        raise BenchmarkError(f"{path}: is not a readable Parquet file ({error}); {fix}") from error
+        raise BenchmarkError(
+            f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
+        ) from error
     for field in map(SCHEMAS[kind].field, names):
         if field.name not in present:
-            raise BenchmarkError(f"{path}: column '{field.name}' is missing for '{kind}'; {fix}")
+            raise BenchmarkError(
+                f"{path}: column '{field.name}' is missing for '{kind}'; {_REPAIR}"
+            )
         found = table.schema.field(field.name).type
         if found != field.type:
             raise BenchmarkError(
-                f"{path}: column '{field.name}' is {found}, expected {field.type}; {fix}"
+                f"{path}: column '{field.name}' is {found}, expected {field.type}; {_REPAIR}"
             )
     return table.select(names)
 
@@ -165,15 +170,25 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
     return rows
 
 
-def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
-    """Return what made a result: settings, package versions, git commit, and further facts.
+def provenance(
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, Path | Sequence[Path]] | None = None,
+    **facts: Any,
+) -> dict[str, Any]:
+    """Return what made a result: settings, inputs, package versions, git commit, further facts.
 
     Args:
         settings: the job's slice of the configuration.
+        inputs: result files that it was made from, by kind; kept is their :func:`identity`.
         facts: for example `device` or `model_revision`.
     """
+    files = {
+        kind: [given] if isinstance(given, Path) else given
+        for kind, given in (inputs or {}).items()
+    }
     return {
         "settings": dict(settings),
+        "inputs": {kind: identity(*paths) for kind, paths in files.items()},
         "packages": {name: found for name in PACKAGES if (found := _version(name))},
         "python": platform.python_version(),
         "git_commit": _git_commit(),
@@ -182,9 +197,50 @@ def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """Return the provenance stored in a Parquet file."""
-    metadata = pq.read_schema(path).metadata or {}
-    return json.loads(metadata.get(b"pisoft", b"{}"))
+    """Return the provenance stored in a Parquet file; nothing of a file that has none.
+
+    Raises:
+        BenchmarkError: no such file, or it cannot be read.
+    """
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        found = json.loads(metadata.get(b"pisoft", b"{}"))
+    except FileNotFoundError as error:
+        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
+    except (pa.ArrowInvalid, OSError, ValueError) as error:
+        raise BenchmarkError(
+            f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
+        ) from error
+    return found if isinstance(found, dict) else {}
+
+
+def identity(*paths: Path) -> str:
+    """Return a hash of what made result files: their settings, those of their inputs, and so on.
+
+    Raises:
+        BenchmarkError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        facts = read_provenance(path)
+        made_of = [facts.get(name) for name in ("kind", "settings", "inputs")]
+        digest.update(json.dumps(made_of, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def check_inputs(path: Path, **inputs: Path) -> None:
+    """Check that a result was made from these files, by kind, and not from others.
+
+    Raises:
+        BenchmarkError: it was made from files of other settings, or cannot be read.
+    """
+    made_from = read_provenance(path).get("inputs", {})
+    for kind, given in inputs.items():
+        if made_from.get(kind, identity(given)) != identity(given):
+            raise BenchmarkError(
+                f"{path}: was made from other {kind} than {given}; delete it and run the workflow "
+                "again"
+            )
 
 
 def _version(package: str) -> str | None:

@@ -61,6 +61,8 @@ def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> 
             raise BenchmarkError(f"{result}: no such file; name a finished run of a trained model")
         options = {"settings": json.dumps(read_provenance(result)["settings"]), **inputs}
         options["output"] = made / "out.parquet"
+        if script == "attribute":
+            options["times"] = made / "times.parquet"
         yield [
             script,
             *(text for k, v in options.items() for text in (f"--{k.replace('_', '-')}", str(v))),

@@ -447,9 +447,9 @@ def test_accuracy_and_timings(finished):
     assert float(accuracy["accuracy", "toy-sentiment"]) == pytest.approx(share)
     assert accuracy["accuracy", "demo-why"] == ""
     for line in lines_of(finished, "timings"):
-        path = results / f"attributions/toy/{line['method']}/{line['dataset']}.parquet"
+        path = results / f"attribution_times/toy/{line['method']}/{line['dataset']}.parquet"
         seconds = defaultdict(float)
-        for row in read_rows(path, "attributions"):
+        for row in read_rows(path, "attribution_times"):
             seconds[row["sample_id"]] += row["seconds"]
         mean = statistics.fmean(seconds.values())
         assert float(line["seconds_per_sample"]) == pytest.approx(mean)
@@ -471,11 +471,10 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     shutil.copyfile(soft / "random/toy-sentiment.parquet", soft / "attention/toy-sentiment.parquet")
     scores = project.folder / "results/tiny/attributions/toy/saliency/demo-why.parquet"
     rows = read_rows(scores, "attributions")
-    lost = {"raw_scores": None, "seconds": None, "status": "nonfinite_attribution"}
+    lost = {"raw_scores": None, "status": "nonfinite_attribution"}
     first = rows[0]["sample_id"]
     kept = [r if r["sample_id"] == first else {**r, **lost} for r in rows]
-    write_rows(scores, "attributions", kept, {"peak_memory_mb": 1.0,
-        "peak_device_memory_mb": None, "device": "cpu", "kind": "attributions"})  # fmt: skip
+    write_rows(scores, "attributions", kept, {})
     rules = project.snakemake("--list-rules").stdout.split()
     display = [rule for rule in rules if rule.startswith((*SHORT, "all"))]
     project.snakemake("--cores", "2", "--rerun-triggers", "mtime", "--allowed-rules", *display)

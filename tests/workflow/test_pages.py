@@ -19,6 +19,6 @@ def test_the_explorer_is_made_unless_the_run_file_says_null(project):
 def test_a_number_of_samples_that_shows_nothing_is_refused(project):
     result = project.snakemake("--dry-run", "--config", "explorer={samples: 0}", check=False)
     assert result.returncode != 0
-    assert "explorer.samples: input should be greater than 0" in result.stdout
+    assert "explorer.samples: must be greater than 0" in result.stdout
     result = project.snakemake("--dry-run", "--config", "explorer={sample: 3}", check=False)
     assert "explorer.sample: unknown key; did you mean 'samples'?" in result.stdout

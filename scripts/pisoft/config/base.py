@@ -15,7 +15,8 @@ from pydantic import (
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+LONGEST_NAME = 100  # characters; names become files and folders
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 
 
 Task = Literal["classification", "generation"]
@@ -43,7 +44,17 @@ def check_selection(names: Any) -> Any:
     return names
 
 
-Selection = Annotated[Literal["all"] | tuple[Name, ...], AfterValidator(check_selection)]
+def _no_single_name(names: Any) -> Any:
+    if isinstance(names, str) and names != "all":
+        raise ValueError(f"expected `all` or a list of names; write [{names}]")
+    return names
+
+
+Selection = Annotated[
+    Literal["all"] | tuple[Name, ...],
+    BeforeValidator(_no_single_name),
+    AfterValidator(check_selection),
+]
 
 
 def check_one_or_more(names: Any) -> Any:
@@ -61,4 +72,4 @@ OneOrMore = Annotated[str | tuple[str, ...], BeforeValidator(check_one_or_more)]
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

@@ -95,6 +95,9 @@ class Labels(Strict):
     def _distinct(cls, words: dict[str, str]) -> dict[str, str]:
         if len(set(words.values())) < len(words):
             raise ValueError(f"label words must differ, got {sorted(words.values())}")
+        for key, word in words.items():
+            if not word.strip():
+                raise ValueError(f"the label word of '{key}' is empty")
         return words
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     Discriminator,
     Field,
-    PositiveInt,
     Tag,
     field_validator,
     model_validator,
@@ -44,6 +43,7 @@ CLAMPS: dict[Clamp, str] = {
 
 
 FIRST_DRAWS = 1  # of a budget
+MOST_DRAWS = 10_000  # per retaining probability; a step's masks lie in memory
 
 
 SMALLEST_BUDGET_GRID = 3  # retaining probabilities by which a single draw shows how much it varies
@@ -57,12 +57,15 @@ class DrawBudget(Strict):
         description="Half-width of the 95 % Monte Carlo interval of the cell's mean AUC of "
         "π-Soft-NS and of π-Soft-NC, at which no more draws are added.",
     )
-    max: int = Field(15, gt=FIRST_DRAWS, description="Most draws per retaining probability.")
+    max: int = Field(
+        15, gt=FIRST_DRAWS, le=MOST_DRAWS, description="Most draws per retaining probability."
+    )
 
 
 # A tag in brackets is left out of the key path in error messages.
 Draws = Annotated[
-    Annotated[PositiveInt, Tag("[number]")] | Annotated[DrawBudget, Tag("[budget]")],
+    Annotated[int, Field(gt=0, le=MOST_DRAWS), Tag("[number]")]
+    | Annotated[DrawBudget, Tag("[budget]")],
     Discriminator(lambda given: "[budget]" if isinstance(given, dict | DrawBudget) else "[number]"),
 ]
 
@@ -109,7 +112,7 @@ class DrawSettings(ScoreSettings):
         "`{target_half_width: 0.005, max: 15}`.",
     )
     minimum_h0: float = Field(
-        1e-4, gt=0, description="Zero-baseline distance below which a ratio is undefined."
+        1e-4, gt=0, lt=1, description="Zero-baseline distance below which a ratio is undefined."
     )
 
     @field_validator("pi_grid")
@@ -156,7 +159,8 @@ class EvaluationSettings(DrawSettings):
     def _fill_from_preset(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        defaults = PRESETS.get(given.get("preset", "paper"), {})
+        preset = given.get("preset", "paper")
+        defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
         return {**defaults, **given}
 
     @model_validator(mode="after")
@@ -184,7 +188,7 @@ class RankingSettings(Strict):
         "a label word (`first_token`). The paper does not say.",
     )
     steps: int = Field(
-        20, ge=1, description="Steps of equal share; paper: 20, each of 5 % of the tokens."
+        20, ge=1, le=1000, description="Steps of equal share; paper: 20, each of 5 % of the tokens."
     )
 
 
@@ -194,5 +198,6 @@ class StatisticsSettings(Strict):
     resamples: int = Field(
         10_000,
         ge=100,
+        le=1_000_000,
         description="Bootstrap resamples of an interval, and sign flips of a permutation test.",
     )

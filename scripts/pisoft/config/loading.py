@@ -18,7 +18,7 @@ from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_metho
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
 from pisoft.config.run_file import Restriction, RunFile
 from pisoft.config.studies import LayerStudy, StudyMethod, study_methods
-from pisoft.config.validation import read_yaml, validate
+from pisoft.config.validation import read_yaml, validate, validate_name
 from pisoft.errors import BenchmarkError, did_you_mean
 
 CATALOGUES = ("models", "masked_models", "datasets", "methods")
@@ -126,7 +126,7 @@ def load_config(
     )
     for kind in CATALOGUES:
         path = catalogue_folder / f"{kind}.yaml"
-        listed = read_yaml(path)
+        listed = _entries(path)
         additions = getattr(run_file.catalogue, kind)
         for name in sorted(set(listed) & set(additions)):
             raise BenchmarkError(
@@ -157,6 +157,16 @@ def load_config(
     if run_file.layer_study is None:
         return config
     return _with_layer_study(config, run_file.layer_study, load_method, origin)
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    """Read a catalogue file; its names become folders and parts of command lines."""
+    entries = read_yaml(path)
+    for name, entry in entries.items():
+        validate_name(name, str(path))
+        if not isinstance(entry, dict | None):
+            raise BenchmarkError(f"{path}: {name}: must be a section of keys, found {entry!r}")
+    return entries
 
 
 def _check_restrictions(
@@ -221,6 +231,8 @@ def _extended(name: str, available: Mapping[str, Any], where: Mapping[str, str])
     seen: list[str] = []
     current: str | None = name
     while current is not None:
+        if not isinstance(current, str):
+            raise BenchmarkError(f"{where[name]}: {name}: extends: must be a name, found {current}")
         if current in seen:
             raise BenchmarkError(f"{where[name]}: {name}: extends itself: {' → '.join(seen)}")
         if current not in available:
@@ -257,8 +269,11 @@ def _check_references(config: Config, origin: str) -> None:
     """Check what crosses entries: local paths exist, and models learn what the run has."""
     for name, dataset in config.datasets.items():
         paths = dataset.source.paths if dataset.source.kind == "file" else ()
-        for path in (path for path in paths if not Path(path).is_file()):
-            raise BenchmarkError(f"{origin}: dataset '{name}': source.path: no such file: {path}")
+        for path in paths:
+            where = f"{origin}: dataset '{name}': source.path"
+            _check_braces(path, where)
+            if not Path(path).is_file():
+                raise BenchmarkError(f"{where}: no such file: {path}")
     for name, model in config.models.items():
         _check_weights(f"{origin}: model '{name}'", model, config)
     if any(method.needs_masked_model for method in config.methods.values()):  # else anywhere
@@ -273,7 +288,13 @@ def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Con
         _check_training_datasets(entry.source, config, f"{where}: source.datasets")
 
 
+def _check_braces(path: str, where: str) -> None:
+    if "{" in path or "}" in path:  # Snakemake would take them for a wildcard
+        raise BenchmarkError(f"{where}: braces are not allowed, but for {{local_root}}: {path}")
+
+
 def _check_model_folder(folder: Path, where: str) -> None:
+    _check_braces(str(folder), where)
     if not folder.is_dir():
         raise BenchmarkError(f"{where}: no such folder: {folder}")
     if not (folder / "config.json").is_file():

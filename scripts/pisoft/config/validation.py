@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import reprlib
 import typing
 from collections.abc import Hashable
 from pathlib import Path
@@ -10,7 +12,28 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from pisoft.config.base import LONGEST_NAME, NAME_PATTERN
 from pisoft.errors import BenchmarkError, did_you_mean
+
+DEEPEST, MOST_VALUES = 50, 100_000  # of a YAML file; the largest of ours has 2,000 values
+_MERGE = "tag:yaml.org,2002:merge"
+# What pydantic says of a value of the wrong kind, in words of the file.
+_WRONG_KINDS = {
+    "bool": "must be true or false",
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "finite": "must be a finite number",
+    "string": "must be a text",
+    "tuple": "must be a list",
+    "list": "must be a list",
+    "dict": "must be a section of keys",
+    "mapping": "must be a section of keys",
+    "model": "must be a section of keys",
+}
+_NO_NAME = "must be letters, digits, '.', '_' and '-', with a letter or digit first"
+_shown = reprlib.Repr()
+_shown.maxstring = _shown.maxother = 200
+_shown.maxlevel = 3
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -21,10 +44,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         with path.open(encoding="utf-8") as file:  # a loader of a file knows the file's name
-            content = yaml.load(file, Loader=_UniqueKeyLoader)
+            content = yaml.load(file, Loader=_StrictLoader)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # of text, too: UnicodeDecodeError
         raise BenchmarkError(
             f"{path}: is not valid YAML: {' '.join(str(error).split())}"
         ) from error
@@ -35,12 +62,21 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A safe loader for which a key given twice in one mapping is an error."""
+class _StrictLoader(yaml.SafeLoader):
+    """A safe loader that refuses keys given twice, endless aliases and what grows beyond bounds."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Return the document, once its size with all aliases written out is known to be sane."""
+        node = super().get_single_node()
+        if node is not None:
+            _written_out(node, {}, ())
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == _MERGE:
+                continue
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):  # `{{text}}` without quotes; refused below
                 continue
@@ -53,12 +89,55 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def _written_out(node: yaml.Node, sizes: dict[int, int], above: tuple[int, ...]) -> int:
+    """Return how many values a node has if each alias stands for what it names."""
+    where = f"{node.start_mark.name}: line {node.start_mark.line + 1}"
+    if isinstance(node, yaml.ScalarNode) and not _is_text(node.value):
+        raise BenchmarkError(
+            f"{where}: {node.value!r} holds half of a surrogate pair, no character"
+        )
+    if id(node) in above:
+        raise BenchmarkError(f"{where}: an alias stands inside what it names")
+    if len(above) > DEEPEST:
+        raise BenchmarkError(f"{where}: sections are nested more than {DEEPEST} deep")
+    if id(node) not in sizes:
+        parts = [] if isinstance(node, yaml.ScalarNode) else node.value
+        nodes = [part for pair in parts for part in (pair if isinstance(pair, tuple) else (pair,))]
+        inner = (*above, id(node))
+        sizes[id(node)] = 1 + sum(_written_out(part, sizes, inner) for part in nodes)
+    if sizes[id(node)] > MOST_VALUES:
+        raise BenchmarkError(f"{where}: aliases make more than {MOST_VALUES} values of it")
+    return sizes[id(node)]
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def validate(schema: type[Any], raw: Any, where: str) -> Any:
     """Validate, turning pydantic's report into one readable sentence."""
     try:
         return schema.model_validate(raw)
     except ValidationError as error:
         raise BenchmarkError(_first_problem(schema, error, where)) from error
+
+
+def validate_name(name: Any, where: str) -> None:
+    """Check that a name may become part of a path and of a command line.
+
+    Raises:
+        BenchmarkError: it may not.
+    """
+    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name):
+        raise BenchmarkError(f"{where}: {_shown.repr(name)} {_NO_NAME}")
+    if len(name) > LONGEST_NAME:
+        raise BenchmarkError(
+            f"{where}: {_shown.repr(name)} is longer than {LONGEST_NAME} characters"
+        )
 
 
 def _first_problem(schema: type[BaseModel], error: ValidationError, where: str) -> str:
@@ -80,8 +159,24 @@ def _first_problem(schema: type[BaseModel], error: ValidationError, where: str) 
         return f"{place}: '{problem['input']}' is not allowed" + did_you_mean(
             str(problem["input"]), allowed
         )
-    message = problem["msg"].removeprefix("Value error, ")
-    value = "" if isinstance(problem["input"], dict) else f" (got {problem['input']!r})"
+    kind = problem["type"].partition("_")[0]
+    if problem["type"] == "union_tag_not_found":
+        return f"{place}.kind: is required and missing"
+    if problem["type"] == "union_tag_invalid":
+        allowed = [tag.strip(" '") for tag in problem["ctx"]["expected_tags"].split(",")]
+        tag = problem["ctx"]["tag"]
+        return f"{place}.kind: '{tag}' is not allowed" + did_you_mean(tag, allowed)
+    value = "" if isinstance(problem["input"], dict) else f" (got {_shown.repr(problem['input'])})"
+    if problem["type"] == "string_pattern_mismatch":
+        return f"{place}: {_NO_NAME}{value}"
+    if problem["type"] in {
+        f"{kind}_type",
+        f"{kind}_parsing",
+        f"{kind}_from_float",
+        "finite_number",
+    }:
+        return f"{place}: {_WRONG_KINDS[kind]}{value}"
+    message = problem["msg"].removeprefix("Value error, ").replace("Input should", "must")
     return f"{place}: {message[:1].lower() + message[1:]}{value}"
 
 

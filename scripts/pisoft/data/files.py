@@ -145,8 +145,8 @@ def _json_lines(path: str) -> Iterator[tuple[str, Row]]:
 def _json_object(line: str, where: str) -> Row:
     try:
         record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BenchmarkError(f"{where} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:  # of nesting, or of numbers, without end
+        raise BenchmarkError(f"{where} is not JSON: {first_line(error)}") from error
     if not isinstance(record, dict):
         raise BenchmarkError(f"{where} must hold an object, found {type(record).__name__}")
     return record

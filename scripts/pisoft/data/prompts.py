@@ -229,6 +229,12 @@ class _Builder:
         """
         words = self._settings.label_words
         candidates = dict(zip(self._first_tokens(words), words, strict=True))
+        for token, word in candidates.items():
+            if token in self._control_tokens:
+                raise BenchmarkError(
+                    f"{self.where}: label word '{word}' begins with the control token "
+                    f"{self._control_tokens[token]!r}, which is no answer; choose another word"
+                )
         for word in words:
             for token in self._whole_word_tokens(word):
                 candidates.setdefault(token, word)

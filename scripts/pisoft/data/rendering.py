@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 Conversation = list[dict[str, str]]
 Range = tuple[int, int]  # characters, end-exclusive
+LONGEST_TEMPLATE = 1_000_000  # characters; the longest in use have some ten thousand
 PRIVATE_USE = range(0x100000, 0x10FFFE)  # plane 16: characters without a meaning
 
 
@@ -74,7 +75,7 @@ class TemplateFormat:
     """The chat template that comes with a tokenizer.
 
     Raises:
-        BenchmarkError: the tokenizer has no chat template.
+        BenchmarkError: the tokenizer has no chat template, or one of a million characters.
     """
 
     def __init__(self, tokenizer: Any, label_words: Sequence[str], where: str) -> None:
@@ -84,6 +85,11 @@ class TemplateFormat:
                 "model's catalogue entry"
             )
         self.template: str = tokenizer.get_chat_template()
+        if len(self.template) > LONGEST_TEMPLATE:
+            raise BenchmarkError(
+                f"{where}: the chat template has {len(self.template)} characters, allowed are "
+                f"{LONGEST_TEMPLATE}"
+            )
         self._tokenizer = tokenizer
         self._where = where
         if "strftime_now" in self.template:
@@ -103,13 +109,11 @@ class TemplateFormat:
         return encode(self._tokenizer, self._apply(answered, add_generation_prompt=False)).ids
 
     def _apply(self, conversation: Conversation, add_generation_prompt: bool) -> str:
-        from jinja2.exceptions import TemplateError
-
         try:
             return self._tokenizer.apply_chat_template(
                 conversation, tokenize=False, add_generation_prompt=add_generation_prompt
             )
-        except TemplateError as error:
+        except Exception as error:  # a template is a program: it may fail in any way
             raise BenchmarkError(
                 f"{self._where}: the chat template refuses the messages: {first_line(error)}"
             ) from error

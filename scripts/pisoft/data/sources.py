@@ -262,6 +262,13 @@ def _identifiers(settings: FetchSlice, sources: Sequence[Source], rows: Sequence
     column = settings.id_column or ("record_id" if made else None)
     if column is None:
         return _text_hashes(rows)
+    for source in sources:
+        for index, record in enumerate(source.records):
+            if record.get(column) in (None, ""):
+                raise BenchmarkError(
+                    f"{source.origin}: record {index + 1}: id_column '{column}': no id; give every "
+                    "record one, or choose no column to use a hash of the texts"
+                )
     identifiers = [str(record.get(column)) for source in sources for record in source.records]
     repeated = [value for value, count in Counter(identifiers).items() if count > 1]
     if repeated:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 # A sentence may end at a terminator with its closing quotes or brackets, before white space, or
 # at a blank line. CJK terminators need no white space.
 _BOUNDARY = re.compile(
-    r"""(?P<stop>[.!?…؟।]+)(?P<closing>["'”’»)\]]*)(?=\s)|[。！？]["'”’»）」』]*|(?=\s*\n\s*\n)"""
+    # Looked for where a run of these characters begins, and nowhere inside it: in linear time.
+    r"""(?<![.!?…؟।])(?P<stop>[.!?…؟।]++)(?P<closing>["'”’»)\]]*+)(?=\s)"""
+    r"""|[。！？]["'”’»）」』]*+|(?<!\s)(?=[^\S\n]*+\n[^\S\n]*+\n)"""
 )
 _LAST_WORD = re.compile(r"[^\s(\[\"“‘«]+$")
+_LONGEST_WORD = 100  # characters that are looked at; no abbreviation has as many
 _NEXT_WORD = re.compile(r"\s*[\"'“‘«(\[]*(\w+)")
 _SINGLE_LETTER = re.compile(r"[^\W\d_]")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")  # U.S, Ph.D, e.g
@@ -52,9 +56,11 @@ def first_sentences(text: str, n: int) -> str:
         n: how many sentences, at least 1.
     """
     found = 0
+    begin = len(text) - len(text.lstrip())
+    brackets = _Brackets(text)
     for boundary in _BOUNDARY.finditer(text):
         end = boundary.end()
-        if not text[:end].strip() or not _ends_sentence(text, boundary):
+        if end <= begin or not _ends_sentence(text, boundary, brackets):
             continue
         found += 1
         if found == n:
@@ -62,11 +68,11 @@ def first_sentences(text: str, n: int) -> str:
     return text.rstrip()
 
 
-def _ends_sentence(text: str, boundary: re.Match[str]) -> bool:
+def _ends_sentence(text: str, boundary: re.Match[str], brackets: _Brackets) -> bool:
     """Tell a sentence's end from a full stop that means something else."""
     if boundary["stop"] is None:  # a CJK terminator, or a blank line after unfinished text
         return bool(boundary.group()) or not _already_ended(text, boundary.start())
-    if _inside_brackets(text, boundary.end()):
+    if brackets.hold(boundary.end()):
         return False
     following = _NEXT_WORD.match(text, boundary.end())
     if following is None:
@@ -76,12 +82,12 @@ def _ends_sentence(text: str, boundary: re.Match[str]) -> bool:
         return False
     if boundary["stop"] != "." or boundary["closing"]:
         return True
-    return not _goes_on(text[: boundary.start()], next_word, text[following.end() :])
+    return not _goes_on(text, boundary.start(), next_word, text.startswith(".", following.end()))
 
 
-def _goes_on(before: str, next_word: str, rest: str) -> bool:
-    """Whether the full stop after `before` belongs to an abbreviation, initial or list number."""
-    last = _LAST_WORD.search(before)
+def _goes_on(text: str, stop: int, next_word: str, dotted: bool) -> bool:
+    """Whether the full stop at `stop` belongs to an abbreviation, initial or list number."""
+    last = _LAST_WORD.search(text, max(0, stop - _LONGEST_WORD), stop)
     word = last[0].lstrip("'") if last else ""  # but "Mary's" is one word
     if word in _TITLES or word.lower() in _NEVER_LAST:
         return True
@@ -91,8 +97,8 @@ def _goes_on(before: str, next_word: str, rest: str) -> bool:
     if single_letter and word.islower():
         return True
     if single_letter or _DOTTED.fullmatch(word) or word in _MAYBE_LAST:
-        return next_word.lower() not in _STARTERS or rest.startswith(".")
-    return word.isdecimal() and len(word) <= 2 and _begins_line(before[: -len(word)])
+        return next_word.lower() not in _STARTERS or dotted
+    return word.isdecimal() and len(word) <= 2 and _begins_line(text[: stop - len(word)])
 
 
 def _begins_line(before: str) -> bool:
@@ -102,14 +108,25 @@ def _begins_line(before: str) -> bool:
 
 def _already_ended(text: str, position: int) -> bool:
     """Whether the text before a blank line ends with a terminator that was counted before."""
-    return re.search(r"[.!?…؟।。！？][\"'”’»)\]）」』]*$", text[:position].rstrip()) is not None
+    before = text[:position].rstrip().rstrip("\"'”’»)]）」』")
+    return before.endswith(tuple(".!?…؟।。！？"))
 
 
-def _inside_brackets(text: str, position: int) -> bool:
-    """Whether a position lies within a pair of round or square brackets that is closed later."""
-    before, after = text[:position], text[position:]
-    for opening, closing in ("()", "[]"):
-        depth = before.count(opening) - before.count(closing)
-        if depth > 0 and after.count(closing) - after.count(opening) >= depth:
-            return True
-    return False
+class _Brackets:
+    """Where a text has round and square brackets."""
+
+    def __init__(self, text: str) -> None:
+        self._places = {
+            bracket: [found.start() for found in re.finditer(re.escape(bracket), text)]
+            for bracket in "()[]"
+        }
+
+    def hold(self, position: int) -> bool:
+        """Whether a position lies within a pair of brackets that is closed later."""
+        for opening, closing in ("()", "[]"):
+            before = {b: bisect_left(self._places[b], position) for b in (opening, closing)}
+            after = {b: len(self._places[b]) - before[b] for b in (opening, closing)}
+            depth = before[opening] - before[closing]
+            if depth > 0 and after[closing] - after[opening] >= depth:
+                return True
+        return False

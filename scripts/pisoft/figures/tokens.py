@@ -22,10 +22,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from pisoft.config.slices.display import TokensSlice
-from pisoft.contracts import read_rows
 from pisoft.figures.examples import Example, chosen_answers, examples, key_sentence
 from pisoft.figures.pi_curves import legend_columns
 from pisoft.figures.style import line_styles, theme
+from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.reading import Files
 from pisoft.statistics.scores import read_scores
 
@@ -68,11 +68,11 @@ Settings = TokensSlice
 
 def plot(files: Files, settings: TokensSlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
     """Draw key sentences, and whole texts, of one model and dataset."""
-    answers = [row for path in files["generations"] for row in read_rows(path, "generations")]
+    (prompts,), (generations,) = files["prompts"], files["generations"]
+    answers = read_generations(generations, prompts, read_prompts(prompts))
     chosen = chosen_answers(answers)
     identifiers = [answer["sample_id"] for answer in answers]
     last = max((identifiers.index(answer["sample_id"]) for answer in chosen), default=-1)
-    (prompts,) = files["prompts"]
     steps = read_scores(prompts, files["attributions"], settings, samples=last + 1)
     explained_by = {path.parts[-2] for path in files["attributions"]}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from pisoft.contracts import EMPTY_GENERATION, OK
+from pisoft.contracts import EMPTY_GENERATION, NONFINITE_LOGITS, OK
 from pisoft.lm.batching import token_batches
 from pisoft.lm.model import LanguageModel
 
@@ -27,6 +27,9 @@ def classify(model: LanguageModel, prompts: Sequence[Row], token_budget: int) ->
     for batch in token_batches(prompts, lambda prompt: len(prompt["input_ids"]), token_budget):
         logits = _next_token_logits(model, [prompt["input_ids"] for prompt in batch])
         for prompt, row in zip(batch, logits, strict=True):
+            if not bool(row.isfinite().all()):
+                yield empty_row(prompt, NONFINITE_LOGITS)
+                continue
             candidates = prompt["label_token_ids"]
             choice = preferred_label(prompt, row)
             greedy = int(row.argmax())
@@ -70,6 +73,9 @@ def continue_greedily(
     )
     for batch in token_batches(prompts, lambda prompt: len(prompt["input_ids"]), token_budget):
         for prompt, output in zip(batch, _generate(model, batch, config), strict=True):
+            if output is None:
+                yield empty_row(prompt, NONFINITE_LOGITS)
+                continue
             ends = [index for index, token in enumerate(output) if token in stops]
             output = output[: ends[0]] if ends else output
             steps = list(range(0, len(output), step_interval))
@@ -112,19 +118,38 @@ def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> t
 @torch.inference_mode()
 def _generate(
     model: LanguageModel, prompts: Sequence[Row], config: GenerationConfig
-) -> list[list[int]]:
-    """Return generated ids, up to and including stop tokens and padding behind them."""
+) -> list[list[int] | None]:
+    """Return generated ids, up to and including stop tokens and padding behind them.
+
+    None where a logit that a token was chosen by is not finite.
+    """
     rows = [prompt["input_ids"] for prompt in prompts]
     width = max(len(row) for row in rows)
     pad = [width - len(row) for row in rows]
     ids = [[config.pad_token_id] * n + list(row) for n, row in zip(pad, rows, strict=True)]
     mask = [[0] * n + [1] * len(row) for n, row in zip(pad, rows, strict=True)]
+    finite = _Finite(len(rows), model.device)
     output = model.network.generate(
         input_ids=torch.tensor(ids, device=model.device),
         attention_mask=torch.tensor(mask, device=model.device),
         generation_config=config,
+        logits_processor=LogitsProcessorList([finite]),
     )
-    return output[:, width:].tolist()
+    return [
+        ids if known else None
+        for ids, known in zip(output[:, width:].tolist(), finite.rows.tolist(), strict=True)
+    ]
+
+
+class _Finite(LogitsProcessor):
+    """Notes the rows whose logits were finite at every step; padding behind an end counts, too."""
+
+    def __init__(self, rows: int, device: torch.device) -> None:
+        self.rows = torch.ones(rows, dtype=torch.bool, device=device)
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        self.rows &= scores.isfinite().all(dim=-1)
+        return scores
 
 
 def _stop_ids(model: LanguageModel) -> set[int]:

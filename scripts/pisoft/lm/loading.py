@@ -14,7 +14,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
-from pisoft.lm.repository import explain_loading_error, model_location
+from pisoft.lm.repository import check_loaded, explain_loading_error, model_location
 from pisoft.lm.tokenizer import load_tokenizer
 
 
@@ -34,7 +34,7 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
     device = choose_device(settings.device)
     source, options = model_location(settings, folder)
     try:
-        network = AutoModelForCausalLM.from_pretrained(
+        network, report = AutoModelForCausalLM.from_pretrained(
             source,
             dtype=getattr(torch, settings.dtype),
             attn_implementation=ATTENTION_NAME,
@@ -42,10 +42,12 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
             trust_remote_code=False,
             quantization_config=_quantization(settings),
             device_map={"": device},
+            output_loading_info=True,
             **options,
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes
         raise explain_loading_error(error, settings, folder) from error
+    check_loaded(report, settings.name)
     if not network._supports_attention_backend:
         raise BenchmarkError(
             f"model '{settings.name}': class {type(network).__name__} does not use the attention "

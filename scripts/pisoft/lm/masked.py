@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.batching import token_batches
-from pisoft.lm.repository import explain_loading_error, model_location
+from pisoft.lm.repository import check_loaded, explain_loading_error, model_location
 from pisoft.lm.tokenizer import load_tokenizer
 
 # No tokenizer joins a line end to the word behind it, and none skips a digit.
@@ -117,11 +117,7 @@ def load_masked_model(
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes
         raise explain_loading_error(error, settings, folder) from error
-    if report["missing_keys"]:  # they would be drawn at random
-        raise BenchmarkError(
-            f"model '{settings.name}': its weights lack {sorted(report['missing_keys'])[0]}, so it "
-            "cannot serve as `masked_model`"
-        )
+    check_loaded(report, settings.name, unused=["pooler", "seq_relationship"])
     network.to(torch.device("cpu") if settings.device == "cpu" else device)
     return MaskedLanguageModel(network.eval().requires_grad_(False), tokenizer, settings.name)
 

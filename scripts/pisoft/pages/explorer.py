@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.slices.pages import ExplorerSlice
-from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_rows, read_table
-from pisoft.errors import BenchmarkError
+from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_table
+from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.scores import StepScores, read_scores
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -127,15 +127,9 @@ def _model(model: str, cells: Mapping[Cell, _CellFiles], settings: ExplorerSlice
 
 def _samples(files: _CellFiles, settings: ExplorerSlice) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
-    prompts = read_table(files.prompts, "prompts")
-    rows = prompts[: settings.samples].to_pylist()
-    answers = {row["sample_id"]: row for row in read_rows(files.generations, "generations")}
-    for row in rows:
-        if row["sample_id"] not in answers:
-            raise BenchmarkError(
-                f"{files.generations}: lacks sample '{row['sample_id']}' of {files.prompts}; "
-                "delete it and run the workflow again"
-            )
+    prompts = read_prompts(files.prompts)
+    rows = prompts[: settings.samples]
+    answers = read_generations(files.generations, files.prompts, prompts)
     alphas = {
         method: _alphas(path, [row["sample_id"] for row in rows], settings.pi_grid)
         for method, path in files.soft.items()
@@ -151,7 +145,8 @@ def _samples(files: _CellFiles, settings: ExplorerSlice) -> dict[str, Any]:
         for sample_id, group in groupby(found, key=lambda step: step.prompt["sample_id"])
     }
     samples = [
-        _sample(row, answers[row["sample_id"]], steps.get(row["sample_id"], [])) for row in rows
+        _sample(row, answer, steps.get(row["sample_id"], []))
+        for row, answer in zip(rows, answers, strict=False)  # as many as are shown
     ]
     return {"total": len(prompts), "samples": samples}
 

@@ -11,9 +11,10 @@ from typing import Any
 from pisoft.config.base import Scope
 from pisoft.config.datasets import Message
 from pisoft.config.slices.plan import PlannedDataset, PlanSlice
-from pisoft.contracts import OK, read_rows
+from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.relations import read_generations, read_prompts
 
 MEASURED = "measured"
 PROMPTS_MEASURED = "prompts measured, answers of full length"
@@ -88,13 +89,13 @@ def sample_lengths(
     task = settings.datasets[dataset].task
     if not prompts.is_file():
         return Lengths((_estimated(settings, dataset, context),), ESTIMATED)
-    usable = [row for row in read_rows(prompts, "prompts") if row["status"] == OK]
+    rows = read_prompts(prompts)
     if generations.is_file():
-        answers = {row["sample_id"]: row for row in read_rows(generations, "generations")}
-        pairs = [(row, answers[row["sample_id"]]) for row in usable if row["sample_id"] in answers]
+        answers = read_generations(generations, prompts, rows)
+        pairs = [pair for pair in zip(rows, answers, strict=True) if pair[0]["status"] == OK]
         origin = MEASURED
     else:
-        pairs = [(row, _full_answer(settings, task)) for row in usable]
+        pairs = [(row, _full_answer(settings, task)) for row in rows if row["status"] == OK]
         origin = MEASURED if task == "classification" else PROMPTS_MEASURED
     return Lengths(tuple(_measured(pairs, settings.evaluation.scope)), origin)
 

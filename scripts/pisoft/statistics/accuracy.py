@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-import pyarrow.compute as pc
-
 from pisoft.config.slices.summaries import RunSlice
-from pisoft.contracts import OK, read_table
+from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
+from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.reading import REPAIR, Files, Summary
 
 Settings = RunSlice
@@ -45,23 +45,25 @@ def accuracy_rows(cells: Iterable[tuple[Path, Path]]) -> list[dict[str, Any]]:
 
 
 def _accuracy_row(prompts: Path, generations: Path) -> dict[str, Any]:
-    asked, answered = read_table(prompts, "prompts"), read_table(generations, "generations")
-    same_place = prompts.parts[-2:] == generations.parts[-2:]
-    if (
-        not same_place
-        or asked.column("sample_id").to_pylist() != answered.column("sample_id").to_pylist()
-    ):
-        raise BenchmarkError(f"{generations}: holds other samples than {prompts}; {REPAIR}")
-    ok = pc.equal(answered.column("status"), OK)
-    asked, answered = asked.filter(ok), answered.filter(ok)
+    if prompts.parts[-2:] != generations.parts[-2:]:
+        raise BenchmarkError(f"{generations}: is of another cell than {prompts}; {REPAIR}")
+    asked = read_prompts(prompts)
+    answered = read_generations(generations, prompts, asked)
+    ok = [pair for pair in zip(asked, answered, strict=True) if pair[1]["status"] == OK]
     return {
         "model": generations.parts[-2],
         "dataset": generations.stem,
-        "n": answered.num_rows,
-        "n_failed": len(ok) - answered.num_rows,
-        "truncated": pc.sum(asked.column("truncated"), min_count=0).as_py(),
-        "accuracy": pc.mean(answered.column("correct")).as_py(),
-        "greedy_is_label": pc.mean(answered.column("greedy_is_label")).as_py(),
-        "mean_prompt_tokens": pc.mean(pc.list_value_length(asked.column("input_ids"))).as_py(),
-        "mean_output_tokens": pc.mean(pc.list_value_length(answered.column("output_ids"))).as_py(),
+        "n": len(ok),
+        "n_failed": len(answered) - len(ok),
+        "truncated": sum(prompt["truncated"] for prompt, _ in ok),
+        "accuracy": _mean(answer["correct"] for _, answer in ok),
+        "greedy_is_label": _mean(answer["greedy_is_label"] for _, answer in ok),
+        "mean_prompt_tokens": _mean(len(prompt["input_ids"]) for prompt, _ in ok),
+        "mean_output_tokens": _mean(len(answer["output_ids"]) for _, answer in ok),
     }
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

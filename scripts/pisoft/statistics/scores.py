@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from pisoft.config.base import Normalisation, Scope, ScoresOf
 from pisoft.config.evaluation import ScoreSettings
-from pisoft.contracts import OK, read_table
+from pisoft.contracts import OK, check_inputs, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.relations import check_scores, read_prompts
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,10 @@ def read_scores(
     Raises:
         BenchmarkError: an unreadable file, or one that holds other samples than the prompts.
     """
-    asked = {row["sample_id"]: row for row in read_table(prompts, "prompts")[:samples].to_pylist()}
+    asked = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
     by_step: dict[tuple[str, int], dict[str, tuple[str, np.ndarray | None]]] = {}
     for path in attributions:
+        check_inputs(path, prompts=prompts)
         table = read_table(path, "attributions")
         chosen = pc.is_in(table.column("sample_id"), value_set=pa.array(asked, pa.string()))
         table = table.filter(chosen)
@@ -74,7 +76,13 @@ def read_scores(
                 "workflow again"
             )
         for row in _evaluated(table, settings.step_scores):
+            check_scores(path, row, asked[row["sample_id"]])
             found = by_step.setdefault((row["sample_id"], row["step"]), {})
+            if path.parts[-2] in found:
+                raise BenchmarkError(
+                    f"{path}: sample '{row['sample_id']}': step {row['step']} is there twice; "
+                    "delete it and run the workflow again"
+                )
             found[path.parts[-2]] = (row["status"], row["raw_scores"])
     order = {sample_id: place for place, sample_id in enumerate(asked)}
     for sample_id, step in sorted(by_step, key=lambda key: (order[key[0]], key[1])):
@@ -113,7 +121,7 @@ def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:
         prompts: `prompts` file.
         scope: tokens that a perturbation may touch.
     """
-    rows = read_table(prompts, "prompts").to_pylist()
+    rows = read_prompts(prompts)
     return {row["sample_id"]: perturbable_positions(row, scope).size for row in rows}
 
 

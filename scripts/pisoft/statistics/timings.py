@@ -22,8 +22,8 @@ Settings = RunSlice
 
 
 def summaries(files: Files, settings: RunSlice) -> dict[str, Summary]:
-    """Return one row for each cell, from all `attributions` files."""
-    return {"timings": timing_rows(files["attributions"])}
+    """Return one row for each cell, from all `attribution_times` files."""
+    return {"timings": timing_rows(files["attribution_times"])}
 
 
 def timing_rows(paths: Iterable[Path]) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def timing_rows(paths: Iterable[Path]) -> list[dict[str, Any]]:
     them; the others are `n_failed`. The standard error is null for a single sample.
 
     Args:
-        paths: `attributions` files `…/{model}/{method}/{dataset}.parquet`.
+        paths: `attribution_times` files `…/{model}/{method}/{dataset}.parquet`.
 
     Raises:
         BenchmarkError: an unreadable file, or one that does not say on what it was computed.
@@ -42,7 +42,7 @@ def timing_rows(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _timing_row(path: Path) -> dict[str, Any]:
-    steps = read_table(path, "attributions")
+    steps = read_table(path, "attribution_times")
     facts = read_provenance(path)
     missing = [name for name in _FACTS if name not in facts]
     if missing:
@@ -70,12 +70,12 @@ def _timing_row(path: Path) -> dict[str, Any]:
 
 
 def _samples(steps: pa.Table) -> pa.Table:
-    """Return seconds, ok and prompt tokens of each sample from `attributions` rows."""
+    """Return seconds, ok and prompt tokens of each sample from `attribution_times` rows."""
     columns = {
         "sample_id": steps.column("sample_id"),
         "seconds": steps.column("seconds"),
         "ok": pc.equal(steps.column("status"), OK),
-        "tokens": pc.list_value_length(steps.column("raw_scores")),
+        "tokens": steps.column("prompt_tokens"),
     }
     reductions = [("seconds", "sum"), ("ok", "any"), ("tokens", "max")]
     samples = pa.table(columns).group_by("sample_id").aggregate(reductions)

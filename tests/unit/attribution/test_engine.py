@@ -336,13 +336,16 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkey
         argparse.Namespace(
             settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
             generations=tmp_path / "generations.parquet", model_folder=tmp_path / "model",
-            samples=slice(None), output=output,
+            samples=slice(None), output=output, times=tmp_path / "times.parquet",
         )
     )  # fmt: skip
     facts = read_provenance(output)
+    needed = read_provenance(tmp_path / "times.parquet")
     assert scores_of(read_rows(output, "attributions")) == expected_scores(samples())
     assert made[0].calls[0] == ["single"], "the job begins with a warm-up"
     assert facts["token_budget_used"] == made[0].context.token_budget < 72
     assert facts["settings"]["token_budget"] == 72
-    assert facts["peak_memory_mb"] > 50, "torch alone needs more"
-    assert facts["peak_device_memory_mb"] is None
+    assert needed["peak_memory_mb"] > 50, "torch alone needs more"
+    assert needed["peak_device_memory_mb"] is None
+    assert not set(needed) - set(facts) - {"peak_memory_mb", "peak_device_memory_mb"}
+    assert "peak_memory_mb" not in facts, "made again, scores are the same file"

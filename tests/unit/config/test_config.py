@@ -182,7 +182,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         ("datasets/reviews/extends", "movies", ["extends: unknown name 'movies'", "allowed: "]),
         # wrong types and values
-        ("run/seed", "one", ["run.yaml: seed: ", "valid integer", "'one'"]),
+        ("run/seed", "one", ["run.yaml: seed: ", "whole number", "'one'"]),
         ("run/max_samples", 0, ["run.yaml: max_samples: ", "greater than 0"]),
         ("run/run", "a b", ["run.yaml: run: ", "'a b'"]),
         ("run/run", DELETED, ["run.yaml: run: is required and missing"]),
@@ -194,7 +194,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("run/evaluation", {"pi_grid": [0.5, 0.5]}, ["evaluation.pi_grid", "must increase"]),
         ("run/evaluation", {"pi_grid": []}, ["evaluation.pi_grid", "at least 2 items"]),
         ("run/evaluation", {"draws": 0}, ["run.yaml: evaluation.draws: ", "greater than 0", "0"]),
-        ("run/evaluation", {"draws": "many"}, ["evaluation.draws: ", "valid integer", "'many'"]),
+        ("run/evaluation", {"draws": "many"}, ["evaluation.draws: ", "whole number", "'many'"]),
         (
             "run/evaluation",
             {"draws": {"target_half_width": 0}},
@@ -241,7 +241,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         ("run/ranking", {"step": 20}, ["run.yaml: ranking.step: unknown key", "'steps'?"]),
         ("run/ranking", {"steps": 0}, ["ranking.steps", "greater than or equal to 1", "got 0"]),
-        ("run/ranking", {"steps": 2.5}, ["ranking.steps", "valid integer", "got 2.5"]),
+        ("run/ranking", {"steps": 2.5}, ["ranking.steps", "whole number", "got 2.5"]),
         (
             "run/ranking",
             {"operator": "removes"},
@@ -254,7 +254,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("datasets/reviews/source/split", ["a", 3], ["source.split: expected a text or a list of"]),
         ("datasets/reviews/source/split", 3, ["source.split: expected a text or a", "(got 3)"]),
         ("models/small/source/repository", DELETED, ["source.repository: is required"]),
-        ("models/small/source/repository", 3, ["small: source.repository: ", "valid string"]),
+        ("models/small/source/repository", 3, ["small: source.repository: ", "must be a text"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
         (
             "masked_models/roberta-base/dtype",

@@ -110,7 +110,7 @@ def test_without_an_id_column_the_id_is_a_hash(tmp_path):
     ("change", "complaint"),
     [
         (lambda line: line.pop("query"), "query: is required and missing"),
-        (lambda line: line.update(evidences=[{}]), "evidences.0: input should be a valid tuple"),
+        (lambda line: line.update(evidences=[{}]), "evidences.0: must be a list"),
         (lambda line: line["evidences"][0][0].update(docid="gone"), "docs/gone cannot be read"),
         (
             lambda line: line["evidences"][0][0].update(end_token=99),
@@ -122,7 +122,7 @@ def test_without_an_id_column_the_id_is_a_hash(tmp_path):
         ),
         (
             lambda line: line["evidences"][0][0].update(start_token=-1),
-            "evidences.0.0.start_token: input should be greater than or equal to 0 (got -1)",
+            "evidences.0.0.start_token: must be greater than or equal to 0 (got -1)",
         ),
         (
             lambda line: line["evidences"].append(

@@ -69,7 +69,6 @@ def attribution_row(prompt, seed=0, status="ok"):
         "step": 0,
         "raw_scores": raw.astype(np.float32).tolist() if status == "ok" else None,
         "converged": None,
-        "seconds": None,
         "status": status,
     }
 

@@ -190,7 +190,6 @@ def write_scores(folder, raw, content):
                 "step": number,
                 "raw_scores": scores,
                 "converged": None,
-                "seconds": None,
                 "status": "ok" if scores else "nonfinite_attribution",
             }
             for sample, steps in by_sample.items()

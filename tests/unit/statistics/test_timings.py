@@ -19,8 +19,7 @@ def step(sample, number, seconds, tokens=4, status="ok"):
     return {
         "sample_id": sample,
         "step": number,
-        "raw_scores": None if seconds is None else [0.5] * tokens,
-        "converged": None,
+        "prompt_tokens": None if seconds is None else tokens,
         "seconds": seconds,
         "status": status,
     }
@@ -41,7 +40,7 @@ TIMES, TOKENS = [0.4, 0.7, 0.8], [4, 9, 6]  # of a, b and c
 
 
 def write_steps(path, rows=STEPS, facts=FACTS):
-    write_rows(path, "attributions", rows, facts)
+    write_rows(path, "attribution_times", rows, facts)
     return path
 
 
@@ -90,7 +89,7 @@ def test_the_scripts_lead_from_attributions_to_the_table(tmp_path):
         for dataset in DATASETS
     ]
     files = {"timings": tmp_path / "timings.parquet"}
-    summarise("timings", {"run": "demo"}, {"attributions": steps}, files)
+    summarise("timings", {"run": "demo"}, {"attribution_times": steps}, files)
     assert [row["n"] for row in read_rows(files["timings"], "timings")] == [3] * 12
     settings = {
         "models": MODELS, "methods": METHODS, "datasets": DATASETS, "controls": ["random"]

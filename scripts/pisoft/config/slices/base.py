@@ -16,8 +16,14 @@ class Slice(Strict):
     """Settings of one job."""
 
     def to_json(self) -> str:
-        """Return the slice as JSON with sorted keys, equal for equal settings."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        """Return the slice as JSON with sorted keys, equal for equal settings.
+
+        It holds no character of markup: Snakemake puts it into the script of its report as it is.
+        """
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        for character in "<>&":
+            text = text.replace(character, f"\\u{ord(character):04x}")
+        return text
 
 
 class ModelSlice(Slice):
