@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pisoft.columns import SCHEMAS
-from pisoft.errors import BenchmarkError
+from pisoft.errors import BenchmarkError, did_you_mean
 
 OK = "ok"
 EMPTY_RECORD = "empty_record"
@@ -85,15 +85,8 @@ def write_rows(
 
 def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str, Any]) -> None:
     """Write a table of the given kind atomically; see :func:`write_rows`."""
-    schema = SCHEMAS[kind]
-    for field in schema:
-        nulls = table.column(field.name).null_count
-        if nulls and not field.nullable:
-            raise BenchmarkError(f"{path}: column '{field.name}' has {nulls} nulls, allowed: none")
-    if "status" in schema.names:
-        unknown = set(table.column("status").unique().to_pylist()) - set(STATUSES)
-        if unknown:
-            raise BenchmarkError(f"{path}: unknown status {sorted(unknown)}")
+    _check_values(path, table.select(SCHEMAS[kind].names), kind)
+    if "status" in table.column_names:
         _log_failures(path, table.column("status"))
     table = table.replace_schema_metadata(
         {b"pisoft": json.dumps({"kind": kind, **provenance}, sort_keys=True).encode()}
@@ -110,6 +103,20 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
             Path(temporary).unlink(missing_ok=True)
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be written: {error}") from error
+
+
+def _check_values(path: Path, table: pa.Table, kind: str) -> None:
+    """Check that no value is null that may not be, and that every status is known."""
+    for name in table.column_names:
+        nulls = table.column(name).null_count
+        if nulls and not SCHEMAS[kind].field(name).nullable:
+            raise BenchmarkError(f"{path}: column '{name}' has {nulls} nulls, allowed: none")
+    if "status" in table.column_names:
+        for status in table.column("status").unique().to_pylist():
+            if status not in STATUSES:
+                raise BenchmarkError(
+                    f"{path}: unknown status '{status}'{did_you_mean(status, STATUSES)}"
+                )
 
 
 def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
@@ -135,7 +142,8 @@ def read_table(
         where: which rows to read; parts of the file that hold none of them are skipped.
 
     Raises:
-        BenchmarkError: missing or corrupt file, or a column that is missing or of another type.
+        BenchmarkError: missing or corrupt file, a column that is missing or of another type, a null
+            that may not be, or an unknown status.
     """
     names = SCHEMAS[kind].names if columns is None else list(columns)
     try:
@@ -158,6 +166,7 @@ def read_table(
             raise BenchmarkError(
                 f"{path}: column '{field.name}' is {found}, expected {field.type}; {_REPAIR}"
             )
+    _check_values(path, table, kind)
     return table.select(names)
 
 

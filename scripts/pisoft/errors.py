@@ -3,9 +3,20 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST_MESSAGE = 2000  # characters; what is cut out is from the middle
+LONGEST_NAME = 100  # characters of a name that a nearest match is looked for
+
 
 class BenchmarkError(Exception):
-    """A problem with configuration, data or a model, in one readable sentence."""
+    """A problem with configuration, data or a model, in one readable sentence on one line."""
+
+    def __init__(self, message: str) -> None:
+        """Put a message on one line that can be printed, whatever of a file it quotes."""
+        line = " ".join(message.split()).encode(errors="backslashreplace").decode()
+        if len(line) > LONGEST_MESSAGE:
+            half = LONGEST_MESSAGE // 2
+            line = f"{line[:half]} … {line[-half:]}"
+        super().__init__(line)
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
@@ -16,6 +27,6 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
         allowed: every legal name.
     """
     choices = sorted(str(choice) for choice in allowed)
-    nearest = get_close_matches(str(name), choices, n=1, cutoff=0.5)
+    nearest = get_close_matches(str(name)[:LONGEST_NAME], choices, n=1, cutoff=0.5)
     hint = f"; did you mean '{nearest[0]}'?" if nearest else ";"
     return f"{hint} allowed: {', '.join(choices) if choices else 'none'}"

@@ -43,6 +43,7 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
             quantization_config=_quantization(settings),
             device_map={"": device},
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
             **options,
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes

@@ -113,6 +113,7 @@ def load_masked_model(
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
             **options,
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes

@@ -1,6 +1,9 @@
 """The configuration: every mistake is one clear error, and the shipped run files load."""
 
 import copy
+import itertools
+import json
+import re
 
 import pytest
 import yaml
@@ -12,6 +15,7 @@ from pisoft.config.loading import load_config
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import attribute_slice
 from pisoft.config.slices.data import fetch_slice, prompt_slice, sample_slice
+from pisoft.config.slices.display import display_slice
 from pisoft.config.validation import read_yaml
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
@@ -265,6 +269,25 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             "masked_models/roberta-base/source/revison",
             "x",
             ["masked_models.yaml: roberta-base: source.revison", "did you mean 'revision'?"],
+        ),
+        # what was silent, or a raw error
+        ("run/models", "small", ["run.yaml: models: expected `all` or a list", "write [small]"]),
+        ("run/evaluation", {"preset": ["paper"]}, ["evaluation.preset: ", "is not allowed"]),
+        ("run/evaluation", {"minimum_h0": float("inf")}, ["evaluation.minimum_h0: must be"]),
+        ("run/evaluation", {"score_floor": float("nan")}, ["score_floor: must be a finite"]),
+        ("run/evaluation", {"draws": 10**21}, ["evaluation.draws: must be less than or equal to"]),
+        ("run/evaluation", {"pi_grid": 0.5}, ["evaluation.pi_grid: must be a list (got 0.5)"]),
+        ("run/evaluation", [], ["run.yaml: evaluation: must be a section of keys"]),
+        ("run/run", "r" * 300, ["run.yaml: run: ", "at most 100 characters"]),
+        ("models/small/source/kind", DELETED, ["small: source.kind: is required and missing"]),
+        ("models/small/source/kind", "hb", ["small: source.kind: 'hb'", "did you mean 'hub'?"]),
+        ("models/small/extends", ["x"], ["small: extends: must be a name, found ['x']"]),
+        ("models/small", "hub", ["models.yaml: small: must be a section of keys, found 'hub'"]),
+        ("datasets/reviews/labels/words", {1: "Good", 0: " "}, ["label word of '0' is empty"]),
+        # names become folders and parts of command lines, also those that nobody selects
+        *(
+            (f"methods/{name}", {}, ["methods.yaml: ", "must be letters, digits, '.', '_' and '-'"])
+            for name in ("..", "toy; touch X #", "$(touch X)", "", "ü")
         ),
         # selections
         ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
@@ -555,3 +578,91 @@ def test_the_local_run_file_loads_with_enough_records(root, shared):
 def test_the_local_run_file_asks_for_its_folder(root):
     with pytest.raises(BenchmarkError, match="local_root=DIR"):
         load_shipped(root, "local")
+
+
+# YAML that no run file needs --------------------------------------------------------------------
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in itertools.pairwise("abcdefghi")
+)
+NO_NAMES = {
+    "../../../escape": "escape",
+    None: "None",
+    3: "3",
+    "x" * 101: "longer than 100",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (BOMB, "aliases make more than 100000 values"),
+        ("a: &a [*a]\n", "line 1: an alias stands inside what it names"),
+        ("a: " + "[" * 60 + "]" * 60, "nested more than 50 deep"),
+        ("a: " + "[" * 20_000, "is not valid YAML"),
+        ('a: "\\ud800"\n', "half of a surrogate pair"),
+        ("a: 1\na: 2\n", "line 2: duplicate key 'a'"),
+        ("a: " + "9" * 5_000, "is not valid YAML"),
+    ],
+    ids=["bomb", "recursive", "deep", "endless", "surrogate", "twice", "digits"],
+)
+def test_yaml_without_measure_is_refused_at_once(tmp_path, text, complaint):
+    path = tmp_path / "run.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=complaint) as error:
+        read_yaml(path)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 1000
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_bytes(b"run: caf\xe9\n")
+    with pytest.raises(BenchmarkError, match=r"is not valid YAML: .*utf-8"):
+        read_yaml(path)
+
+
+def test_merge_keys_are_read(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text("base: &base {a: 1, b: 2}\nown: {<<: *base, b: 3}\n", encoding="utf-8")
+    assert read_yaml(path)["own"] == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize(("name", "shown"), NO_NAMES.items())
+def test_every_name_of_a_catalogue_file_passes_one_pattern(load, tmp_path, name, shown):
+    load()
+    (tmp_path / "methods.yaml").write_text(yaml.safe_dump({"saliency": {}, name: {}}))
+    with pytest.raises(BenchmarkError, match=f"methods.yaml: .*{re.escape(shown)}"):
+        load_config({**RUN, "methods": "all"}, tmp_path, "run.yaml", load_method)
+
+
+def test_a_bomb_as_a_value_is_shown_in_one_short_line(load):
+    bomb = "x"
+    for _ in range(60):
+        bomb = [bomb] * 9
+    with pytest.raises(BenchmarkError) as error:
+        load("run/seed", bomb)
+    assert len(str(error.value)) < 3000
+
+
+@pytest.mark.parametrize("kind", ["datasets", "models"])
+def test_braces_in_a_path_are_no_wildcard(load, tmp_path, kind):
+    folder = tmp_path / "{r}"
+    source = {"kind": "local", "path": str(folder)}
+    entry = {"extends": "small", "source": source}
+    if kind == "datasets":
+        source = {"kind": "file", "path": str(folder / "a.jsonl"), "format": "jsonl"}
+        entry = {"extends": "reviews", "source": source}
+    with pytest.raises(BenchmarkError, match=r"source\.path: braces are not allowed"):
+        load(catalogue={kind: {"mine": entry}}, **{kind: ["mine"]})
+
+
+def test_settings_hold_no_markup(load):
+    """They stand in the script of Snakemake's report as they are."""
+    label = "</script><script>alert(1)</script>&amp;"
+    config = load("datasets/reviews/label", label)
+    text = display_slice(config).to_json()
+    assert not set("<>&") & set(text)
+    assert json.loads(text)["datasets"]["reviews"] == label

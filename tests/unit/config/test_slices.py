@@ -90,7 +90,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
-        "summarise", "advantage", "layer_study", "soft_display", "overview", "published",
+        "summarise", "layer_study", "soft_display", "overview", "published",
     }  # fmt: skip
     resampled = {"uncertainty", "advantage", "density"}
     assert changed(raw, statistics={"resamples": 500}) == resampled

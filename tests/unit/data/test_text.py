@@ -74,3 +74,30 @@ def test_biographies_give_two_sentences(shared):
         assert part.endswith((".", '."', '".')), part
         assert not part.endswith((" Jr.", " c.", " b.", " St.")), part
         assert 60 < len(part) < 800, part
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 100_000,
+        "a. " * 50_000,
+        "(" * 50_000 + "a. B " * 20_000,
+        " " * 100_000 + ".",
+        "a\n\n\n" * 30_000,
+        "!" + "\"" * 100_000,
+        "x" * 100_000 + ". Y " * 2,
+        "1. A " * 20_000,
+        "." + ")" * 100_000,
+    ],
+    ids=["dots", "initials", "brackets", "spaces", "blank lines", "quotes", "word", "numbers",
+         "closing"],
+)  # fmt: skip
+@pytest.mark.timeout(60)
+def test_long_texts_do_not_take_the_square_of_their_length(text):
+    """100,000 full stops took 40 seconds."""
+    assert text.startswith(first_sentences(text, 10**9).rstrip())
+
+
+def test_a_blank_line_after_unfinished_text_counts_once():
+    text = "A title\n\n\n\nA sentence. Another."
+    assert first_sentences(text, 2) == "A title\n\n\n\nA sentence."

@@ -81,3 +81,20 @@ def test_an_empty_continuation_has_a_status():
     (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
     assert row["status"] == "empty_generation"
     assert row["steps"] == row["target_ids"] == row["output_ids"] == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("task", ["classification", "generation"])
+def test_weights_that_are_not_finite_fail_every_sample(task, value):
+    """Generation said ok, and accuracy counted it."""
+    model, _ = twins("llama-gqa")
+    with torch.no_grad():
+        model.network.model.layers[1].mlp.down_proj.weight[0, 0] = value
+    prompts = [prompt | WORDS for prompt in PROMPTS]
+    if task == "classification":
+        rows = list(classify(model, prompts, 100))
+    else:
+        rows = list(continue_greedily(model, prompts, 100, 5, 2))
+    assert {row["status"] for row in rows} == {"nonfinite_logits"}
+    assert all(row["steps"] == row["output_ids"] == [] for row in rows)
+    assert {row["correct"] for row in rows} == {None}

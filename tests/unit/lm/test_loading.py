@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from evaluating import distances
 from pisoft.config.slices.base import ModelSlice
@@ -103,3 +104,37 @@ def test_a_missing_gpu_is_said(folder):
 def test_a_repository_that_cannot_be_had_is_named():
     with pytest.raises(BenchmarkError, match="model 'toy': 'nobody/nothing'"):
         load_model(settings(repository="nobody/nothing", revision="main"), None)
+
+
+def save_without(folder, source, drop, **extra):
+    """Save a model whose weights lack those with a name that holds `drop`, with others besides."""
+    shutil.copytree(source, folder)
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if drop not in name}
+    save_file(kept | extra, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize(
+    ("drop", "extra", "problem"),
+    [
+        ("layers.1.self_attn.q_proj", {}, r"lack model\.layers\.1\.self_attn\.q_proj\.weight$"),
+        ("lm_head", {}, r"lack lm_head\.weight$"),
+        ("_proj", {}, r"lack .* and 18 more$"),
+        ("none", {"adapter.weight": torch.ones(2)}, r"has no place for: adapter\.weight$"),
+        (
+            "none",
+            {"model.norm.weight": torch.ones(3)},
+            r"have the wrong shape: model\.norm\.weight \(3,\) for \(32,\)$",
+        ),
+    ],
+)
+def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, extra, problem):
+    """transformers fills them with random numbers, and every row was ok."""
+    save_without(tmp_path / "model", folder, drop, **extra)
+    with pytest.raises(BenchmarkError, match=rf"model 'toy': .*{problem}"):
+        load_model(settings(), tmp_path / "model")
+
+
+def test_a_tied_head_is_no_missing_weight(tmp_path):
+    twins("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
+    assert load_model(settings(), tmp_path).layers == 3

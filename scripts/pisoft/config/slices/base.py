@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 from pisoft.config.base import Strict
 from pisoft.config.models import (
@@ -15,12 +16,14 @@ from pisoft.config.models import (
 class Slice(Strict):
     """Settings of one job."""
 
+    sorts_keys: ClassVar[bool] = True  # false: the order of keys is a setting, too
+
     def to_json(self) -> str:
-        """Return the slice as JSON with sorted keys, equal for equal settings.
+        """Return the slice as JSON, equal for equal settings.
 
         It holds no character of markup: Snakemake puts it into the script of its report as it is.
         """
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=self.sorts_keys)
         for character in "<>&":
             text = text.replace(character, f"\\u{ord(character):04x}")
         return text

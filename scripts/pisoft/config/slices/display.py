@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class DisplaySlice(Slice):
     """Settings of tables and figures: names in order, with their labels."""
 
+    sorts_keys = False  # tables and legends follow the order of selection
+
     models: dict[str, str]
     datasets: dict[str, str]
     methods: dict[str, str]
@@ -33,10 +35,6 @@ class DisplaySlice(Slice):
         ]
         routing = [f"{cell['protocol']} routing"] if "protocol" in cell else []
         return " · ".join([*labels, *routing])
-
-    def to_json(self) -> str:
-        """Return the slice as JSON in the order of selection, which tables and legends follow."""
-        return self.model_dump_json()
 
 
 class SoftDisplaySlice(DisplaySlice):

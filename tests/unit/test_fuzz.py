@@ -1,0 +1,327 @@
+"""Whatever a file holds, a job runs rightly or ends in one line, with nothing half-written."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import attribute
+import evaluate_ranking
+import evaluate_soft
+from pisoft.attribution import load_method
+from pisoft.columns import SCHEMAS
+from pisoft.config.datasets import FileDataset, Labels, TextField
+from pisoft.config.evaluation import DrawSettings, RankingSettings
+from pisoft.config.loading import Config, load_config
+from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices.cells import AttributeSlice, EvaluateSlice, RankingSlice
+from pisoft.config.slices.data import FetchSlice
+from pisoft.contracts import read_rows, write_rows
+from pisoft.data.sources import fetch
+from pisoft.embedded.source import made_source
+from pisoft.errors import BenchmarkError
+from random_models import twins
+
+COMMON = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+}
+LONGEST_MESSAGE = 2010  # characters
+
+
+def one_line(error):
+    """Hold an error to what its reader relies on."""
+    message = str(error.value if hasattr(error, "value") else error)
+    assert message
+    assert "\n" not in message
+    assert len(message) < LONGEST_MESSAGE
+    message.encode()
+
+
+# Configurations -------------------------------------------------------------------------------
+
+RUN = {
+    "run": "r", "models": ["small"], "datasets": ["reviews", "made"], "methods": "all", "seed": 1,
+    "protocols": ["dynamic"], "max_samples": 4, "evaluation": {"pi_grid": [0.2, 0.8], "draws": 2},
+    "ranking": {"steps": 4}, "layer_study": {"depths": [1, 2]}, "statistics": {"resamples": 100},
+    "restrictions": {"small": {"methods": "all"}}, "generation": {"max_new_tokens": 3},
+    "catalogue": {"models": {"mine": {"extends": "small", "label": "Mine"}}},
+}  # fmt: skip
+CATALOGUE = {
+    "models": {"small": {"label": "Small", "source": {"kind": "hub", "repository": "o/small"}}},
+    "masked_models": {
+        "roberta-base": {"label": "RoBERTa", "source": {"kind": "hub", "repository": "o/roberta"}}
+    },
+    "datasets": {
+        "reviews": {
+            "label": "Reviews",
+            "task": "classification",
+            "source": {"kind": "hub", "repository": "o/reviews", "split": "test"},
+            "fields": {"text": {"column": "review", "first_sentences": 2}},
+            "labels": {"column": "label", "words": {1: "Positive", 0: "Negative"}},
+            "messages": [{"role": "user", "content": "Text: {text}"}],
+        },
+        "made": {
+            "label": "Made",
+            "task": "generation",
+            "source": {"kind": "embedded", "task": "why"},
+            "fields": {"text": "narrative"},
+            "messages": [{"role": "user", "content": "{text}"}],
+        },
+    },
+    "methods": {"saliency": {}, "random": None, "grad_ellm": {"options": {"layers": 1}}},
+}
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([10**21, -1, 0, float("nan"), float("inf"), 1e-320]),
+    st.floats(),
+    st.text(st.characters(codec="utf-8"), max_size=20),
+    st.sampled_from(["all", "", "../x", "a b", "{text}", "{", "<script>", "latin", "remove"]),
+    st.recursive(
+        st.sampled_from(["x", 1, None]),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=8,
+    ),
+)
+
+
+def places(tree, above=()):
+    """Yield the path of every value of a nested structure."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in items:
+        yield (*above, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*above, key))
+
+
+PLACES = sorted(places({"run": RUN, **CATALOGUE}), key=str)
+
+
+@given(
+    changes=st.lists(
+        st.tuples(st.sampled_from(PLACES), VALUES, st.sampled_from(["set", "delete", "add"])),
+        min_size=1,
+        max_size=3,
+    )
+)
+@settings(max_examples=500, **COMMON)
+def test_a_configuration_loads_or_is_refused_in_one_line(tmp_path, changes):
+    tree = copy.deepcopy({"run": RUN, **CATALOGUE})
+    for path, value, way in changes:
+        damage(tree, path, value, way)
+    for kind in CATALOGUE:
+        text = yaml.safe_dump(tree.get(kind), allow_unicode=True)
+        (tmp_path / f"{kind}.yaml").write_text(text, encoding="utf-8")
+    try:
+        config = load_config(tree.get("run"), tmp_path, "run.yaml", load_method)
+    except BenchmarkError as error:
+        one_line(error)
+    else:
+        assert isinstance(config, Config)
+        json.dumps(config.run_file.model_dump(mode="json"), allow_nan=False)
+
+
+def damage(tree, path, value, way):
+    """Change a place, if an earlier change has left it there."""
+    inner = tree
+    for key in path[:-1]:
+        try:
+            inner = inner[key]
+        except (KeyError, IndexError, TypeError):
+            return
+    if not isinstance(inner, dict | list):
+        return
+    if way == "add" and isinstance(inner, dict):
+        inner[value if isinstance(value, str | int) else "added"] = value
+    elif path[-1] in (inner if isinstance(inner, dict) else range(len(inner))):
+        if way == "delete":
+            del inner[path[-1]]
+        else:
+            inner[path[-1]] = value
+
+
+# Records --------------------------------------------------------------------------------------
+
+LINES = [json.dumps({"text": f"film {n}", "label": n % 2, "id": n}).encode() for n in range(4)]
+FETCH = {
+    "dataset": "d", "task": "classification", "fields": {"text": TextField(column="text")},
+    "labels": Labels(column="label", words={1: "Positive", 0: "Negative"}),
+    "id_column": "id", "answer_column": None,
+}  # fmt: skip
+PIECES = st.one_of(
+    st.binary(max_size=8),
+    st.sampled_from([b'"', b"{", b"[" * 5000, b"9" * 5000, b"\x00", b"\xff", b"\\ud800", b"\n",
+                     b",", b"null", b"NaN", b"1e999", b"\xef\xbb\xbf", b"\t"]),
+)  # fmt: skip
+
+
+@given(
+    form=st.sampled_from(["jsonl", "csv", "tsv", "parquet"]),
+    piece=PIECES,
+    where=st.integers(0, 150),
+    cut=st.integers(0, 10),
+)
+@settings(max_examples=200, **COMMON)
+def test_damaged_records_are_read_or_refused_in_one_line(tmp_path, form, piece, where, cut):
+    content = b"\n".join(LINES)
+    if form in ("csv", "tsv"):
+        rows = [b"text,label,id", *(b"film,%d,%d" % (n % 2, n) for n in range(4))]
+        content = b"\n".join(rows).replace(b",", b"," if form == "csv" else b"\t")
+    path = tmp_path / f"records.{form}"
+    path.write_bytes(content[:where] + piece + content[where + cut :])
+    source = FileDataset(kind="file", path=str(path), format=form)
+    try:
+        rows = fetch(FetchSlice(source=source, **FETCH), made_source)
+        write_rows(tmp_path / "datasets.parquet", "datasets", rows, {})
+    except BenchmarkError as error:
+        one_line(error)
+    assert not list(tmp_path.glob(".*")), "nothing half-written"
+
+
+# Intermediates --------------------------------------------------------------------------------
+
+MODEL = ModelSlice(
+    name="toy", repository=None, revision=None, dtype="float64", quantization="none", device="cpu"
+)
+SAMPLES = {"a": [1, 5, 6, 7, 8, 9, 30], "b": [1, 44, 3], "c": [1, 70, 71, 72, 73]}
+SHARED = {"model": MODEL, "seed": 1, "block_size": 2, "token_budget": 200}
+SCRIPTS = {
+    "attributions": (
+        attribute,
+        AttributeSlice(**SHARED, masked_model=None, method="saliency", options={}),
+    ),
+    "soft": (
+        evaluate_soft,
+        EvaluateSlice(
+            **SHARED, compile=False, protocol="fixed",
+            evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1),
+        ),
+    ),
+    "ranking": (
+        evaluate_ranking,
+        RankingSlice(
+            **SHARED, not_applicable=None, ranking=RankingSettings(steps=3), scope="content"
+        ),
+    ),
+}  # fmt: skip
+INPUTS = ("prompts", "generations", "attributions")
+STRANGE = {
+    pa.string(): st.sampled_from(["", "a", "z", "Maybe", "ok", "empty_record", "\U0010ffff"]),
+    pa.int32(): st.sampled_from([-5, -1, 0, 1, 2, 99, 2**31 - 1]),
+    pa.bool_(): st.booleans(),
+    pa.float32(): st.sampled_from([0.0, -1.0, 3e38, float("nan"), float("inf")]),
+    pa.float64(): st.sampled_from([0.0, -1.0, float("nan")]),
+}
+
+
+def rows_of(kind):
+    """Return the rows of three samples that belong together."""
+    words = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
+    rows = []
+    for name, ids in SAMPLES.items():
+        content = [False, *[True] * (len(ids) - 1)]
+        if kind == "prompts":
+            masks = {"content_mask": content, "user_mask": content, "evidence_mask": None}
+            rows.append(
+                {
+                    "sample_id": name, "input_ids": ids, "token_texts": [str(i) for i in ids],
+                    **masks, "bos_mask": [not own for own in content], "prompt_text": "text",
+                    "label": "Yes", **words, "truncated": False, "status": "ok",
+                }
+            )  # fmt: skip
+        elif kind == "generations":
+            rows.append(
+                {
+                    "sample_id": name, "output_ids": [50], "output_text": "Yes",
+                    "output_token_texts": ["Yes"], "steps": [0], "target_ids": [50],
+                    "predicted_label": "Yes", "label": "Yes", "correct": True,
+                    "greedy_token_id": 50, "greedy_is_label": True, "status": "ok",
+                }
+            )  # fmt: skip
+        else:
+            scores = [float(place) for place in range(len(ids))]
+            rows.append(
+                {"sample_id": name, "step": 0, "raw_scores": scores, "converged": None,
+                 "status": "ok"}
+            )  # fmt: skip
+    return rows
+
+
+@st.composite
+def damages(draw):
+    """Return a script, and its input files of which one is damaged."""
+    output = draw(st.sampled_from(list(SCRIPTS)))
+    inputs = INPUTS[:2] if output == "attributions" else INPUTS
+    rows = {kind: rows_of(kind) for kind in INPUTS}
+    kind = draw(st.sampled_from(inputs))
+    way = draw(st.sampled_from(["value", "value", "value", "drop", "repeat", "turn", "bytes"]))
+    place = draw(st.integers(0, 2))
+    if way == "drop":
+        del rows[kind][place]
+    elif way == "repeat":
+        rows[kind].append(rows[kind][place])
+    elif way == "turn":
+        rows[kind].reverse()
+    elif way == "value":
+        field = draw(st.sampled_from(list(SCHEMAS[kind])))
+        rows[kind][place][field.name] = draw(strange(field))
+    cut = draw(st.integers(1, 2000)) if way == "bytes" else None
+    return output, rows, kind, cut
+
+
+def strange(field):
+    """Return a strategy for values that a column may hold, and a row may not."""
+    kind = field.type
+    if pa.types.is_list(kind):
+        values = st.lists(STRANGE[kind.value_type], max_size=8)
+    else:
+        values = STRANGE[kind]
+    return values | st.none() if field.nullable else values
+
+
+@given(damaged=damages())
+@settings(max_examples=200, **COMMON)
+def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path, damaged):
+    output, rows, kind, cut = damaged
+    script, slice_ = SCRIPTS[output]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    paths = {name: tmp_path / f"{name}.parquet" for name in INPUTS}
+    for name, path in paths.items():
+        pq.write_table(pa.Table.from_pylist(rows[name], schema=SCHEMAS[name]), path)
+    if cut is not None:
+        content = paths[kind].read_bytes()
+        paths[kind].write_bytes(content[: cut % len(content)])
+    made = tmp_path / "made.parquet"
+    given_files = set(tmp_path.iterdir())
+    arguments = argparse.Namespace(
+        settings=slice_.to_json(), **paths, model_folder=None, masked_folder=None,
+        samples=slice(None), output=made, times=tmp_path / "times.parquet",
+    )  # fmt: skip
+    try:
+        script.main(arguments)
+    except BenchmarkError as error:
+        one_line(error)
+        assert set(tmp_path.iterdir()) == given_files, "nothing is written"
+    else:
+        found = read_rows(made, output)
+        assert {row["sample_id"] for row in found} == set(SAMPLES)
+
+
+@pytest.fixture(autouse=True)
+def _model_at_hand(monkeypatch):
+    """Every job gets a model that is loaded already."""
+    model, _ = twins("llama-gqa", torch.float64)
+    for script in (attribute, evaluate_soft, evaluate_ranking):
+        monkeypatch.setattr(script, "load_model", lambda *_: model)
