@@ -30,6 +30,7 @@ from pisoft.fingerprint import code_hash
 if isinstance(config.get("settings"), Sentences):
     del config["settings"]
 
+DELETE_STALE = config.pop("delete_stale", False)  # see stale.smk
 SLICES = slice_makers()
 try:
     CONFIG = load_run(config, workflow.configfiles, ROOT / "config", load_method)

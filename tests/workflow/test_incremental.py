@@ -307,3 +307,16 @@ def test_slices_of_samples_give_the_bits_of_the_whole(finished):
             parts += pq.read_table(project.folder / target).to_pylist()
         whole = pq.read_table(project.folder / f"results/tiny/{output}.parquet").to_pylist()
         assert parts == whole
+
+
+@pytest.mark.slow
+def test_scores_made_again_are_the_same_file_and_nothing_is_evaluated_again(finished):
+    """They held what they took, so that every evaluation of them was planned again."""
+    scores = "results/tiny/attributions/toy/saliency/toy-sentiment.parquet"
+    before = (finished.folder / scores).read_bytes()
+    (finished.folder / scores).unlink()
+    finished.snakemake("--cores", "1", scores)
+    assert (finished.folder / scores).read_bytes() == before
+    pending = finished.pending()
+    assert not {name for name in pending if name.startswith(("soft/", "ranking/"))}
+    assert "summary/timings.parquet" in pending

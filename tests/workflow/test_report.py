@@ -41,6 +41,7 @@ SUBCATEGORIES = {
     "4 Explorer": [],
 }
 STUDY = "layer_study: {depths: [1], token_weights: [loosened]}\n"
+HOSTILE = "Toy</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 FIGURE = "#app > div > div img"
 OTHER_FIGURE = f"""(seen) => {{
   const image = document.querySelector('{FIGURE}');
@@ -58,7 +59,8 @@ def browser():
 def report(browser, module_project):
     """Run the workflow with every kind of table and figure, and make its report."""
     run_file = module_project.folder / "config/tiny.yaml"
-    run_file.write_text(run_file.read_text() + STUDY)
+    hostile = run_file.read_text().replace("label: Toy sentiment", f'label: "{HOSTILE}"')
+    run_file.write_text(hostile + STUDY)
     module_project.run()
     module_project.snakemake("--report", "results/tiny/report.html")
     return module_project.folder / "results/tiny/report.html"
@@ -158,3 +160,17 @@ def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
     for caption in captions:
         (settings,) = re.findall("<strong>Settings.</strong>(.*?)</p>", caption, re.DOTALL)
         assert "toy-sentiment" in settings
+
+
+def test_a_label_is_text_on_every_page(browser, report):
+    """A label with a script ran in the report, which embeds the settings of every job."""
+    pages = [report, *report.parent.glob("*.html"), *report.parent.glob("tables/**/*.html")]
+    assert len(pages) > 10
+    for path in pages:
+        opened = visit(browser, path)
+        opened.page.wait_for_load_state()
+        assert opened.page.evaluate("window.hacked") is None, path
+        opened.assert_sound_and_offline()
+        opened.page.close()
+    text = (report.parent / "tables/pi_soft_auc/dynamic/toy.html").read_text(encoding="utf-8")
+    assert "Toy&lt;/script&gt;" in text
