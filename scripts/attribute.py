@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
-from pisoft.attribution.engine import attribute_block, warm_up
+from pisoft.attribution.engine import attribute_block, scores_row, time_row, warm_up
 from pisoft.commandline import model_job_parser, run
 from pisoft.config.slices.cells import AttributeSlice
 from pisoft.contracts import provenance, write_rows
@@ -54,20 +53,8 @@ def main(arguments: argparse.Namespace) -> None:
     }
     inputs = {"prompts": arguments.prompts, "generations": arguments.generations}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
-    write_rows(arguments.output, "attributions", map(_scores, rows), origin)
-    write_rows(arguments.times, "attribution_times", map(_time, rows), {**origin, **needed})
-
-
-def _scores(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what an attribution says; made again, it is the same to the byte."""
-    return {name: value for name, value in row.items() if name != "seconds"}
-
-
-def _time(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what an attribution took."""
-    tokens = None if row["raw_scores"] is None else len(row["raw_scores"])
-    kept = {name: row[name] for name in ("sample_id", "step", "seconds", "status")}
-    return {**kept, "prompt_tokens": tokens}
+    write_rows(arguments.output, "attributions", map(scores_row, rows), origin)
+    write_rows(arguments.times, "attribution_times", map(time_row, rows), {**origin, **needed})
 
 
 def parser() -> argparse.ArgumentParser:

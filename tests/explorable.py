@@ -168,11 +168,15 @@ def _prompt(record: Record) -> dict[str, Any]:
         "evidence_mask": None if marked is None else [place in marked for place in range(size)],
         "prompt_text": "".join(record.tokens),
         "label": record.label,
-        "label_token_ids": [],
-        "label_words": [],
+        "label_token_ids": list(range(len(_words(record)))),
+        "label_words": _words(record),
         "truncated": record.name == "long",
         "status": record.status,
     }
+
+
+def _words(record: Record) -> list[str]:
+    return [] if record.label is None else ["Positive", "Negative", "<i>x</i>"]
 
 
 def _generation(record: Record) -> dict[str, Any]:

@@ -299,9 +299,8 @@ def test_a_sample_longer_than_the_context_is_named_with_the_option_to_set(model)
 
 def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkeypatch):
     twins("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
-    lists = {"content_mask": [], "user_mask": [], "bos_mask": [], "evidence_mask": None}
     prompt_rest = {
-        "token_texts": [],
+        "evidence_mask": None,
         "prompt_text": "",
         "label": None,
         "label_token_ids": [],
@@ -310,7 +309,13 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkey
     absent = ("predicted_label", "label", "correct", "greedy_token_id", "greedy_is_label")
     prompts, generations = [], []
     for prompt, generation in block_of(samples()):
-        prompts.append({**prompt, **lists, **prompt_rest, "truncated": False, "status": "ok"})
+        masks = dict.fromkeys(
+            ("content_mask", "user_mask", "bos_mask"), [True] * len(prompt["input_ids"])
+        )
+        texts = {"token_texts": ["x"] * len(prompt["input_ids"])}
+        prompts.append(
+            {**prompt, **masks, **texts, **prompt_rest, "truncated": False, "status": "ok"}
+        )
         generations.append(
             {**generation, "output_text": "", "output_token_texts": [], **dict.fromkeys(absent)}
         )

@@ -545,7 +545,7 @@ def test_open_generation_is_written_as_not_applicable_without_a_model(job, monke
 def test_a_sample_without_scores_is_named(job):
     rows = read_rows(job.attributions, "attributions")
     write_rows(job.attributions, "attributions", rows[:2], {})
-    with pytest.raises(BenchmarkError, match=r"attributions\.parquet: no row for sample single"):
+    with pytest.raises(BenchmarkError, match=r"attributions\.parquet: sample 'single': has no row"):
         evaluate_ranking.main(job)
 
 

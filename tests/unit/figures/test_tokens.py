@@ -269,7 +269,11 @@ def test_without_an_answered_sample_the_figure_says_so(tmp_path):
 
 
 def test_the_script_draws_the_stored_scores_and_the_same_files_every_time(tmp_path):
-    rows = [explained.prompt("a", TEXTS), explained.prompt("b", STRANGE)]
+    words = {"label_words": ["Positive", "Negative"], "label_token_ids": [5, 6]}
+    rows = [
+        {**explained.prompt("a", TEXTS), **words, "label": "Positive"},
+        {**explained.prompt("b", STRANGE), **words, "label": "Negative"},
+    ]
     prompts = explained.write(tmp_path, "prompts", rows, "llama")
     said = [
         explained.answer("a", "Positive", "Positive"),

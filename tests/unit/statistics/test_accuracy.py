@@ -12,19 +12,13 @@ def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
-    asked = {
-        "token_texts": [],
-        "content_mask": [],
-        "user_mask": [],
-        "bos_mask": [],
-        "evidence_mask": None,
-    }
-    asked |= {"prompt_text": "", "label": None, "label_words": [], "label_token_ids": []}
+    asked = {"evidence_mask": None, "prompt_text": "", "label": None}
+    asked |= {"label_words": [], "label_token_ids": []}
     answered = {
         "output_text": "",
         "output_token_texts": [],
         "steps": [0],
-        "target_ids": [4],
+        "target_ids": [1],
         "predicted_label": None,
     }
     answered |= {"label": None, "greedy_token_id": None}
@@ -32,7 +26,10 @@ def write_answers(folder, rows, dataset="sst2"):
         prompts,
         "prompts",
         [
-            asked | {"sample_id": name, "input_ids": [1] * n, "truncated": cut, "status": status}
+            asked
+            | {"sample_id": name, "input_ids": [1] * n, "truncated": cut, "status": status}
+            | dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)
+            | {"token_texts": ["x"] * n}
             for name, status, n, cut, _, _ in rows
         ],
         {},
@@ -97,10 +94,10 @@ def test_accuracy_of_a_dataset_whose_samples_all_failed_is_null(tmp_path):
 def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):
     prompts, _ = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)])
     _, generations = write_answers(tmp_path / "two", [("b", "ok", 1, False, None, None)])
-    with pytest.raises(BenchmarkError, match="other samples"):
+    with pytest.raises(BenchmarkError, match=r"sst2\.parquet: sample 'b': is not in .*prompts"):
         accuracy_rows([(prompts, generations)])
     _, other = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)], "imdb")
-    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: holds other samples than .*sst2"):
+    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is of another cell than .*sst2"):
         accuracy_rows([(prompts, other)])
 
 
@@ -119,7 +116,7 @@ def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_
     summarise_accuracy(generations)
     assert [row["dataset"] for row in read_rows(output, "accuracy")] == list(names)
     for wrong, message in (
-        (generations[::-1], "holds other samples than"),
+        (generations[::-1], "is of another cell than"),
         (generations[1:], r"^--files: 1 of kind 'generations' for 2 of 'prompts'"),
     ):
         with pytest.raises(BenchmarkError, match=message):

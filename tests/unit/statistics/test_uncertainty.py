@@ -269,6 +269,7 @@ def test_under_the_null_a_pair_is_told_apart_in_5_percent():
     assert (found.loc[disjoint, "p_value"] < 0.05).sum() <= 5
 
 
+@pytest.mark.slow
 def test_under_the_null_holm_over_all_pairs_seldom_tells_any_method_from_the_best():
     wrong_all, wrong_best = [], []
     for repetition in range(200):
