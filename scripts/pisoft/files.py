@@ -8,9 +8,10 @@ import os
 import re
 import tempfile
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pisoft.errors import BenchmarkError
 
@@ -79,3 +80,23 @@ def recorded(folder: Path = RECORDS) -> set[str]:
         if path.is_file()
     )
     return {urlsafe_b64decode(name).decode() for name in names}
+
+
+def stale_files(results: Path, rules: Iterable[Any], known: Container[str]) -> list[Path]:
+    """Return a run's files that were made with other settings than their rules have now.
+
+    Args:
+        results: the run's folder.
+        rules: Snakemake's; those of jobs have a params function `settings` of their wildcards.
+        known: files to leave out.
+    """
+    found = [path for path in results.rglob("*.*") if path.suffix in (".parquet", *MARKED)]
+    makers = [rule for rule in rules if "settings" in rule.params.keys()]
+    stale = []
+    for path in sorted(path for path in found if str(path) not in known):
+        for rule in makers:
+            matches = (output.match(str(path)) for output in rule.output)
+            match = next(filter(None, matches), None)
+            if match and made_with(path) != settings_hash(rule.params.settings(match.groupdict())):
+                stale.append(path)
+    return stale

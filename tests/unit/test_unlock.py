@@ -10,7 +10,7 @@ import unlock
 from pisoft.errors import BenchmarkError
 
 WORKFLOW = "rule all:\n    output: 'made'\n    shell: 'sleep {seconds} && touch {{output}}'\n"
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet", "all"]
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
 
 def run(folder, **options):

@@ -26,7 +26,9 @@ def test_results_of_other_settings_are_refused(moved, option):
         option, "--cores", "1", "--config", "seed=7", "max_samples=2", check=False
     )
     assert refused.returncode == 1
-    assert "results/tiny/attributions/toy/attention/toy-sentiment.parquet and " in refused.stdout
+    assert (
+        "results/tiny/attribution_times/toy/attention/toy-sentiment.parquet and " in refused.stdout
+    )
     assert "were made with other settings than the run has now" in refused.stdout
     assert "Traceback" not in refused.stdout
 
