@@ -91,7 +91,7 @@ def stale_files(results: Path, rules: Iterable[Any], known: Container[str]) -> l
         known: files to leave out.
     """
     found = [path for path in results.rglob("*.*") if path.suffix in (".parquet", *MARKED)]
-    makers = [rule for rule in rules if "settings" in rule.params.keys()]
+    makers = [rule for rule in rules if hasattr(rule.params, "settings")]
     stale = []
     for path in sorted(path for path in found if str(path) not in known):
         for rule in makers:
