@@ -22,6 +22,7 @@ from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.against_paper_tables import cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex
 from pisoft.statistics.against_paper import (
+    SECONDS,
     agreement,
     compare,
     leaky_statistics,
@@ -128,6 +129,14 @@ def test_times_are_shown_and_not_judged(published):
     cell = cell_of(cells, "", LLAMA, "seconds_per_sample", "imdb", "reagent")
     assert (cell["value"], cell["outcome"]) == (22.5, "other machine")
     assert cell["difference"] == pytest.approx(5.0)
+    table = next(cell_tables(cells[(cells["metric"] == SECONDS) & (cells["model"] == LLAMA)]))
+    (block,) = (block for block in table.blocks if block.title == "IMDb")
+    (ratios,) = (row for row in block.rows if row.label == "Run divided by paper")
+    assert ratios.entries[table.columns.index("ReAGent")].text == "1.3", "22.5 s for 17.50 s"
+    assert "ratio of times is one of machines and of algorithms" in table.notes[1]
+    others = next(cell_tables(cells[cells["metric"] == "auc_pi_soft_ns"]))
+    assert len(others.notes) == 1
+    assert [row.label for row in others.blocks[0].rows][4] == "Run minus paper"
 
 
 def test_one_sample_has_a_difference_and_no_interval(published):
