@@ -79,6 +79,9 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+DEFAULTS = ["random", "saliency", *VARIANTS]
+STATISTICS = "summary/statistics.parquet"
+
 logger = logging.getLogger(__name__)
 
 
@@ -86,21 +89,26 @@ def main(arguments: argparse.Namespace) -> None:
     """Evaluate under every reading, and report."""
     base = _base(arguments.configfile, arguments.config)
     results = arguments.directory / f"results/{RUN}"
-    _make(base, arguments.directory)
+    agreements = [
+        f"summary/agreement/{model}/{dataset}.parquet"
+        for model in base["models"]
+        for dataset in base["datasets"]
+    ]
+    _make(base, arguments.directory, STATISTICS, *agreements)
     before = _averages(results)
     of_methods = _method_rows(results, before)
     of_evaluation: list[dict[str, Any]] = []
     for name, change in READINGS.items():
         logger.info("%s", name)
-        changed = json.loads(json.dumps(base))
+        changed = {**json.loads(json.dumps(base)), "methods": DEFAULTS}
         update_config(changed, change)
-        _make(changed, arguments.directory)
-        of_evaluation += _reading_rows(name, before, _averages(results))
+        _make(changed, arguments.directory, STATISTICS)
+        of_evaluation += reading_rows(name, before, _averages(results))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     content = {"evaluation": of_evaluation, "methods": of_methods}
     arguments.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     for rows in content.values():
-        print(_markdown(rows))
+        print(markdown(rows))
 
 
 def _base(path: Path, changes: Iterable[str]) -> dict[str, Any]:
@@ -114,17 +122,17 @@ def _base(path: Path, changes: Iterable[str]) -> dict[str, Any]:
         for method, variants in VARIANTS.items()
         for place, (label, options) in enumerate(variants.items())
     }
-    methods = ["random", "saliency", *VARIANTS, *entries]
+    methods = [*DEFAULTS, *entries]
     update_config(settings, {"run": RUN, "catalogue": {"methods": entries}})
-    return {**settings, "methods": methods, "protocols": ["dynamic"]}
+    return {**settings, "methods": methods, "protocols": ["dynamic"], "layer_study": None}
 
 
 def _name(method: str, place: int) -> str:
     return f"{method}_reading_{place + 1}"
 
 
-def _make(settings: Mapping[str, Any], directory: Path) -> None:
-    """Run the workflow as far as the statistics.
+def _make(settings: Mapping[str, Any], directory: Path, *targets: str) -> None:
+    """Run the workflow as far as some of the run's files.
 
     Raises:
         BenchmarkError: it fails.
@@ -132,32 +140,30 @@ def _make(settings: Mapping[str, Any], directory: Path) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         yaml.safe_dump(dict(settings), file)
         file.flush()
-        target = [f"results/{RUN}/summary/statistics.parquet"]
-        target += [
-            f"results/{RUN}/summary/agreement/{model}/{dataset}.parquet"
-            for model in settings["models"]
-            for dataset in settings["datasets"]
+        command = [
+            sys.executable,
+            "-m",
+            "snakemake",
+            *(f"results/{RUN}/{name}" for name in targets),
         ]
-        command = [sys.executable, "-m", "snakemake", *target, "--cores", "all"]
         command += ["--snakefile", str(REPOSITORY / "Snakefile"), "--directory", str(directory)]
-        command += ["--configfile", file.name, "--quiet", "all"]
+        command += ["--configfile", file.name, "--quiet", "all", "--cores", "all"]
         if subprocess.run(command, check=False).returncode:
             raise BenchmarkError("the workflow failed; its messages are above")
 
 
 def _averages(results: Path) -> pd.DataFrame:
     """Return the averages over datasets: a row per method, a column per model and metric."""
-    rows = load_rows(results / "summary/statistics.parquet", "statistics", dataset=AVERAGE)
+    rows = load_rows(results / STATISTICS, "statistics", dataset=AVERAGE)
     rows = rows[rows["metric"].isin(METRICS)]
     return rows.pivot(index="method", columns=["model", "metric"], values="value")
 
 
-def _reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[dict[str, Any]]:
+def reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[dict[str, Any]]:
     """Return how much a reading of the evaluation changes, for what it changes at all."""
-    defaults = before.index[~before.index.str.contains("_reading_")]
     rows = []
     for model, metric in before.columns:
-        old, new = (frame.loc[defaults, (model, metric)] for frame in (before, after))
+        old, new = (frame.loc[DEFAULTS, (model, metric)] for frame in (before, after))
         if new.equals(old):
             continue
         change = new - old
@@ -205,7 +211,7 @@ def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the rows as a table."""
     header = list(rows[0])
     lines = [header, ["---"] * len(header), *([row[name] for name in header] for row in rows)]

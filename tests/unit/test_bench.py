@@ -11,6 +11,7 @@ import sys
 from math import isfinite, sqrt
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -22,6 +23,7 @@ import aggregation
 import draws
 import evaluation
 import gpu
+import readings
 import scheduler
 from measuring import build_network, forward_flops, report, row
 from pisoft import library
@@ -29,8 +31,10 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.config.evaluation import DrawBudget, DrawSettings
+from pisoft.config.run_file import RunFile
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import EvaluateSlice
+from pisoft.config.validation import validate
 from pisoft.contracts import provenance, read_table, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
@@ -530,3 +534,24 @@ def test_a_driver_that_fails_ends_the_bench():
     workload = scheduler.Workload(jobs=3, sleep=0, cores=1, gpus=1)
     with pytest.raises(BenchmarkError, match=r"Snakemake has failed under 1/1y:\n(.|\n)*1/1y"):
         scheduler.measure(workload, "1/1y")
+
+
+def test_a_reading_is_told_from_the_default_by_its_largest_change_and_its_order():
+    columns = pd.MultiIndex.from_product([["llama"], ["soft_ns", "soft_nc"]])
+    values = np.arange(2.0 * len(readings.DEFAULTS)).reshape(-1, 2)
+    before = pd.DataFrame(values, index=readings.DEFAULTS, columns=columns)
+    after = before.copy()
+    after.loc["attention", ("llama", "soft_nc")] += 100
+    (row,) = readings.reading_rows("clamp: none", before, after)
+    assert (row["metric"], row["largest change"]) == ("Soft-NC", "+100.000 (attention)")
+    assert row["τ of the order"] == "0.80", "attention passes the last of five: 1 - 2 * 1 / 10"
+    assert readings.markdown([row]).splitlines()[0].startswith("| reading | model | metric |")
+
+
+def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():
+    for change in readings.READINGS.values():
+        ((section, values),) = change.items()
+        validate(RunFile, {"run": "r", "models": "all", "datasets": "all", section: values}, "run")
+    for method, variants in readings.VARIANTS.items():
+        for options in variants.values():
+            load_method(method).Options.model_validate(options)
