@@ -95,11 +95,15 @@ def load_run(
         load_method: looks methods up.
 
     Raises:
-        BenchmarkError: as :func:`load_config`, or a duplicate key in a run file.
+        BenchmarkError: as :func:`load_config`, or a run file that is no plain YAML.
     """
     files = [Path(file) for file in run_files] or [config_folder / "config.yaml"]
     for file in files:
-        read_yaml(file)
+        if "__use_yte__" in read_yaml(file):
+            raise BenchmarkError(
+                f"{file}: __use_yte__ is not allowed: Snakemake executes Python for it, and has by "
+                "now; run files are plain YAML"
+            )
     origin = ", ".join(map(str, files))
     return load_config(raw, config_folder / "catalogue", origin, load_method)
 

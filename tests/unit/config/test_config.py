@@ -11,7 +11,7 @@ import yaml
 from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
-from pisoft.config.loading import load_config
+from pisoft.config.loading import load_config, load_run
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import attribute_slice
 from pisoft.config.slices.data import fetch_slice, prompt_slice, sample_slice
@@ -666,3 +666,10 @@ def test_settings_hold_no_markup(load):
     text = display_slice(config).to_json()
     assert not set("<>&") & set(text)
     assert json.loads(text)["datasets"]["reviews"] == label
+
+
+def test_a_run_file_that_asks_for_python_is_refused(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text("__use_yte__: true\nrun: ?1 + 1\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=r"run\.yaml: __use_yte__ is not allowed"):
+        load_run({**RUN}, [path], tmp_path, load_method)
