@@ -6,6 +6,8 @@ results/readings, where Snakemake makes no more than they need. Readings of meth
 beside their defaults. Prints two tables in Markdown and writes results/bench/readings.json with
 their rows.
 
+Distances may be squared, too: from the draws of the run itself.
+
 The first table has a row per reading and metric: the mean of the methods' values (each averaged
 over datasets, as in the tables of the run), under the run's own settings and under the reading;
 the method whose value changes most; and Kendall's τ between both orders of the methods. The second
@@ -25,15 +27,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import yaml
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
+from pisoft.columns import SCHEMAS
 from pisoft.commandline import run
+from pisoft.contracts import read_provenance, read_table, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import load_rows
+from pisoft.statistics.soft import summarise
 
 REPOSITORY = Path(__file__).parents[2]
 RUN = "readings"
@@ -42,6 +49,7 @@ METRICS = {
     "auc_pi_soft_nc": "π-Soft-NC",
     "soft_ns": "Soft-NS",
     "soft_nc": "Soft-NC",
+    "expected_retained": "E[R]",
     "deletion_auc": "deletion",
     "insertion_auc": "insertion",
 }
@@ -97,7 +105,7 @@ def main(arguments: argparse.Namespace) -> None:
     _make(base, arguments.directory, STATISTICS, *agreements)
     before = _averages(results)
     of_methods = _method_rows(results, before)
-    of_evaluation: list[dict[str, Any]] = []
+    of_evaluation = reading_rows("squared distances", before, _squared(results, before))
     for name, change in READINGS.items():
         logger.info("%s", name)
         changed = {**json.loads(json.dumps(base)), "methods": DEFAULTS}
@@ -157,6 +165,24 @@ def _averages(results: Path) -> pd.DataFrame:
     rows = load_rows(results / STATISTICS, "statistics", dataset=AVERAGE)
     rows = rows[rows["metric"].isin(METRICS)]
     return rows.pivot(index="method", columns=["model", "metric"], values="value")
+
+
+def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
+    """Return the averages with 1 minus the Bhattacharyya coefficient in place of its root."""
+    paths = sorted((results / "soft/dynamic").glob("*/*/*.parquet"))
+    with tempfile.TemporaryDirectory() as folder:
+        squared = [Path(folder, *path.parts[-5:]) for path in paths]
+        for path, new in zip(paths, squared, strict=True):
+            table = read_table(path, "soft").to_pandas()
+            for column in ("h0", "identity", "ns_distances", "nc_distances"):
+                table[column] = table[column].map(np.square, na_action="ignore")
+            table = pa.Table.from_pandas(table, schema=SCHEMAS["soft"], preserve_index=False)
+            write_table(new, "soft", table, {})
+        settings = read_provenance(results / "summary/soft_samples.parquet")["settings"]
+        samples = summarise(squared, settings["minimum_h0"] ** 2, settings["clamp"]).soft_samples
+    means = samples.to_pandas().groupby(["dataset", "method", "model", "metric"])["value"].mean()
+    averages = means.groupby(["method", "model", "metric"]).mean().unstack(["model", "metric"])
+    return averages.reindex(columns=before.columns).fillna(before)  # insertion has no distances
 
 
 def reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[dict[str, Any]]:

@@ -25,11 +25,14 @@ from pisoft.config.loading import Config, load_config
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import AttributeSlice, EvaluateSlice, RankingSlice
 from pisoft.config.slices.data import FetchSlice
-from pisoft.contracts import read_rows, write_rows
+from pisoft.contracts import read_rows, write_rows, write_table
 from pisoft.data.sources import fetch
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.insertion_deletion import ranking_samples
+from pisoft.statistics.soft import summarise
 from random_models import twins
+from summarising import STATISTICS, soft_rows
 
 COMMON = {
     "deadline": None,
@@ -317,6 +320,50 @@ def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path,
     else:
         found = read_rows(made, output)
         assert {row["sample_id"] for row in found} == set(SAMPLES)
+
+
+# Results --------------------------------------------------------------------------------------
+
+
+def result_rows(kind):
+    """Return the rows of an evaluated cell of three samples."""
+    if kind == "soft":
+        return soft_rows({"a": 2, "b": 1, "c": 1}, draws=2)
+    return [
+        {"sample_id": name, "curve": curve, "perturbable": 3, "flips": [False, True], "auc": 0.5,
+         "status": "ok"}
+        for name in SAMPLES
+        for curve in ("deletion", "insertion")
+    ]  # fmt: skip
+
+
+@given(data=st.data(), kind=st.sampled_from(["soft", "ranking"]))
+@settings(max_examples=200, **COMMON)
+def test_damaged_results_are_summarised_or_refused_in_one_line(tmp_path, data, kind):
+    rows = result_rows(kind)
+    place = data.draw(st.integers(0, len(rows) - 1))
+    way = data.draw(st.sampled_from(["value", "value", "value", "drop", "repeat", "turn"]))
+    if way == "drop":
+        del rows[place]
+    elif way == "repeat":
+        rows.append(rows[place])
+    elif way == "turn":
+        rows.reverse()
+    else:
+        field = data.draw(st.sampled_from(list(SCHEMAS[kind])))
+        rows[place][field.name] = data.draw(strange(field))
+    path = tmp_path / kind / "dynamic/llama/mine/sst2.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMAS[kind]), path)
+    try:
+        if kind == "soft":
+            found = summarise([path], **STATISTICS)._asdict()
+        else:
+            found = {"ranking_samples": ranking_samples([path], {})}
+        for name, table in found.items():
+            write_table(tmp_path / f"{name}.parquet", name, table, {})
+    except BenchmarkError as error:
+        one_line(error)
 
 
 @pytest.fixture(autouse=True)

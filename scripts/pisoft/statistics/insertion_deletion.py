@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
 from pisoft.config.slices.summaries import SummariseRankingSlice
-from pisoft.contracts import NOT_APPLICABLE, read_table
-from pisoft.statistics.reading import Files, Summary
+from pisoft.contracts import NOT_APPLICABLE, OK, read_table
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.reading import REPAIR, Files, Summary
 
 METRICS = {"deletion": "deletion_auc", "insertion": "insertion_auc"}  # by curve
 
@@ -36,7 +37,8 @@ def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) ->
         not_applicable: by dataset that cannot be ranked, why.
 
     Raises:
-        BenchmarkError: an unreadable file.
+        BenchmarkError: an unreadable file, an unknown curve, a sample that has one twice, or an ok
+            row whose AUC is no share.
     """
     paths = list(paths)
     explained = dict.fromkeys(path.parts[-3:-1] for path in paths)  # model, method
@@ -46,6 +48,7 @@ def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) ->
 def _cell(path: Path) -> pa.Table:
     model, method, dataset = path.with_suffix("").parts[-3:]
     rows = read_table(path, "ranking").to_pandas()
+    _check(rows, path)
     tidy = {
         "model": model,
         "method": method,
@@ -59,6 +62,17 @@ def _cell(path: Path) -> pa.Table:
     schema = SCHEMAS["ranking_samples"]
     table = pa.Table.from_pandas(pd.DataFrame(tidy), schema=schema, preserve_index=False)
     return table.replace_schema_metadata(None)
+
+
+def _check(rows: pd.DataFrame, path: Path) -> None:
+    ok = rows["status"] == OK
+    for wrong, problem in (
+        (~rows["curve"].isin(list(METRICS)), f"its curve is none of: {', '.join(METRICS)}"),
+        (rows.duplicated(["sample_id", "curve"]), "has a curve twice"),
+        (ok & ~rows["auc"].between(0, 1), "is ok, but its AUC is not between 0 and 1"),
+    ):
+        for sample in rows.loc[wrong, "sample_id"]:
+            raise BenchmarkError(f"{path}: sample '{sample}': {problem}; {REPAIR}")
 
 
 def _not_applicable(explained: Iterable[tuple[str, ...]], reasons: Mapping[str, str]) -> pa.Table:

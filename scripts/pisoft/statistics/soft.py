@@ -203,8 +203,8 @@ def _by_draw(table: pa.Table, column: str, path: Path) -> np.ndarray:
             f"{REPAIR}"
         )
     draws = pc.list_flatten(lists).to_numpy().astype(np.float64).reshape(-1, lengths[0])
-    if not np.isfinite(draws).all():
-        raise BenchmarkError(f"{path}: an ok row has no finite value for '{column}'; {REPAIR}")
+    if not (np.isfinite(draws) & (draws >= 0)).all():
+        raise BenchmarkError(f"{path}: an ok row's '{column}' are no distances; {REPAIR}")
     return draws
 
 
