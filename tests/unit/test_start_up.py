@@ -153,7 +153,7 @@ def modules(tmp_path_factory) -> dict[str, set[str]]:
         "sample_dataset": {"--records": "fetch_dataset"},
         "build_prompts": {"--samples": "sample_dataset", "--model-folder": "model"},
         "generate": prepared,
-        "attribute": answered,
+        "attribute": {**answered, "--times": "times"},
         "evaluate_soft": explained,
         "evaluate_ranking": explained,
     }
