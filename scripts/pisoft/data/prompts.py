@@ -228,13 +228,14 @@ class _Builder:
         further spellings: models do not always keep to their template's space before an answer.
         """
         words = self._settings.label_words
+        for word in words:
+            for spelling in self._control_tokens.values():
+                if spelling in word:
+                    raise BenchmarkError(
+                        f"{self.where}: label word '{word}' holds the control token {spelling!r}, "
+                        "which is no answer; choose another word"
+                    )
         candidates = dict(zip(self._first_tokens(words), words, strict=True))
-        for token, word in candidates.items():
-            if token in self._control_tokens:
-                raise BenchmarkError(
-                    f"{self.where}: label word '{word}' begins with the control token "
-                    f"{self._control_tokens[token]!r}, which is no answer; choose another word"
-                )
         for word in words:
             for token in self._whole_word_tokens(word):
                 candidates.setdefault(token, word)

@@ -1,6 +1,7 @@
 """Prompts: exact masks, truncation, hostile records and label words, on real tokenizers."""
 
 import json
+import re
 
 import pytest
 from hypothesis import example, given
@@ -408,6 +409,27 @@ def test_a_template_that_refuses_a_role_is_an_error():
     tokenizer = changed("{{ raise_exception('System role not supported') }}")
     with pytest.raises(BenchmarkError, match="refuses the messages: System role not supported"):
         build(tokenizer, settings(SENTIMENT), sample(text="a"))
+
+
+@pytest.mark.parametrize("template", ["{{ 1 / 0 }}", "{{ messages + 1 }}", "{% if %}"])
+def test_a_template_that_fails_in_any_way_is_one_line(template):
+    """Only errors of jinja itself were; others were a traceback."""
+    with pytest.raises(BenchmarkError, match=r"the chat template refuses the messages: \w+"):
+        build(changed(template), settings(SENTIMENT), sample(text="a"))
+
+
+def test_a_template_without_measure_is_refused_before_it_is_compiled():
+    """One of 100 MB hung."""
+    tokenizer = changed("{# x #}" * 200_000)
+    with pytest.raises(BenchmarkError, match="chat template has 1400000 characters, allowed are"):
+        build(tokenizer, settings(SENTIMENT), sample(text="a"))
+
+
+def test_a_control_token_is_no_label_word(tokenizer):
+    control = tokenizer.eos_token
+    words = (control, "Negative")
+    with pytest.raises(BenchmarkError, match=rf"holds the control token '{re.escape(control)}'"):
+        build(tokenizer, settings(SENTIMENT, label_words=words), sample(text="a"))
 
 
 def test_a_tokenizer_without_a_template_is_an_error_that_suggests_plain():

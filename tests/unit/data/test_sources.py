@@ -159,6 +159,14 @@ def test_texts_that_join_to_the_same_bytes_differ_in_id(tmp_path):
     assert rows[0]["sample_id"] != rows[1]["sample_id"]
 
 
+@pytest.mark.parametrize("lacking", [{}, {"key": None}, {"key": ""}])
+def test_a_record_without_an_id_is_refused(tmp_path, lacking):
+    """It became the sample d/None."""
+    records = [{**RECORDS[0], "key": "k1"}, {**RECORDS[1], **lacking}]
+    with pytest.raises(BenchmarkError, match="record 2: id_column 'key': no id; give every record"):
+        fetch(settings(json_lines(tmp_path / "f", records), id_column="key"), made_source)
+
+
 def test_an_id_column_names_the_samples(tmp_path):
     records = [{**record, "key": number} for number, record in enumerate(RECORDS)]
     rows = fetch(settings(json_lines(tmp_path / "f", records), id_column="key"), made_source)
