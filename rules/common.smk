@@ -30,7 +30,10 @@ from pisoft.fingerprint import code_hash
 if isinstance(config.get("settings"), Sentences):
     del config["settings"]
 
-DELETE_STALE = config.pop("delete_stale", False)  # see stale.smk
+delete_stale = str(config.pop("delete_stale", False)).lower()
+if delete_stale not in ("true", "false"):
+    raise WorkflowError(f"--config delete_stale: is {delete_stale!r}, neither true nor false")
+DELETE_STALE = delete_stale == "true"  # see stale.smk
 SLICES = slice_makers()
 try:
     CONFIG = load_run(config, workflow.configfiles, ROOT / "config", load_method)

@@ -8,8 +8,9 @@ if workflow.is_main_process:
     known = set() if {"--touch", "-t"} & set(sys.argv) else recorded()
     stale = stale_files(RESULTS, workflow.rules, known)
     if DELETE_STALE:
-        for path in stale:
-            path.unlink()
+        if not {"--dry-run", "--dryrun", "-n"} & set(sys.argv):
+            for path in stale:
+                path.unlink()
     elif stale:
         others = f" and {len(stale) - 1} other results were" if len(stale) > 1 else " was"
         raise WorkflowError(

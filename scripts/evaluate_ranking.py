@@ -39,7 +39,7 @@ def evaluate(
     """Return the rows, and what the job was run with and needed."""
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
     attributions = read_attributions(
-        arguments.attributions, arguments.prompts, prompts, generations
+        arguments.attributions, arguments.prompts, prompts, arguments.generations, generations
     )
     triples = [
         (prompt, generation, attributions[prompt["sample_id"]][STEP])

@@ -32,7 +32,12 @@ def main(arguments: argparse.Namespace) -> None:
     prompts = read_prompts(arguments.prompts)
     answers = read_generations(arguments.generations, arguments.prompts, prompts)
     attributions = read_attributions(
-        arguments.attributions, arguments.prompts, prompts, answers, arguments.samples
+        arguments.attributions,
+        arguments.prompts,
+        prompts,
+        arguments.generations,
+        answers,
+        arguments.samples,
     )
     generations = {row["sample_id"]: row for row in answers}
     model = load_model(settings.model, arguments.model_folder)

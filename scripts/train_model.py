@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from pisoft.commandline import run
@@ -23,6 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
         **source.model_dump(exclude={"kind", "datasets", "training_records", "held_out_records"}),
         training=dialogues(settings.tasks, source.training_records, TRAINING_SEED),
         held_out=dialogues(settings.tasks, source.held_out_records, HELD_OUT_SEED),
+        settings=json.loads(arguments.settings),
     )
 
 

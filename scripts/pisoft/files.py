@@ -16,6 +16,7 @@ from typing import Any
 from pisoft.errors import BenchmarkError
 
 MARKED = (".html", ".svg")  # a comment at their end names the settings; Parquet files hold them
+TRAINING_REPORT = "training.json"  # of a tiny model; holds them, too
 _MARK = re.compile(rb"<!-- settings ([0-9a-f]{64}) -->\s*\Z")
 _MARK_LENGTH = 128  # bytes, at least
 RECORDS = Path(".snakemake/metadata")
@@ -57,18 +58,22 @@ def settings_hash(settings: str) -> str:
 
 def made_with(path: Path) -> str | None:
     """Return the hash of the settings that a result says it was made with; None if it says none."""
-    if path.suffix == ".parquet":
-        from pisoft.contracts import read_provenance
+    if path.suffix in MARKED:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _MARK_LENGTH))
+            found = _MARK.search(file.read())
+        return found[1].decode() if found else None
+    try:
+        if path.name == TRAINING_REPORT:
+            said = json.loads(path.read_bytes())
+        else:
+            from pisoft.contracts import read_provenance
 
-        try:
-            settings = read_provenance(path).get("settings")
-        except BenchmarkError:
-            return None
-        return None if settings is None else settings_hash(json.dumps(settings))
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _MARK_LENGTH))
-        found = _MARK.search(file.read())
-    return found[1].decode() if found else None
+            said = read_provenance(path)
+        settings = said.get("settings")
+    except (BenchmarkError, ValueError, AttributeError):
+        return None
+    return None if settings is None else settings_hash(json.dumps(settings))
 
 
 def recorded(folder: Path = RECORDS) -> set[str]:
@@ -90,7 +95,11 @@ def stale_files(results: Path, rules: Iterable[Any], known: Container[str]) -> l
         rules: Snakemake's; those of jobs have a params function `settings` of their wildcards.
         known: files to leave out.
     """
-    found = [path for path in results.rglob("*.*") if path.suffix in (".parquet", *MARKED)]
+    found = [
+        path
+        for path in results.rglob("*.*")
+        if path.suffix in (".parquet", *MARKED) or path.name == TRAINING_REPORT
+    ]
     makers = [rule for rule in rules if hasattr(rule.params, "settings")]
     stale = []
     for path in sorted(path for path in found if str(path) not in known):

@@ -57,6 +57,7 @@ def read_attributions(
     path: Path,
     prompts_path: Path,
     prompts: Sequence[Row],
+    generations_path: Path,
     generations: Sequence[Row],
     samples: slice = slice(None),
 ) -> dict[str, list[Row]]:
@@ -65,14 +66,14 @@ def read_attributions(
     Args:
         path: the file.
         prompts_path, prompts: what it was made from.
-        generations: the rows of these prompts, pairwise.
+        generations_path, generations: the answers that it explains, in the order of the prompts.
         samples: which samples are needed.
 
     Raises:
-        BenchmarkError: an unreadable file, one that was made from other prompts, that lacks a
+        BenchmarkError: an unreadable file, one made from other prompts or answers, that lacks a
             sample or a step or has another, or scores that do not fit the prompt.
     """
-    check_inputs(path, prompts=prompts_path)
+    check_inputs(path, prompts=prompts_path, generations=generations_path)
     by_sample: dict[str, list[Row]] = {}
     for row in read_rows(path, "attributions"):
         by_sample.setdefault(row["sample_id"], []).append(row)

@@ -45,6 +45,15 @@ def test_parquet_files_hold_their_settings(tmp_path):
     assert made_with(path) is None
 
 
+def test_trained_models_hold_their_settings_in_their_report(tmp_path):
+    path = tmp_path / "training.json"
+    path.write_text(json.dumps({"accuracy": 1.0, "settings": json.loads(SETTINGS)}))
+    assert made_with(path) == settings_hash(SETTINGS)
+    for damaged in ("{}", "[1]", "{", "\x00"):
+        path.write_text(damaged)
+        assert made_with(path) is None, damaged
+
+
 def test_a_full_disk_leaves_what_was_there(tmp_path):
     paths = [tmp_path / "table.csv", tmp_path / "table.html"]
     for path in paths:

@@ -29,7 +29,7 @@ def read(folder, changed=ROWS, samples=slice(None)):
     prompts = read_prompts(paths["prompts"])
     generations = read_generations(paths["generations"], paths["prompts"], prompts)
     attributions = read_attributions(
-        paths["attributions"], paths["prompts"], prompts, generations, samples
+        paths["attributions"], paths["prompts"], prompts, paths["generations"], generations, samples
     )
     return prompts, generations, attributions
 
@@ -112,14 +112,20 @@ def test_the_prompts_of_another_model_are_not_those_of_the_scores(tmp_path):
         paths[name] = tmp_path / name / "prompts.parquet"
         write_rows(paths[name], "prompts", ROWS["prompts"], provenance({"model": name}))
     scores = tmp_path / "attributions.parquet"
-    made_of = provenance({"method": "random"}, {"prompts": paths["mine"]})
+    answers = tmp_path / "generations.parquet"
+    write_rows(answers, "generations", ROWS["generations"], provenance({"steps": 5}))
+    inputs = {"prompts": paths["mine"], "generations": answers}
+    made_of = provenance({"method": "random"}, inputs)
     write_rows(scores, "attributions", ROWS["attributions"], made_of)
-    given = (ROWS["prompts"], ROWS["generations"])
+    given = (ROWS["prompts"], answers, ROWS["generations"])
     assert read_attributions(scores, paths["mine"], *given)
     with pytest.raises(
         BenchmarkError, match=r"attributions\.parquet: was made from other prompts than .*other"
     ):
         read_attributions(scores, paths["other"], *given)
+    write_rows(answers, "generations", ROWS["generations"], provenance({"steps": 1}))
+    with pytest.raises(BenchmarkError, match="was made from other generations than"):
+        read_attributions(scores, paths["mine"], *given)
 
 
 def test_what_inputs_were_made_from_counts_too(tmp_path):

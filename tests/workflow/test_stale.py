@@ -37,16 +37,36 @@ def test_tables_and_figures_of_other_settings_are_made_again_alone(moved):
     run_file = moved.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text().replace("label: Toy sentiment", "label: Changed"))
     assert "other settings" in moved.snakemake("--dry-run", check=False).stdout
+    before = set((moved.folder / "results").rglob("*"))
     moved.snakemake("--dry-run", "--config", "delete_stale=true")
+    assert set((moved.folder / "results").rglob("*")) == before, "a dry run deletes nothing"
+    records = "results/tiny/samples/toy-sentiment.parquet"  # up to date: nothing is run for it
+    moved.snakemake("--cores", "1", "--config", "delete_stale=true", "--", records)
     pending = moved.pending()
     assert "tables/pi_soft_auc/dynamic/toy.html" in pending
     assert "figures/pi_curves/dynamic/toy/toy-sentiment.svg" in pending
     assert all(name.startswith(("tables/", "figures/")) or "/" not in name for name in pending)
 
 
+def test_a_model_trained_with_other_settings_is_refused(project):
+    report = "results/tiny/models/demo-llama/training.json"
+    (project.folder / report).parent.mkdir(parents=True)
+    project.write(report, '{"settings": {"seed": 2}}')
+    trained = ("models=[demo-llama]", "datasets=[demo-sentiment,demo-why]")
+    refused = project.snakemake("--dry-run", "--config", *trained, check=False)
+    assert f"{report} was made with other settings than the run has now" in refused.stdout
+
+
+@pytest.mark.parametrize("value", ["yes", "1"])
+def test_deleting_is_said_plainly(project, value):
+    refused = project.snakemake("--dry-run", "--config", f"delete_stale={value}", check=False)
+    assert f"delete_stale: is '{value}', neither true nor false" in refused.stdout
+
+
 def test_a_copy_without_times_is_complete_after_a_touch(moved):
-    for path in sorted((moved.folder / "results").rglob("*"), reverse=True):
-        os.utime(path)  # figures are older than what they are made from
+    files = sorted((moved.folder / "results").rglob("*"), reverse=True)
+    for second, path in enumerate(files):
+        os.utime(path, (second, second))  # figures are older than what they are made from
     assert moved.pending() != set()
     moved.snakemake("--touch", "--cores", "1")
     assert moved.pending() == set()

@@ -130,13 +130,14 @@ def train_tiny_masked_model(
     learning_rate: float,
     required_accuracy: float,
     seed: int,
+    settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train a masked model and its tokenizer from scratch and save both, and a report.
 
     The report, also written as ``training.json``, holds the held-out accuracy (share of masked
     record tokens that the model ranks first), that of always guessing the most frequent token, the
-    seconds and the package versions. ``directory`` appears complete or not at all; the same seed
-    on the same machine gives the same weights.
+    seconds, the package versions and the ``settings`` of the job. ``directory`` appears complete
+    or not at all; the same seed on the same machine gives the same weights.
 
     Raises:
         BenchmarkError: the held-out accuracy is below ``required_accuracy``, or a prompt does not
@@ -168,6 +169,7 @@ def train_tiny_masked_model(
         "seed": seed,
         "seconds": round(time.perf_counter() - started, 1),
         "versions": package_versions(),
+        "settings": settings,
     }
     save_trained(directory, model, tokenizer, report)
     return report

@@ -82,13 +82,14 @@ def train_tiny_model(
     training: Sequence[Dialogue],
     held_out: Sequence[Dialogue],
     required_accuracy: float = 0.98,
+    settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train a model and its tokenizer from scratch and save both, and a report, in ``directory``.
 
     The report, also written as ``training.json``, holds the held-out accuracy (share of dialogues
-    whose whole greedy answer is right) overall and by group, the steps, the seconds and the package
-    versions. ``directory`` appears complete or not at all; the same seed on the same machine gives
-    the same weights.
+    whose whole greedy answer is right) overall and by group, the steps, the seconds, the package
+    versions and the ``settings`` of the job. ``directory`` appears complete or not at all; the same
+    seed on the same machine gives the same weights.
 
     Raises:
         BenchmarkError: the held-out accuracy is below ``required_accuracy``, a dialogue does not
@@ -124,6 +125,7 @@ def train_tiny_model(
         "seed": seed,
         "seconds": round(time.perf_counter() - started, 1),
         "versions": package_versions(),
+        "settings": settings,
     }
     save_trained(directory, model, tokenizer, report)
     return report
