@@ -16,8 +16,8 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-scheduler \
-	bench-start-up schema readme lock unlock env clean help
+.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-comparisons \
+	bench-scheduler bench-start-up schema readme lock unlock env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -67,6 +67,9 @@ bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result 
 bench-readings: $(STAMP) ## measure what each reading that the paper leaves open changes in CONFIG
 	$(BENCH)/readings.py --configfile $(CONFIG) \
 		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
+
+bench-comparisons: $(STAMP) ## simulate what the tests between methods find, and how often they are wrong
+	$(BENCH)/comparisons.py
 
 bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (12 minutes)
 	$(BENCH)/scheduler.py

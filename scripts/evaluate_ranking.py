@@ -13,7 +13,7 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.progress import progress
-from pisoft.relations import read_attributions, read_generations, read_prompts
+from pisoft.relations import read_cell, read_prompts
 
 Row = dict[str, Any]
 INPUTS = ("prompts", "generations", "attributions")
@@ -22,11 +22,11 @@ INPUTS = ("prompts", "generations", "attributions")
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate block by block, write two rows per sample in the order of the prompts."""
     settings = RankingSlice.model_validate_json(arguments.settings)
-    prompts = read_prompts(arguments.prompts)
     facts: dict[str, Any] = {}
     if settings.not_applicable is None:
-        rows, facts = evaluate(arguments, settings, prompts)
+        rows, facts = evaluate(arguments, settings)
     else:
+        prompts = read_prompts(arguments.prompts)
         rows = not_applicable_rows(prompts[arguments.samples], settings.scope)
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
@@ -34,12 +34,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def evaluate(
-    arguments: argparse.Namespace, settings: RankingSlice, prompts: list[Row]
+    arguments: argparse.Namespace, settings: RankingSlice
 ) -> tuple[list[Row], dict[str, Any]]:
     """Return the rows, and what the job was run with and needed."""
-    generations = read_generations(arguments.generations, arguments.prompts, prompts)
-    attributions = read_attributions(
-        arguments.attributions, arguments.prompts, prompts, arguments.generations, generations
+    prompts, generations, attributions = read_cell(
+        arguments.prompts, arguments.generations, arguments.attributions
     )
     triples = [
         (prompt, generation, attributions[prompt["sample_id"]][STEP])

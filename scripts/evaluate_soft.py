@@ -15,7 +15,7 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import compile_layers, load_model, model_facts
 from pisoft.progress import progress
-from pisoft.relations import read_attributions, read_generations, read_prompts
+from pisoft.relations import read_cell
 
 INPUTS = ("prompts", "generations", "attributions")
 
@@ -29,15 +29,8 @@ def main(arguments: argparse.Namespace) -> None:
             "--samples: not allowed where evaluation.draws is a budget, because the number of "
             "draws depends on all samples; allowed with a fixed number of draws"
         )
-    prompts = read_prompts(arguments.prompts)
-    answers = read_generations(arguments.generations, arguments.prompts, prompts)
-    attributions = read_attributions(
-        arguments.attributions,
-        arguments.prompts,
-        prompts,
-        arguments.generations,
-        answers,
-        arguments.samples,
+    prompts, answers, attributions = read_cell(
+        arguments.prompts, arguments.generations, arguments.attributions, arguments.samples
     )
     generations = {row["sample_id"]: row for row in answers}
     model = load_model(settings.model, arguments.model_folder)

@@ -24,7 +24,11 @@ def statistics_row(metric: str, dataset: str, method: str, value: float | None, 
         "n_failed": 0 if value is not None else 20,
     }
     missing = ("low", "high", "standard_error", "rank", "rank_low", "rank_high", "mean_rank")
-    return {**row, **dict.fromkeys((*missing, "best_share", "best", "p_value")), **more}
+    return {
+        **row,
+        **dict.fromkeys((*missing, "best_share", "best", "p_value", "p_smallest")),
+        **more,
+    }
 
 
 def ranked_rows(metric: str, ranks: Mapping[str, float | None], dataset: str = "average") -> Rows:
@@ -61,7 +65,9 @@ def comparison_rows(
             "difference": 0.1,
             "n": 20,
             "p_value": 0.01,
-            "p_holm": 0.9 if any({method, other} <= group for group in groups) else 0.001,
+            "p_holm": 0.5,
+            "p_smallest": 0.0001,
+            "p_adjusted": 0.9 if any({method, other} <= group for group in groups) else 0.001,
         }
         for method, other in itertools.combinations(methods, 2)
     ]

@@ -77,6 +77,8 @@ _MEAN = (_optional("value", _REAL, "mean over samples; null: undefined"), *_INTE
 _TEST = (
     _optional("p_value", _REAL, "of a mean of 0: a two-sided sign-flip permutation test"),
     _optional("p_holm", _REAL, "Holm's correction over all tests of the metric and dataset"),
+    _optional("p_adjusted", _REAL, "step-down max-T over the same tests; what tables show"),
+    _optional("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
 )
 
 
@@ -237,7 +239,8 @@ FILES: dict[str, File] = {
             _optional("mean_rank", _REAL, "mean over resamples"),
             _optional("best_share", _REAL, "share of resamples in which it is best"),
             _optional("best", _TEXT, "best method of this row of the table"),
-            _optional("p_value", _REAL, "against the best, Holm's correction over all pairs"),
+            _optional("p_value", _REAL, "against the best: `p_adjusted` of `comparisons`"),
+            _optional("p_smallest", _REAL, "the smallest that p_value could be"),
         ),
     ),
     "comparisons": File(
@@ -249,7 +252,9 @@ FILES: dict[str, File] = {
             Column("difference", _REAL, "mean of method minus other over common samples"),
             Column("n", _WHOLE, "common samples"),
             Column("p_value", _REAL, "two-sided"),
-            Column("p_holm", _REAL, "Holm's correction over all pairs of the same cell"),
+            Column("p_holm", _REAL, "Holm's correction over the pairs with Random, or the others"),
+            Column("p_adjusted", _REAL, "step-down max-T over the same pairs; what tables show"),
+            Column("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
         ),
     ),
     "leave_one_out": File(
@@ -385,7 +390,6 @@ FILES: dict[str, File] = {
             _N,
             _FAILED,
             _optional("seconds_per_sample", _REAL, "mean, all steps of a sample"),
-            _MEAN_ERROR,
             _optional("median_seconds", _REAL, "median, all steps of a sample"),
             _PROMPT_LENGTH,
             Column("peak_memory_mb", _REAL, "of the process, 10⁶ bytes"),

@@ -20,6 +20,21 @@ Row = dict[str, Any]
 _PER_TOKEN = ("token_texts", "content_mask", "user_mask", "bos_mask", "evidence_mask")
 
 
+def read_cell(
+    prompts: Path, generations: Path, attributions: Path, samples: slice = slice(None)
+) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
+    """Read a cell's prompts, their answers in the same order, and scores by sample.
+
+    Raises:
+        BenchmarkError: as :func:`read_prompts`, :func:`read_generations` and
+            :func:`read_attributions` do.
+    """
+    asked = read_prompts(prompts)
+    answered = read_generations(generations, prompts, asked)
+    scores = read_attributions(attributions, prompts, asked, generations, answered, samples)
+    return asked, answered, scores
+
+
 def read_prompts(path: Path) -> list[Row]:
     """Read `prompts` rows.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +129,10 @@ def _aim_text(line: Row) -> str:
     aim = line["aim"]
     text = f"{aim[0]} to {aim[1]}" if isinstance(aim, tuple) else f"{aim}"
     return f"aim {text}, met: {line['met']}"
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows as a table."""
+    header = list(rows[0])
+    lines = [header, ["---"] * len(header), *([row[name] for name in header] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

@@ -23,7 +23,7 @@ import logging
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ import yaml
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
+from measuring import markdown
 from pisoft.columns import SCHEMAS
 from pisoft.commandline import run
 from pisoft.contracts import read_provenance, read_table, write_table
@@ -235,13 +236,6 @@ def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
                     }
                 )
     return rows
-
-
-def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows as a table."""
-    header = list(rows[0])
-    lines = [header, ["---"] * len(header), *([row[name] for name in header] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def command_line() -> argparse.ArgumentParser:

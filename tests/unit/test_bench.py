@@ -20,12 +20,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import aggregation
+import comparisons
 import draws
 import evaluation
 import gpu
 import readings
 import scheduler
-from measuring import build_network, forward_flops, report, row
+from measuring import build_network, forward_flops, markdown, report, row
 from pisoft import library
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
@@ -546,7 +547,19 @@ def test_a_reading_is_told_from_the_default_by_its_largest_change_and_its_order(
     (row,) = readings.reading_rows("clamp: none", before, after)
     assert (row["metric"], row["largest change"]) == ("Soft-NC", "+100.000 (attention)")
     assert row["τ of the order"] == "0.80", "attention passes the last of five: 1 - 2 * 1 / 10"
-    assert readings.markdown([row]).splitlines()[0].startswith("| reading | model | metric |")
+    assert markdown([row]).splitlines()[0].startswith("| reading | model | metric |")
+
+
+def test_the_bench_of_comparisons_finds_more_by_max_t_than_by_holm(tmp_path, capsys):
+    output = tmp_path / "comparisons.json"
+    few = ("--methods", "6", "--samples", "12", "60", "--repetitions", "20")
+    comparisons.main(comparisons.parser().parse_args([*few, "--output", str(output)]))
+    rows = pd.DataFrame(json.loads(output.read_text())["rows"])
+    assert len(rows) == 2 * 2 * 3
+    found = rows.pivot(index=["shape", "n"], columns="procedure", values="found")
+    assert (found["max-T, all pairs"] >= found["Holm, all pairs"]).all()
+    assert (found > 0.05).all(axis=None)
+    assert capsys.readouterr().out.startswith("| shape | n | methods | procedure | wrong")
 
 
 def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():

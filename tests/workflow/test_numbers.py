@@ -12,8 +12,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, rankdata, spearmanr
-from statsmodels.stats.multitest import multipletests
 
+from flipping import step_down
 from pisoft.contracts import read_rows, write_rows
 from planning import SHORT
 
@@ -137,14 +137,6 @@ def statistic(metric, samples):
     return statistics.fmean(v[metric] for v in values)
 
 
-def exact_p_value(differences):
-    """Two-sided p-value of a sum: every choice of signs, twice the smaller tail."""
-    sums = np.array(list(itertools.product([1, -1], repeat=len(differences)))) @ differences
-    total = sum(differences)
-    low, high = (sums <= total + 1e-12).mean(), (sums >= total - 1e-12).mean()
-    return min(1.0, 2 * min(low, high))
-
-
 @pytest.fixture(scope="module")
 def finished(module_project):
     module_project.write("config/tiny.yaml", RUN_FILE.format(samples=SAMPLES))
@@ -175,23 +167,27 @@ def test_p_values_against_the_best_are_exact_for_few_samples(finished):
         }
         if dataset == "toy-sentiment":
             samples[SELECTED] = selected_samples(finished, metric)
+        corrected = {}
         pairs = list(itertools.combinations(samples, 2))
-        raw = [
-            exact_p_value([samples[a][s] - samples[b][s] for s in samples[a].keys() & samples[b]])
-            for a, b in pairs
-        ]
-        corrected = multipletests(raw, method="holm")[1]
+        for with_control in (True, False):
+            family = [pair for pair in pairs if ("random" in pair) == with_control]
+            parts = [difference_parts(samples[one], samples[other]) for one, other in family]
+            p_values = step_down(np.stack(parts, axis=1))
+            corrected |= {frozenset(pair): p for pair, p in zip(family, p_values, strict=True)}
         best = max(samples, key=lambda m: statistics.fmean(samples[m].values()))
         for method in METHODS:
             p_value = found[metric, dataset, method]
             if method == best:
                 assert math.isnan(p_value)
             else:
-                assert p_value == pytest.approx(
-                    corrected[
-                        next(k for k, pair in enumerate(pairs) if {method, best} == set(pair))
-                    ]
-                )
+                assert p_value == pytest.approx(corrected[frozenset({method, best})])
+
+
+def difference_parts(one, other):
+    """What each sample adds to the difference of two methods' means over common samples."""
+    common = one.keys() & other.keys()
+    places = sorted(one.keys() | other.keys())
+    return np.array([(one[s] - other[s]) / len(common) if s in common else 0.0 for s in places])
 
 
 def selected_samples(project, metric):
@@ -363,7 +359,7 @@ def test_agreement_of_metrics_on_methods(finished):
 
 def test_advantage_over_random_scores(finished):
     samples = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
-    raw, corrected = defaultdict(list), defaultdict(list)
+    found, corrected = defaultdict(list), defaultdict(list)
     for line in lines_of(finished, "advantage/dynamic/toy"):
         shown = DATASETS if line["dataset"] == "average" else (line["dataset"],)
         parts = []
@@ -379,11 +375,11 @@ def test_advantage_over_random_scores(finished):
         assert float(line["value"]) == pytest.approx(sum(map(sum, parts)), abs=1e-9), line
         if line["part"] != "at" and line["dataset"] in DATASETS:
             family = (line["metric"], line["dataset"])
-            raw[family].append(exact_p_value(parts[0]))
-            corrected[family].append(float(line["p_holm"]))
-    for family, p_values in raw.items():
-        assert corrected[family] == pytest.approx(multipletests(p_values, method="holm")[1])
-    assert len(raw) == 2 * len(DATASETS)
+            found[family].append(parts[0])
+            corrected[family].append(float(line["p_adjusted"]))
+    for family, parts in found.items():
+        assert corrected[family] == pytest.approx(step_down(np.stack(parts, axis=1)))
+    assert len(found) == 2 * len(DATASETS)
 
 
 def advantage(line, curve):

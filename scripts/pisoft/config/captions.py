@@ -56,8 +56,8 @@ def settings_in_words(config: Config) -> Sentences:
         f"(``{evaluation.sampler}``), one bit per {evaluation.mask} (seed {run_file.seed}). A step "
         f"fails where H₀ is below {evaluation.minimum_h0:g}.",
         "clamp": f"Soft-NS is {CLAMPS[evaluation.clamp]}.",
-        "tests": f"{run_file.statistics.resamples} bootstrap resamples and sign flips "
-        f"(seed {run_file.seed}).",
+        "tests": f"{run_file.statistics.resamples} bootstrap resamples and sign flips, "
+        f"of few samples all flips (seed {run_file.seed}).",
     }
     if run_file.ranking is not None:
         found["ranking"] = _ranking(run_file.ranking)

@@ -84,7 +84,7 @@ def _p_values(comparisons: pd.DataFrame, metric: str, methods: pd.Index) -> pd.D
     matrix = pd.DataFrame(1.0, index=methods, columns=methods)
     for row in comparisons[of_metric].itertuples():
         if row.method in methods and row.other in methods:
-            matrix.loc[row.method, row.other] = matrix.loc[row.other, row.method] = row.p_holm
+            matrix.loc[row.method, row.other] = matrix.loc[row.other, row.method] = row.p_adjusted
     return matrix
 
 

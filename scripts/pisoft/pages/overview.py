@@ -12,7 +12,7 @@ from pisoft.contracts import OK
 from pisoft.pages.page import Figure, Page, Section
 from pisoft.statistics.metrics import AVERAGE, CONTROL
 from pisoft.statistics.robustness import order_changes
-from pisoft.tables.layout import LEVEL, Table, interval_text
+from pisoft.tables.layout import FAMILIES, LEVEL, Table, interval_text
 from pisoft.units import duration, scaled
 
 READ_METRICS = {
@@ -79,8 +79,8 @@ _WHAT = (
     "random according to their scores, the same expected share π for every method, and the change "
     "of the model's next-token distribution was measured (Hellinger distance). A number sums up "
     "the curve over π; higher is better. Numbers are means over samples; in brackets, their 95 % "
-    "bootstrap interval. Differences count only if a paired permutation test finds them after "
-    f"Holm's correction over all pairs of methods (p < {LEVEL})."
+    "bootstrap interval. Differences count only if a paired permutation test finds them "
+    f"(p < {LEVEL}, {FAMILIES})."
 )
 
 
@@ -188,7 +188,7 @@ def _against_control(pairs: pd.DataFrame, known: pd.DataFrame, names: Names) -> 
     both = pd.concat([pairs, mirrored.assign(difference=-pairs["difference"])])
     against = both[both["other"] == CONTROL].set_index("method")
     for method in known.index.intersection(against.index, sort=False):
-        told_apart = against["p_holm"][method] < LEVEL
+        told_apart = against["p_adjusted"][method] < LEVEL
         larger = against["difference"][method] > 0
         (equal if not told_apart else better if larger else worse).append(method)
     told = [f"{what}: {_listed(group, names)}" for what, group in groups.items() if group]

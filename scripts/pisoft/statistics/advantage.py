@@ -10,7 +10,7 @@ scores, which saw the same random numbers. Its mean over samples is reported
   f is interpolated if the grid leaves it out;
 - `upper_minus_lower`, the second less the first.
 
-The halves and their difference are tested against 0. Holm's correction is over all these tests of
+The halves and their difference are tested against 0. P-values are corrected over all these tests of
 a metric, as a reader picks among the methods.
 """
 
@@ -30,7 +30,7 @@ from pisoft.statistics.soft import CURVE_METRICS
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
 AT = "at"
-FAMILY = ["metric", "dataset"]
+FAMILY = ["metric"]
 Settings = AdvantageSlice
 
 
@@ -61,10 +61,10 @@ def advantages(curves: pd.DataFrame, grid: np.ndarray, seed: int, resamples: int
     points = {str(name): _differences(own, grid) for name, own in by_dataset}
     halves = {name: _halves(of_points, grid) for name, of_points in points.items()}
     both = {name: pd.concat([points[name], halves[name]], axis="columns") for name in points}
-    tests = sign_flip_rows(halves, seed, resamples).drop(columns="pi")
+    tests = sign_flip_rows(halves, seed, resamples, FAMILY).drop(columns="pi")
     means = mean_rows(both, seed, resamples)
     of_halves = means["part"] != AT
-    tested = with_tests(means[of_halves], tests, FAMILY)
+    tested = with_tests(means[of_halves], tests)
     return pd.concat([means[~of_halves], tested], ignore_index=True)
 
 

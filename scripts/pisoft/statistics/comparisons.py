@@ -1,9 +1,10 @@
 """Paired permutation tests of every pair of methods, on the samples that both have.
 
-If two methods are equally good, the sign of a sample's difference is up to chance: the p-value is
-the share of sign flips that give a mean difference at least as large (twice the smaller tail).
-Holm's correction is over all pairs of a cell, not over those with the best method alone: the best
-was picked by looking at the same numbers, and only the larger family allows for that.
+If two methods are equally good, the sign of a sample's difference is up to chance. Two questions
+are asked of a cell, each corrected as a family of its own: which methods differ from the control,
+and which of the others differ from each other. The second is over all pairs, not over those with
+the best method alone: the best was picked by looking at the same numbers, and only the larger
+family allows for that.
 """
 
 from __future__ import annotations
@@ -15,15 +16,11 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import permutation_test
-from statsmodels.stats.multitest import multipletests
 
-from pisoft.keyed import keyed_generator
-from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.metrics import CONTROL, METRICS
+from pisoft.statistics.sign_flips import sign_flip_tests
 from pisoft.statistics.values import SampleValues
 
-CHUNK = 500  # sign flips at a time: those of 10,000 samples take 400 MB inside SciPy
-COLUMNS = 4096  # pairs at a time: their differences under 10,000 flips take 330 MB
 Key = tuple[str | None, str, str, str, str]
 CELL = ["protocol", "model", "metric"]
 PAIR = [*CELL, "method", "other"]
@@ -47,7 +44,7 @@ def compare(given: Mapping[str, SampleValues], average: str, seed: int, flips: i
         average: what to call the average in the column `dataset`. Its difference is the mean of
             the datasets' own; a pair that lacks common samples in one of them is not compared.
         seed: of the run.
-        flips: how many sign flips are drawn; every one is tried where there are no more.
+        flips: how many sign flips are drawn, where not all are tried.
     """
     by_dataset = {dataset: _pairs(values) for dataset, values in given.items()}
     by_dataset[average] = _average(list(by_dataset.values()))
@@ -104,41 +101,7 @@ def _average(datasets: Sequence[_Pairs]) -> _Pairs:
 
 def _tested(pairs: _Pairs, flips: int, key: tuple[object, ...]) -> pd.DataFrame:
     """Return difference and p-values of each pair; all pairs see the same sign flips."""
-    p_values = [
-        sign_flip_p_values(pairs.parts[:, first : first + COLUMNS], flips, keyed_generator(*key))
-        for first in range(0, len(pairs.keys), COLUMNS)
-    ]
-    table = pd.DataFrame(pairs.keys, columns=PAIR).assign(
-        difference=pairs.parts.sum(axis=0), n=pairs.n, p_value=np.concatenate([[], *p_values])
-    )
-    cells = table.groupby(CELL, sort=False, dropna=False)["p_value"]
-    return table.assign(p_holm=cells.transform(holm))
-
-
-def sign_flip_p_values(parts: np.ndarray, flips: int, generator: np.random.Generator) -> np.ndarray:
-    """Return two-sided p-values of the sums of columns, (C,), under sign flips of whole rows.
-
-    Args:
-        parts: what each sample adds to each statistic, (samples, C).
-        flips: how many sign flips are drawn; every one is tried where there are no more.
-        generator: of the flips.
-    """
-    if len(parts) < 2 or not parts.size:
-        # SciPy asks for two observations; a single one may have either sign.
-        return np.ones(parts.shape[1])
-    found = permutation_test(
-        (np.ones(len(parts)),),  # of a single sample, signs are flipped
-        lambda signs, axis: signs @ parts,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=flips,
-        batch=CHUNK,
-        axis=-1,
-        rng=generator,
-    )
-    return np.asarray(found.pvalue)
-
-
-def holm(p_values: pd.Series) -> np.ndarray:
-    """Return p-values with Holm's correction over all of them."""
-    return multipletests(p_values, method="holm")[1]
+    families = [(*pair[:3], CONTROL in pair[3:]) for pair in pairs.keys]
+    tests = sign_flip_tests(pairs.parts, families, flips, key)
+    table = pd.DataFrame(pairs.keys, columns=PAIR)
+    return table.assign(difference=pairs.parts.sum(axis=0), n=pairs.n, **tests)

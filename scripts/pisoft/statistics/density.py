@@ -11,7 +11,8 @@ one step are, over its m perturbable tokens in rising order (i = 1 … m), is me
 A sample's value is the mean over its explained steps. Of one sample, methods are ranked by density
 and by AUC, and Spearman's ρ between the two is taken over the methods with both, at least three:
 what makes a sample hard for all of them drops out. Its mean over samples is tested against 0, with
-random scores among the methods and without. Holm's correction is over all tests of a metric.
+random scores among the methods and without. P-values are corrected over all tests of a
+metric.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 MEASURES = ("mean_score", "gini")
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 FEWEST = 3  # methods of a correlation
-FAMILY = ["protocol", "metric", "dataset"]
+FAMILY = ["protocol", "metric"]
 Settings = DensitySlice
 
 
@@ -61,7 +62,7 @@ def summaries(files: Files, settings: DensitySlice) -> dict[str, Summary]:
     tables = {
         "density": mean_rows(by_dataset, *given),
         "density_correlations": with_tests(
-            mean_rows(correlations, *given), sign_flip_rows(correlations, *given), FAMILY
+            mean_rows(correlations, *given), sign_flip_rows(correlations, *given, FAMILY)
         ),
     }
     return {

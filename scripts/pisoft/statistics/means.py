@@ -13,8 +13,8 @@ import pandas as pd
 
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.bootstrap import Resampled, intervals, resampled_ratios
-from pisoft.statistics.comparisons import holm, sign_flip_p_values
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.sign_flips import P_VALUES, sign_flip_tests
 
 ENDS = ["standard_error", "low", "high"]
 
@@ -43,13 +43,20 @@ def mean_rows(given: Mapping[str, pd.DataFrame], seed: int, resamples: int) -> p
     return pd.concat(tables, ignore_index=True)
 
 
-def sign_flip_rows(given: Mapping[str, pd.DataFrame], seed: int, flips: int) -> pd.DataFrame:
+def sign_flip_rows(
+    given: Mapping[str, pd.DataFrame], seed: int, flips: int, family: list[str]
+) -> pd.DataFrame:
     """Test whether the mean of every column is 0, as :func:`mean_rows` takes them.
 
-    If it is, the sign of a sample's number is up to chance: two-sided permutation tests.
+    Args:
+        given: samples by columns.
+        seed: of the run.
+        flips: how many sign flips are drawn, where not all are tried.
+        family: levels of the columns that the tests of a dataset's family share.
 
     Returns:
-        The levels of the columns, `dataset` and `p_value`; a mean without a value has no row.
+        The levels of the columns, `dataset` and the p-values of
+        :func:`~pisoft.statistics.sign_flips.sign_flip_tests`; a mean without a value has no row.
     """
     aligned = _aligned(given)
     parts = {name: frame.fillna(0.0) / frame.notna().sum() for name, frame in aligned.items()}
@@ -57,24 +64,18 @@ def sign_flip_rows(given: Mapping[str, pd.DataFrame], seed: int, flips: int) -> 
     tables = []
     for dataset, part in parts.items():
         known = part.loc[:, part.notna().all()]  # without a sample, 0 has been divided by 0
-        generator = keyed_generator(seed, "sign flips", dataset)
-        p_values = sign_flip_p_values(known.to_numpy(), flips, generator)
         levels = known.columns.to_frame(index=False)
-        tables.append(levels.assign(dataset=dataset, p_value=p_values))
+        families = [tuple(row) for row in levels[family].to_numpy()]
+        key = (seed, "sign flips", dataset)
+        tests = sign_flip_tests(known.to_numpy(), families, flips, key)
+        tables.append(levels.assign(dataset=dataset, **tests))
     return pd.concat(tables, ignore_index=True)
 
 
-def with_tests(means: pd.DataFrame, tests: pd.DataFrame, family: list[str]) -> pd.DataFrame:
-    """Add p-values to means, and those with Holm's correction over all tests of a family.
-
-    Args:
-        means: of :func:`mean_rows`.
-        tests: of :func:`sign_flip_rows`; means without a test have no p-value.
-        family: columns that the tests of a family share.
-    """
-    p_holm = tests.groupby(family, sort=False)["p_value"].transform(holm)
-    keys = [name for name in tests.columns if name != "p_value"]
-    return means.merge(tests.assign(p_holm=p_holm), on=keys, how="left", validate="one_to_one")
+def with_tests(means: pd.DataFrame, tests: pd.DataFrame) -> pd.DataFrame:
+    """Add the p-values of :func:`sign_flip_rows` to means; those without a test have none."""
+    keys = [name for name in tests.columns if name not in P_VALUES]
+    return means.merge(tests, on=keys, how="left", validate="one_to_one")
 
 
 def _aligned(given: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,8 @@ def timing_rows(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Summarise what attribution needed, as rows of kind `timings`.
 
     A sample's time is the sum over its steps. Means are over the samples with an ok step, `n` of
-    them; the others are `n_failed`. The standard error is null for a single sample.
+    them; the others are `n_failed`. Their spread is not how far times are off: a batch's time is
+    shared by tokens, so that it shows how many tokens the samples have.
 
     Args:
         paths: `attribution_times` files `…/{model}/{method}/{dataset}.parquet`.
@@ -54,7 +54,6 @@ def _timing_row(path: Path) -> dict[str, Any]:
     samples = _samples(steps)
     timed = samples.filter(samples.column("ok"))
     seconds, n = timed.column("seconds"), timed.num_rows
-    deviation = pc.stddev(seconds, ddof=1).as_py()  # None for a single sample
     return {
         "model": model,
         "method": method,
@@ -62,7 +61,6 @@ def _timing_row(path: Path) -> dict[str, Any]:
         "n": n,
         "n_failed": samples.num_rows - n,
         "seconds_per_sample": pc.mean(seconds).as_py(),
-        "standard_error": None if deviation is None else deviation / math.sqrt(n),
         "median_seconds": pc.quantile(seconds, 0.5)[0].as_py(),
         "mean_prompt_tokens": pc.mean(timed.column("tokens")).as_py(),
         **{name: facts[name] for name in _FACTS},

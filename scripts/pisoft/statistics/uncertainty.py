@@ -117,8 +117,9 @@ def _with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.Da
     """Add each method's p-value against the best of its cell; none for the best itself."""
     keys = [*CELL, "dataset"]
     mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
-    both = pd.concat([comparisons, mirrored])[[*keys, "method", "other", "p_holm"]]
-    both = both.rename(columns={"other": "best", "p_holm": "p_value"})
+    both = pd.concat([comparisons, mirrored])
+    both = both[[*keys, "method", "other", "p_adjusted", "p_smallest"]]
+    both = both.rename(columns={"other": "best", "p_adjusted": "p_value"})
     return statistics.merge(both, on=[*keys, "method", "best"], how="left", validate="one_to_one")
 
 

@@ -127,7 +127,7 @@ def _row(label: str, rows: pd.DataFrame) -> Row:
                 number_text(half["value"], 3),
                 interval=interval_text(half["low"], half["high"], 3),
             ),
-            Entry(p_text(half["p_holm"])),
+            Entry(p_text(half["p_adjusted"])),
         )
     ]
     entries.append(Entry(spans_above_zero(rows)))
@@ -143,7 +143,7 @@ def _halves(rows: pd.DataFrame) -> pd.DataFrame:
 def _verdict(halves: pd.DataFrame) -> str:
     if halves["value"].isna().any():
         return NO_VALUE
-    better = (halves["value"] > 0) & (halves["p_holm"] < LEVEL)
+    better = (halves["value"] > 0) & (halves["p_adjusted"] < LEVEL)
     return VERDICTS[bool(better["lower"]), bool(better["upper"])]
 
 
@@ -157,7 +157,7 @@ def _verdict_note(
         halves = _halves(by_method[method])
         groups[_verdict(halves)].append(label)
         slope = halves.loc["upper_minus_lower"]
-        if slope["p_holm"] < LEVEL:
+        if slope["p_adjusted"] < LEVEL:
             slopes["larger" if slope["value"] > 0 else "smaller"].append(label)
     told = [f"{where}: {', '.join(own)}" for where, own in groups.items() if own]
     compared = [f"{how} for π > 0.5: {', '.join(own)}" for how, own in slopes.items() if own]
@@ -172,7 +172,7 @@ _NOTES = (
     "with equal weight; above 0 is better than random scores. A half's difference is the area "
     "under the curve of differences over that part of the grid, divided by its width. In "
     "brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
-    "test of a difference of 0, after Holm's correction over all tests of the metric; better "
+    "test of a difference of 0, corrected by step-down max-T over all tests of the metric; better "
     f"means above 0 with p < {LEVEL}.",
     "Above 0 at π: between which π of the grid every interval, taken by itself, lies above 0; "
     f"{NOTHING}: nowhere. All curves meet at π = 1. The CSV has every π and every dataset.",

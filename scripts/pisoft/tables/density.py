@@ -59,7 +59,7 @@ def density_table(
         methods: label of each method, in the order of the rows.
         datasets: label of each dataset, in the order of the rows.
     """
-    averages = density[density["dataset"] == AVERAGE].assign(p_holm=float("nan"))
+    averages = density[density["dataset"] == AVERAGE].assign(p_adjusted=float("nan"))
     blocks = [Block("Density, mean over datasets", _rows(averages, "method", methods))]
     shown = {**datasets, AVERAGE: "Avg"}
     for metric, label in METRICS.items():
@@ -98,7 +98,7 @@ def _rows(numbers: pd.DataFrame, key: str, labels: Mapping[str, str]) -> tuple[R
 def _entries(number: pd.Series) -> tuple[Entry, Entry]:
     interval = interval_text(number["low"], number["high"], 3)
     return Entry(number_text(number["value"], 3), interval=interval), Entry(
-        p_text(number["p_holm"])
+        p_text(number["p_adjusted"])
     )
 
 
@@ -112,6 +112,7 @@ _NOTES = (
     "methods. If dense scores were what the metric rewards, ρ would be near 1 with the mean score "
     "and near −1 with the Gini index.",
     "In brackets: 95 % bootstrap interval over samples. p: two-sided sign-flip permutation test of "
-    f"a mean ρ of 0, after Holm's correction over all tests of the metric (below {LEVEL}: told "
-    f"apart from 0). {NOTHING}: none, or not tested. The CSV has every dataset's densities.",
+    "a mean ρ of 0, corrected by step-down max-T over all tests of the metric (below "
+    f"{LEVEL}: told apart from 0). {NOTHING}: none, or not tested. The CSV has every dataset's "
+    "densities.",
 )

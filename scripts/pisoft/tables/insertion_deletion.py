@@ -10,10 +10,10 @@ from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
-    AVERAGE_MEANING,
-    MARKS,
     Table,
+    average_notes,
     coverage_notes,
+    marks,
     missing_average_notes,
     statistic_block,
     tidy,
@@ -86,8 +86,8 @@ def insertion_deletion_table(
         blocks=blocks,
         notes=(
             statistic,
-            MARKS,
-            f"Average: {AVERAGE_MEANING}",
+            marks(statistics),
+            *average_notes("Average", shown),
             *missing_average_notes(ranked, methods, shown),
             *coverage_notes(ranked, methods, shown),
             *(f"Left out: {datasets[name]}, because {why}." for name, why in left_out.items()),

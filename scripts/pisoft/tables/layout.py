@@ -18,7 +18,7 @@ from pisoft.units import NOTHING
 LEVEL = 0.05  # below it, a method counts as told apart from the best
 RANKED = 3  # best methods of an average that are marked
 VALUE_COLUMNS = ["metric", "dataset", "method", "value", "low", "high", "standard_error"]
-VALUE_COLUMNS += ["n", "n_failed", "rank", "best", "p_value"]
+VALUE_COLUMNS += ["n", "n_failed", "rank", "best", "p_value", "p_smallest"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ def statistic_block(
         Row(label, statistic_entries(statistics, metric, name, methods, decimals))
         for name, label in datasets.items()
     ]
+    if len(datasets) < 2:
+        return Block(title, tuple(rows))
     entries = statistic_entries(statistics, metric, AVERAGE, methods, decimals)
     ranked = _ranked(entries, statistics, metric, methods)
     return Block(title, (*rows, Row(average, ranked, strong=True)))
@@ -118,9 +120,13 @@ def statistic_block(
 def statistic_entries(
     statistics: pd.DataFrame, metric: str, dataset: str, methods: Iterable[str], decimals: int
 ) -> tuple[Entry, ...]:
-    """Return a row's numbers with intervals; the best is strong, and what equals it is tied."""
+    """Return a row's numbers with intervals.
+
+    The best are strong, several if they are equal; what is not told apart from them is tied.
+    """
     rows = _of_cell(statistics, metric, dataset, methods)
-    return tuple(_entry(method, numbers, decimals) for method, numbers in rows.iterrows())
+    best = rows["value"].reindex(rows["best"].dropna().unique()).max()  # NaN: it is not shown
+    return tuple(_entry(numbers, best, decimals) for _, numbers in rows.iterrows())
 
 
 def _of_cell(
@@ -131,12 +137,13 @@ def _of_cell(
     return statistics[chosen].set_index("method").reindex(list(methods))
 
 
-def _entry(method: object, numbers: pd.Series, decimals: int) -> Entry:
+def _entry(numbers: pd.Series, best: float, decimals: int) -> Entry:
+    strong = numbers["value"] == best
     return Entry(
         number_text(numbers["value"], decimals),
-        strong=method == numbers["best"],
+        strong=bool(strong),
         interval=interval_text(numbers["low"], numbers["high"], min(decimals, 3)),
-        tied=bool(numbers["p_value"] >= LEVEL),
+        tied=bool(numbers["p_value"] >= LEVEL and not strong),
     )
 
 
@@ -173,15 +180,35 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
 
 # Notes ----------------------------------------------------------------------------------------
 
-MARKS = (
-    "In brackets: 95 % bootstrap interval over samples. Bold: the best of its row. ≈: not "
-    "distinguishable from it (paired sign-flip permutation test on the common samples, "
-    f"p ≥ {LEVEL} after Holm's correction over all pairs of methods)."
-)
-AVERAGE_MEANING = (
-    "mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark the best, "
-    "second and third; methods that agree before rounding share a rank."
-)
+FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
+
+
+def marks(statistics: pd.DataFrame) -> str:
+    """Say what brackets, bold and ≈ mean, and how small a p-value can be.
+
+    Args:
+        statistics: rows of `statistics`, of the table.
+    """
+    smallest = statistics["p_smallest"].dropna()
+    reach = ""
+    if len(smallest):
+        ends = dict.fromkeys(f"{end:.1g}" for end in (smallest.min(), smallest.max()))
+        reach = f" The smallest p-value within reach is {' to '.join(ends)}, by number of samples."
+    return (
+        "In brackets: 95 % bootstrap interval over samples. Bold: the best of its row. ≈: not "
+        "distinguishable from it (paired sign-flip permutation test on the common samples, "
+        f"p ≥ {LEVEL}, {FAMILIES}).{reach}"
+    )
+
+
+def average_notes(label: str, datasets: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what the average is; of a single dataset, none is shown."""
+    if len(datasets) < 2:
+        return ()
+    return (
+        f"{label}: mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark "
+        "the best, second and third; methods that agree before rounding share a rank.",
+    )
 
 
 def coverage_notes(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
-from pisoft.tables.layout import MARKS, Block, Row, Table, statistic_entries
+from pisoft.tables.layout import Block, Row, Table, marks, statistic_entries
 from pisoft.tables.soft import SoftRows, clamp_note
 
 ORIGINAL_METRICS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}  # decimals
@@ -46,5 +46,5 @@ def original_table(rows: SoftRows) -> Table:
         "Metric",
         ORIGINAL_METRICS,
         blocks,
-        (statistic, MARKS, clamp_note(rows.clamp)),
+        (statistic, marks(rows.statistics), clamp_note(rows.clamp)),
     )

@@ -10,7 +10,7 @@ from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.contracts import OK
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
-from pisoft.tables.layout import MARKS, Table
+from pisoft.tables.layout import Table, marks
 from pisoft.tables.soft import AUC_METRICS, SoftRows, clamp_note
 
 Settings = SoftDisplaySlice
@@ -35,7 +35,7 @@ def auc_table(rows: SoftRows, grid: Sequence[float], number_type: str) -> Table:
         f"{min(grid):g}, …, {max(grid):g} ({len(grid)} values), so a curve that is 1 everywhere "
         f"has {max(grid) - min(grid):.3g}. Higher is better."
     )
-    notes = (statistic, MARKS, clamp_note(rows.clamp), *rows.average_notes())
+    notes = (statistic, marks(rows.statistics), clamp_note(rows.clamp), *rows.average_notes())
     return rows.table(
         "AUC of π-Soft-NS and π-Soft-NC",
         "Dataset",

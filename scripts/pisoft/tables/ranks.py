@@ -110,7 +110,9 @@ def _text(rank: float) -> str:
 _NOTES = (
     "Rank: of the AUC's mean over the datasets, each with equal weight; 1 is best, and equal "
     "methods share the mean of their ranks. 95 % interval: of the ranks over resamples of the "
-    "samples. Best in: share of resamples in which the method is best.",
+    "samples. Best in: share of resamples in which the method is best; it is not corrected for the "
+    "number of methods and says how these samples would order them. Whether two methods differ is "
+    "what the tests say (≈ in the other tables); that is what to quote.",
     "Without a dataset: rank for the mean over the others. An order that changes with one dataset "
     "is a fact about that dataset.",
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.reading import Files
-from pisoft.tables.layout import MARKS, Table
+from pisoft.tables.layout import Table, marks
 from pisoft.tables.soft import SoftRows, clamp_note
 
 ROBUST_METRICS = (
@@ -35,7 +35,8 @@ def robust_table(rows: SoftRows) -> Table:
         "over the mean of H₀; never clamped. Median: of the samples' areas. π ≤ 0.3: mean of the "
         "areas over that part of the grid only, where few tokens are kept or removed. Higher is "
         "better.",
-        f"{MARKS} Medians are not tested, and their intervals are of each method alone.",
+        marks(rows.statistics),
+        "Medians are not tested, and their intervals are of each method alone.",
         clamp_note(rows.clamp),
         *rows.average_notes(),
     )

@@ -14,9 +14,9 @@ from pisoft.config.studies import SELECTED_METHODS
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
-    AVERAGE_MEANING,
     Block,
     Table,
+    average_notes,
     coverage_notes,
     missing_average_notes,
     statistic_block,
@@ -97,7 +97,8 @@ class SoftRows:
         """Say what the average is, and which method has none; and what a selected depth is."""
         missing = missing_average_notes(self.outcomes, self.methods, self.datasets)
         chosen = set(SELECTED_METHODS.values()) & set(self.methods)
-        return (f"Avg: {AVERAGE_MEANING}", *missing, *([_SELECTED] if chosen else []))
+        means = average_notes("Avg", self.datasets)
+        return (*means, *missing, *([_SELECTED] if chosen else []))
 
 
 _SELECTED = (

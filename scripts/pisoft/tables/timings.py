@@ -13,7 +13,7 @@ from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
 
-_MEASURES = ("seconds_per_sample", "standard_error", "peak_memory_mb", "peak_device_memory_mb")
+_MEASURES = ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb")
 
 
 Settings = TimingsSlice
@@ -32,7 +32,7 @@ def timings_table(
     datasets: Mapping[str, str],
     controls: Collection[str],
 ) -> Table:
-    """Build the table of seconds per sample and peak memory.
+    """Build the table of milliseconds per sample and peak memory.
 
     Args:
         rows: rows of kind `timings`.
@@ -51,9 +51,9 @@ def timings_table(
     )
     labels = models.values()
     return Table(
-        title="Attribution: seconds per sample and peak memory",
+        title="Attribution: milliseconds per sample and peak memory",
         corner="Method",
-        columns=(*(f"{name}, s ↓" for name in labels), *(f"{name}, MB" for name in labels)),
+        columns=(*(f"{name}, ms ↓" for name in labels), *(f"{name}, MB" for name in labels)),
         blocks=blocks,
         notes=(
             *_explanations(rows, [methods[name] for name in methods if name in controls]),
@@ -72,7 +72,6 @@ def _block(
 ) -> Block:
     """Return one dataset's lines from measures by model and method."""
     seconds = numbers["seconds_per_sample"].unstack("model")[list(models)]
-    errors = numbers["standard_error"].unstack("model")[list(models)]
     memory = numbers["peak_device_memory_mb"].fillna(numbers["peak_memory_mb"])
     megabytes = memory.unstack("model")[list(models)]
     fastest = seconds.drop(index=list(controls), errors="ignore").min()
@@ -84,13 +83,10 @@ def _block(
                 (
                     *(
                         Entry(
-                            _significant(value),
+                            _milliseconds(value),
                             strong=method not in controls and value == best,
-                            interval=None if np.isnan(error) else f"± {_significant(error)}",
                         )
-                        for value, error, best in zip(
-                            seconds.loc[method], errors.loc[method], fastest, strict=True
-                        )
+                        for value, best in zip(seconds.loc[method], fastest, strict=True)
                     ),
                     *(Entry(_whole(value)) for value in megabytes.loc[method]),
                 ),
@@ -100,12 +96,13 @@ def _block(
     )
 
 
-def _significant(value: float) -> str:
-    """Return a number with three significant digits, as times span many orders of magnitude."""
-    if np.isnan(value):
+def _milliseconds(seconds: float) -> str:
+    """Return a time with two significant digits: the next run would give another third one."""
+    if np.isnan(seconds):
         return NOTHING
-    magnitude = math.floor(math.log10(value)) if value > 0 else 0
-    return f"{value:.{max(0, 2 - magnitude)}f}"
+    rounded = float(f"{1000 * seconds:.2g}")
+    magnitude = math.floor(math.log10(rounded)) if rounded > 0 else 0
+    return f"{rounded:.{max(0, 1 - magnitude)}f}"
 
 
 def _whole(value: float) -> str:
@@ -121,11 +118,11 @@ def _explanations(rows: pd.DataFrame, controls: list[str]) -> list[str]:
         "resident memory of the whole job, loading the model included": not measured.all(),
     }
     return [
-        "s: mean seconds per sample, all of its explained steps together. Timed is the method "
-        "alone, the device synchronised before and after, without a first warm-up run. Samples of "
-        "a batch share its time in proportion to the tokens read. ±: standard error of the mean "
-        "over samples. Lower is better; bold marks the "
-        f"fastest method of a column{excepted}.",
+        "ms: mean milliseconds per sample, all of its explained steps together. Timed is the "
+        "method alone, the device synchronised before and after, without a first warm-up run. "
+        "Lower is better; bold marks the fastest method of a column"
+        f"{excepted}. Samples of a batch share its time in proportion to the tokens read, so their "
+        "spread would show how long they are, not how far the times are off; none is given.",
         f"MB: peak {' or '.join(text for text, applies in what.items() if applies)}.",
         f"Measured on: {', '.join(rows['device'].unique())}. Times are of this machine and differ "
         "from run to run.",

@@ -9,6 +9,7 @@ from pisoft.contracts import write_rows
 from pisoft.figures.advantage import PANELS, plot_advantage
 from pisoft.figures.style import line_styles
 from pisoft.statistics.metrics import NO_CONTROL
+from pisoft.statistics.sign_flips import P_VALUES
 from rooms import check_same_files
 
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ M_{"}
@@ -23,7 +24,7 @@ def rows_of():
         {
             **CELL, "metric": metric, "method": method, "part": "at" if pi else "upper", "pi": pi,
             "value": value, "low": value - 0.25, "high": value + 0.25, "n": 20, "n_failed": 1,
-            "p_value": None, "p_holm": None,
+            **dict.fromkeys(P_VALUES),
         }
         for metric, (method, value), pi in itertools.product(PANELS, VALUES.items(), (*GRID, None))
     ]  # fmt: skip

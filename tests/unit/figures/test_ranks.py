@@ -16,7 +16,7 @@ MANY = {f"m{k}": f"Method number {k}" for k in range(13)}
 def draw(ranks=RANKS, together=TOGETHER, methods=METHODS):
     statistics = frame(both(ranked_rows, ranks))
     comparisons = both(comparison_rows, ranks, together)
-    columns = ["metric", "dataset", "method", "other", "p_holm"]
+    columns = ["metric", "dataset", "method", "other", "p_adjusted"]
     return plot_ranks(statistics, pd.DataFrame(comparisons, columns=columns), methods, "Llama")
 
 
@@ -58,7 +58,7 @@ def test_no_bar_where_all_are_told_apart_and_one_where_none_is():
 
 def test_pairs_that_were_not_tested_are_not_told_apart():
     statistics = frame(both(ranked_rows, RANKS))
-    columns = ["metric", "dataset", "method", "other", "p_holm"]
+    columns = ["metric", "dataset", "method", "other", "p_adjusted"]
     figure = plot_ranks(statistics, pd.DataFrame([], columns=columns), METHODS, "Llama")
     assert bars(figure.axes[1]) == [(1.1, 2.1, 3.1, 4.1)]
 

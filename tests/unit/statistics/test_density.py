@@ -112,7 +112,7 @@ def test_correlations_are_taken_within_samples_over_the_methods_with_both_number
         row = rows.loc["auc_pi_soft_nc", "sst2", "mean_score", with_random]
         assert row["value"] == pytest.approx(np.mean(own))
         assert (row["n"], row["n_failed"]) == (len(own), 4 - len(own))
-    assert (rows["p_holm"] >= rows["p_value"]).all()
+    assert (rows["p_adjusted"] >= rows["p_value"]).all()
 
 
 def test_an_order_by_density_is_a_correlation_of_one_whatever_samples_differ_by():

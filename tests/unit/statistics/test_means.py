@@ -53,11 +53,11 @@ def test_a_single_sample_has_no_interval_and_any_sign():
     (row, _) = mean_rows({"a": frame(x=[2.0])}, 1, 50).itertuples()
     assert row.value == 2
     assert np.isnan([row.low, row.high]).all()
-    assert sign_flip_rows({"a": frame(x=[2.0])}, 1, 50)["p_value"].tolist() == [1, 1]
+    assert sign_flip_rows({"a": frame(x=[2.0])}, 1, 50, [])["p_value"].tolist() == [1, 1]
 
 
 def test_p_values_of_few_samples_are_exact_and_corrected_within_their_family():
-    tests = sign_flip_rows(GIVEN, 1, 1000)
+    tests = sign_flip_rows(GIVEN, 1, 1000, [])
     found = tests.set_index(["dataset", "name"])["p_value"]
     assert ("a", "z") not in found.index
     parts = {name: GIVEN[name].fillna(0) / GIVEN[name].notna().sum() for name in GIVEN}
@@ -66,7 +66,7 @@ def test_p_values_of_few_samples_are_exact_and_corrected_within_their_family():
             assert found[dataset, name] == pytest.approx(exact_p_value(own[name].to_numpy()))
     both = np.concatenate([own["x"] / 2 for own in parts.values()])
     assert found[AVERAGE, "x"] == pytest.approx(exact_p_value(both))
-    rows = with_tests(mean_rows(GIVEN, 1, 50), tests, ["dataset"]).set_index(["dataset", "name"])
+    rows = with_tests(mean_rows(GIVEN, 1, 50), tests).set_index(["dataset", "name"])
     expected = multipletests([found["b", name] for name in "zyx"], method="holm")[1]
     assert [rows["p_holm"]["b", name] for name in "zyx"] == pytest.approx(list(expected))
     assert rows.loc[("a", "z"), ["p_value", "p_holm"]].isna().all()

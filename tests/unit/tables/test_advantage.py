@@ -7,6 +7,7 @@ import pytest
 
 from pisoft.contracts import write_rows
 from pisoft.statistics.metrics import NO_CONTROL
+from pisoft.statistics.sign_flips import P_VALUES
 from pisoft.tables.advantage import HALVES, METRICS, advantage_table, spans_above_zero
 from pisoft.units import NOTHING
 from rooms import tabulate
@@ -31,18 +32,18 @@ def rows_of():
             "method": method, "n": 20 if method != "mine" else 0,
             "n_failed": 0 if method != "mine" else 20,
         }  # fmt: skip
-        for part, (value, p_holm) in zip(HALVES, VALUES[method], strict=True):
+        for part, (value, p_value) in zip(HALVES, VALUES[method], strict=True):
             ends = {"low": value and value - 0.05, "high": value and value + 0.05}
-            tests = {"p_value": p_holm, "p_holm": p_holm}
+            tests = dict.fromkeys(P_VALUES, p_value)
             rows.append({**cell, "part": part, "pi": None, "value": value, **ends, **tests})
         for pi, low in zip((0.1, 0.5, 0.9), LOWS.get(method, (None,) * 3), strict=True):
-            ends = {"value": low, "low": low, "high": low, "p_value": None, "p_holm": None}
+            ends = {"value": low, "low": low, "high": low, **dict.fromkeys(P_VALUES)}
             rows.append({**cell, "part": "at", "pi": pi, **ends})
     return rows
 
 
 def table_of(rows, clamp="draw"):
-    frame = pd.DataFrame(rows).astype(dict.fromkeys(("pi", "value", "low", "p_holm"), float))
+    frame = pd.DataFrame(rows).astype(dict.fromkeys(("pi", "value", "low", "p_adjusted"), float))
     methods = {name: METHODS[name] for name in VALUES}
     return advantage_table(frame, where="Llama", methods=methods, datasets=DATASETS, clamp=clamp)
 

@@ -60,7 +60,7 @@ def test_the_table_script_reads_one_cell_of_the_files(tmp_path):
         "density": len(density_rows()),
         "correlation": len(correlation_rows()),
     }
-    assert {"value", "low", "high", "n", "n_failed", "p_holm"} <= set(found.columns)
+    assert {"value", "low", "high", "n", "n_failed", "p_adjusted"} <= set(found.columns)
 
 
 @needs_latex

@@ -34,7 +34,6 @@ def timings(seconds=SECONDS, **changes):
             "n": 0 if value is None else 24,
             "n_failed": 24 if value is None else 0,
             "seconds_per_sample": value,
-            "standard_error": None,
             "median_seconds": value,
             "mean_prompt_tokens": 30.0,
             "peak_memory_mb": 812.4 if model == "llama" else 16_000.0,
@@ -61,16 +60,16 @@ def strong(table, block):
 
 def test_methods_are_rows_models_columns_and_datasets_blocks():
     table = table_of(timings())
-    assert table.columns == ("Llama, s ↓", "Mistral, s ↓", "Llama, MB", "Mistral, MB")
+    assert table.columns == ("Llama, ms ↓", "Mistral, ms ↓", "Llama, MB", "Mistral, MB")
     assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
     assert [row.label for row in table.blocks[0].rows] == ["Random", "Attention", "Mine"]
     memory = ["812", "16000"]
     assert texts(table, 0) == [
-        ["0.0000213", "0.0000213", *memory],
-        ["0.310", "1234", *memory],
-        ["45.2", "10.00", *memory],
+        ["0.021", "0.021", *memory],
+        ["310", "1200000", *memory],
+        ["45000", "10000", *memory],
     ]
-    assert texts(table, 1)[0][:2] == ["0.0000300", NOTHING]
+    assert texts(table, 1)[0][:2] == ["0.030", NOTHING]
 
 
 def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_it():
@@ -80,11 +79,15 @@ def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_i
     assert "Random excepted" in table.notes[0]
 
 
-def test_standard_errors_stand_below_the_times_where_there_are_any():
-    (row, *_) = table_of(timings(standard_error=0.0000123)).blocks[0].rows
-    assert [entry.interval for entry in row.entries] == ["± 0.0000123"] * 2 + [None] * 2
-    (row, *_) = table_of(timings()).blocks[0].rows
-    assert {entry.interval for entry in row.entries} == {None}
+def test_times_have_two_significant_digits_and_no_spread():
+    seconds = dict.fromkeys(SECONDS, 0.0) | {
+        ("llama", "mine", "sst2"): 0.00996,
+        ("mistral", "mine", "sst2"): 0.0996,
+    }
+    rows = table_of(timings(seconds)).blocks[0].rows
+    assert [entry.text for entry in rows[2].entries[:2]] == ["10", "100"]
+    assert rows[0].entries[0].text == "0.0"
+    assert {entry.interval for row in rows for entry in row.entries} == {None}
 
 
 def test_without_a_control_every_method_can_be_the_fastest():
@@ -113,7 +116,7 @@ def test_failed_samples_are_counted_below_the_table():
 def test_a_missing_cell_is_a_dash_and_not_in_the_csv(tmp_path):
     rows = timings({cell: s for cell, s in SECONDS.items() if cell[:2] != ("mistral", "mine")})
     table = table_of(rows)
-    assert texts(table, 0)[2] == ["45.2", NOTHING, "812", NOTHING]
+    assert texts(table, 0)[2] == ["45000", NOTHING, "812", NOTHING]
     path, _, _ = written(table, tmp_path)
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     assert len(lines) == len(rows)
@@ -122,8 +125,8 @@ def test_a_missing_cell_is_a_dash_and_not_in_the_csv(tmp_path):
 
 def test_bold_reaches_both_layouts_and_full_precision_the_csv(tmp_path):
     path, latex, html = written(table_of(timings()), tmp_path)
-    assert r"Attention & \textbf{0.310} & 1234 & 812 & 16000 \\" in latex.read_text()
-    assert "<td><b>0.310</b></td><td>1234</td>" in html.read_text()
+    assert r"Attention & \textbf{310} & 1200000 & 812 & 16000 \\" in latex.read_text()
+    assert "<td><b>310</b></td><td>1200000</td>" in html.read_text()
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     found = {(row["model"], row["method"], row["dataset"]): row for row in lines}
     assert float(found["llama", "attention", "imdb"]["seconds_per_sample"]) == 0.50001

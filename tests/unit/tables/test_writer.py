@@ -19,7 +19,7 @@ def test_csv_holds_every_number_in_full_precision(tmp_path):
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     assert list(lines[0]) == [
         *("metric", "dataset", "method", "value", "low", "high", "standard_error"),
-        *("n", "n_failed", "rank", "best", "p_value"),
+        *("n", "n_failed", "rank", "best", "p_value", "p_smallest"),
     ]
     assert len(lines) == 2 * (2 + 1) * 3
     first = lines[0]

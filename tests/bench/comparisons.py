@@ -1,0 +1,115 @@
+"""How often tests between methods are wrong, and what they find: `make bench-comparisons`.
+
+Samples are simulated: what is hard for all methods, and each method's own part, normal or skewed
+to a side of its own. Either all methods are equal, or half of them, and the others are better by
+up to four standard errors of a difference. Every pair is tested as in the benchmark, and corrected
+by Holm over all pairs, by step-down max-T over all pairs, or by max-T over those with the control
+apart from the others, which is what the benchmark does. Prints a table in Markdown and writes
+results/bench/comparisons.json with its rows: the share of repetitions in which a pair of equal
+methods is told apart (per family 5 % at most is meant), and the share of different pairs that are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from measuring import markdown
+from pisoft.commandline import run
+from pisoft.progress import progress
+from pisoft.statistics.sign_flips import sign_flip_tests
+
+LEVEL = 0.05
+FLIPS = 10_000
+FARTHEST = 4.0  # standard errors of a difference
+SHAPES = ("normal", "skewed")
+PROCEDURES = ("Holm, all pairs", "max-T, all pairs", "max-T, control apart")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Simulate, print and write the table."""
+    settings = [
+        (shape, samples, methods)
+        for shape in SHAPES
+        for samples in arguments.samples
+        for methods in arguments.methods
+    ]
+    rows = []
+    for place, (shape, samples, methods) in enumerate(
+        progress(settings, len(settings), "simulating", "settings")
+    ):
+        generator = np.random.default_rng(place)
+        cell = {"shape": shape, "n": samples, "methods": methods}
+        found = pd.DataFrame(
+            row
+            for number in range(arguments.repetitions)
+            for row in repetition(generator, shape, samples, methods, number)
+        )
+        means = found.groupby("procedure", sort=False).mean()
+        rows += [{**cell, "procedure": name, **means.loc[name]} for name in PROCEDURES]
+    print(markdown([{name: text(value) for name, value in row.items()} for row in rows]))
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps({"repetitions": arguments.repetitions, "rows": rows}))
+
+
+def repetition(
+    generator: np.random.Generator, shape: str, samples: int, methods: int, number: int
+) -> Iterator[dict[str, object]]:
+    """Yield what each procedure finds among equal methods, and among better ones beside them."""
+    values = simulated(generator, shape, samples, methods)
+    better = np.maximum(np.arange(methods) - methods // 2, 0) / (methods - 1 - methods // 2)
+    better = better * FARTHEST * np.sqrt(2 / samples)
+    pairs = list(combinations(range(methods), 2))
+    control = [0 in pair for pair in pairs]
+    one, other = np.transpose(pairs)
+    differs = better[one] != better[other]
+    found = {}
+    for case, given in {"equal": values, "better": values + better}.items():
+        parts = given[:, one] - given[:, other]
+        key = (number, case)
+        together = sign_flip_tests(parts, [0] * len(pairs), FLIPS, key)
+        apart = sign_flip_tests(parts, control, FLIPS, key)
+        tests = (together["p_holm"], together["p_adjusted"], apart["p_adjusted"])
+        found[case] = [p_values.to_numpy() < LEVEL for p_values in tests]
+    for name, none, some in zip(PROCEDURES, found["equal"], found["better"], strict=True):
+        yield {
+            "procedure": name,
+            "wrong, all equal": none.any(),
+            "wrong, half equal": some[~differs].any(),
+            "found": some[differs].mean(),
+            "found, with control": some[differs & control].mean(),
+        }
+
+
+def simulated(generator: np.random.Generator, shape: str, samples: int, methods: int) -> np.ndarray:
+    """Return values of equally good methods, (samples, methods), each with variance 2."""
+    shared = generator.normal(size=(samples, 1))
+    if shape == "normal":
+        return shared + generator.normal(size=(samples, methods))
+    sides = 1 - 2 * (np.arange(methods) % 2)  # a difference of equal shapes would not be skewed
+    return shared + sides * (generator.exponential(size=(samples, methods)) - 1)
+
+
+def text(value: object) -> str:
+    """Return an entry of the table."""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--methods", type=int, nargs="+", default=[9, 14, 30], help="numbers")
+    parser.add_argument("--samples", type=int, nargs="+", default=[12, 80, 2000], help="numbers")
+    parser.add_argument("--repetitions", type=int, default=200, help="of every setting")
+    parser.add_argument("--output", type=Path, default=Path("results/bench/comparisons.json"))
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,24 @@
+"""Sign-flip tests by every choice of signs, one after the other."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def step_down(parts: np.ndarray) -> list[float]:
+    """Return p-values of columns' sums by max-T, as Westfall and Young's algorithm 2.8 words it."""
+    n, count = parts.shape
+    flips = list(itertools.product([1, -1], repeat=n))
+    norms = [np.sqrt(sum(part**2 for part in column)) for column in parts.T]
+    sums = [[abs(np.dot(f, parts[:, k])) / norms[k] for k in range(count)] for f in flips]
+    observed = [abs(parts[:, k].sum()) / norms[k] for k in range(count)]
+    left = sorted(range(count), key=lambda k: -observed[k])
+    p_values, before = {}, 0.0
+    while left:
+        farthest = left[0]
+        reached = [max(own[k] for k in left) >= observed[farthest] - 1e-12 for own in sums]
+        before = p_values[farthest] = max(before, float(np.mean(reached)))
+        left = left[1:]
+    return [p_values[k] for k in range(count)]
