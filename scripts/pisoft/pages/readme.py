@@ -81,9 +81,7 @@ def put_between_markers(document: str, text: str, name: str) -> str:
 
 def _table(averages: pd.DataFrame, methods: Mapping[str, str]) -> list[str]:
     """Return the lines of a table with a row for each method and a column for each metric."""
-    cells = [
-        statistic_entries(averages, metric, AVERAGE, methods, decimals=3) for metric in AUC_METRICS
-    ]
+    cells = [statistic_entries(averages, metric, AVERAGE, 3, methods) for metric in AUC_METRICS]
     return [
         _line(["Method", *(METRICS[metric].label for metric in AUC_METRICS)]),
         _line(["---", *["--:"] * len(AUC_METRICS)]),

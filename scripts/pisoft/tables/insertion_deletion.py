@@ -13,6 +13,7 @@ from pisoft.tables.layout import (
     Table,
     average_notes,
     coverage_notes,
+    dataset_columns,
     marks,
     missing_average_notes,
     statistic_block,
@@ -60,15 +61,10 @@ def insertion_deletion_table(
     left_out = without.set_index("dataset")["reason"]
     ranked = samples[samples["reason"].isna()]
     shown = {name: label for name, label in datasets.items() if name not in left_out.index}
+    columns = dataset_columns(shown)
     blocks = tuple(
         statistic_block(
-            METRICS[metric].label,
-            statistics,
-            metric,
-            methods=methods,
-            datasets=shown,
-            average="Average",
-            decimals=4,
+            METRICS[metric].label, statistics, [(metric, name, 4) for name in columns], methods
         )
         for metric in RANKING_METRICS
     )
@@ -81,17 +77,16 @@ def insertion_deletion_table(
     )
     return Table(
         title=f"Insertion and deletion · {where}",
-        corner="Dataset",
-        columns=tuple(methods.values()),
+        corner="Method",
+        columns=("Rank", *columns.values()),
         blocks=blocks,
         notes=(
             statistic,
             marks(statistics),
-            *average_notes("Average", shown),
+            *average_notes(shown),
             *missing_average_notes(ranked, methods, shown),
             *coverage_notes(ranked, methods, shown),
             *(f"Left out: {datasets[name]}, because {why}." for name, why in left_out.items()),
         ),
         values=tidy(statistics, RANKING_METRICS, methods, shown),
-        spanner="Methods",
     )

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from pisoft.contracts import OK
-from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.statistics.metrics import AVERAGE
 from pisoft.units import NOTHING
 
+Cell = tuple[str, str, int]  # metric, dataset or average, and decimals of a column
 LEVEL = 0.05  # below it, a method counts as told apart from the best
-RANKED = 3  # best methods of an average that are marked
 VALUE_COLUMNS = ["metric", "dataset", "method", "value", "low", "high", "standard_error"]
 VALUE_COLUMNS += ["n", "n_failed", "rank", "best", "p_value", "p_smallest"]
 
@@ -26,13 +26,11 @@ class Entry:
     """One number as text; a strong one is set in bold.
 
     Attributes:
-        rank: 1, 2 or 3 marks it as best, second or third of its row.
         interval: its 95 % interval as text, if it has one.
-        tied: marks it as not distinguishable from the best of its row.
+        tied: marks it as not distinguishable from the best of its column.
     """
 
     text: str
-    rank: int | None = None
     strong: bool = False
     interval: str | None = None
     tied: bool = False
@@ -75,11 +73,11 @@ def tidy(
     statistics: pd.DataFrame,
     metrics: Iterable[str],
     methods: Iterable[str],
-    datasets: Iterable[str],
+    datasets: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return what the CSV of a table holds: its numbers, one row each, with a value or without."""
     keys = ["metric", "dataset", "method"]
-    shown = [list(metrics), [*datasets, AVERAGE], list(methods)]
+    shown = [list(metrics), list(dataset_columns(datasets)), list(methods)]
     wanted = pd.MultiIndex.from_product(shown, names=keys)
     found = statistics.set_index(keys).reindex(wanted).reset_index()[VALUE_COLUMNS]
     return found.fillna({"n": 0, "n_failed": 0}).astype({"n": int, "n_failed": int})
@@ -88,39 +86,43 @@ def tidy(
 def statistic_block(
     title: str,
     statistics: pd.DataFrame,
-    metric: str,
-    *,
-    methods: Iterable[str],
-    datasets: Mapping[str, str],
-    average: str,
-    decimals: int,
+    columns: Sequence[Cell],
+    methods: Mapping[str, str],
+    ranked_by: int = -1,
 ) -> Block:
-    """Return a block with a row for each dataset and a strong, ranked one for their average.
+    """Return a block with a row for each method: its rank by one of the columns, and all numbers.
+
+    The best method comes first; those without a rank come last, in the order given.
 
     Args:
         title: its heading.
         statistics: rows of `statistics` of one protocol and model.
-        metric: key of :data:`METRICS`.
-        methods: in the order of the columns.
-        datasets: label of each dataset, in the order of the rows.
-        average: label of the average.
-        decimals: of the numbers.
+        columns: which numbers stand side by side.
+        methods: label of each method.
+        ranked_by: place of the column.
     """
-    rows = [
-        Row(label, statistic_entries(statistics, metric, name, methods, decimals))
-        for name, label in datasets.items()
-    ]
-    if len(datasets) < 2:
-        return Block(title, tuple(rows))
-    entries = statistic_entries(statistics, metric, AVERAGE, methods, decimals)
-    ranked = _ranked(entries, statistics, metric, methods)
-    return Block(title, (*rows, Row(average, ranked, strong=True)))
+    entries = [statistic_entries(statistics, *cell, methods) for cell in columns]
+    metric, dataset, _ = columns[ranked_by]
+    ranks = _of_cell(statistics, metric, dataset, methods)["rank"].to_numpy(dtype=float)
+    labels = list(methods.values())
+    return Block(
+        title,
+        tuple(
+            Row(labels[place], (Entry(rank_text(ranks[place])), *(own[place] for own in entries)))
+            for place in np.argsort(ranks, kind="stable")
+        ),
+    )
+
+
+def dataset_columns(datasets: Mapping[str, str]) -> dict[str, str]:
+    """Return labels of the datasets and, of several, of their average."""
+    return {**datasets, AVERAGE: "Avg"} if len(datasets) > 1 else dict(datasets)
 
 
 def statistic_entries(
-    statistics: pd.DataFrame, metric: str, dataset: str, methods: Iterable[str], decimals: int
+    statistics: pd.DataFrame, metric: str, dataset: str, decimals: int, methods: Iterable[str]
 ) -> tuple[Entry, ...]:
-    """Return a row's numbers with intervals.
+    """Return one number of each method with its interval.
 
     The best are strong, several if they are equal; what is not told apart from them is tied.
     """
@@ -147,16 +149,9 @@ def _entry(numbers: pd.Series, best: float, decimals: int) -> Entry:
     )
 
 
-def _ranked(
-    entries: tuple[Entry, ...], statistics: pd.DataFrame, metric: str, methods: Iterable[str]
-) -> tuple[Entry, ...]:
-    """Mark the three best unrounded averages; ties share the better rank."""
-    values = _of_cell(statistics, metric, AVERAGE, methods)["value"]
-    ranks = values.rank(ascending=METRICS[metric].best == "lowest", method="min")
-    return tuple(
-        replace(entry, rank=int(rank) if rank <= RANKED else None)
-        for entry, rank in zip(entries, ranks, strict=True)
-    )
+def rank_text(rank: float) -> str:
+    """Return a rank; ties share the mean of theirs, such as 1.5."""
+    return NOTHING if np.isnan(rank) else f"{rank:g}"
 
 
 def p_text(p_value: float) -> str:
@@ -195,20 +190,18 @@ def marks(statistics: pd.DataFrame) -> str:
         ends = dict.fromkeys(f"{end:.1g}" for end in (smallest.min(), smallest.max()))
         reach = f" The smallest p-value within reach is {' to '.join(ends)}, by number of samples."
     return (
-        "In brackets: 95 % bootstrap interval over samples. Bold: the best of its row. ≈: not "
+        "In brackets: 95 % bootstrap interval over samples. Bold: the best of its column. ≈: not "
         "distinguishable from it (paired sign-flip permutation test on the common samples, "
         f"p ≥ {LEVEL}, {FAMILIES}).{reach}"
     )
 
 
-def average_notes(label: str, datasets: Mapping[str, str]) -> tuple[str, ...]:
-    """Say what the average is; of a single dataset, none is shown."""
+def average_notes(datasets: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what the average and the rank are; of a single dataset, no average is shown."""
+    shared = "methods that agree before rounding share a rank."
     if len(datasets) < 2:
-        return ()
-    return (
-        f"{label}: mean over the datasets, each with equal weight. Red 1, blue 2 and green 3 mark "
-        "the best, second and third; methods that agree before rounding share a rank.",
-    )
+        return (f"Rank: 1 is best; {shared}",)
+    return (f"Avg: mean over the datasets, each with equal weight. Rank: by Avg; {shared}",)
 
 
 def coverage_notes(

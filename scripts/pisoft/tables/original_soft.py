@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
-from pisoft.tables.layout import Block, Row, Table, marks, statistic_entries
+from pisoft.tables.layout import Table, marks, statistic_block
 from pisoft.tables.soft import SoftRows, clamp_note
 
 ORIGINAL_METRICS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}  # decimals
@@ -24,26 +24,24 @@ def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> 
 def original_table(rows: SoftRows) -> Table:
     """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`)."""
     blocks = tuple(
-        Block(
+        statistic_block(
             title,
-            tuple(
-                Row(
-                    METRICS[metric].label,
-                    statistic_entries(rows.statistics, metric, name, rows.methods, decimals),
-                )
-                for metric, decimals in ORIGINAL_METRICS.items()
-            ),
+            rows.statistics,
+            [(metric, name, decimals) for metric, decimals in ORIGINAL_METRICS.items()],
+            rows.methods,
+            ranked_by=0,
         )
         for name, title in rows.datasets.items()
     )
     statistic = (
-        "Means over samples, scores used as they are (no calibration). Higher is better for "
-        "Soft-NS and Soft-NC. E[R] is the expected number of retained tokens, the sum of the "
-        "scores: methods that retain different numbers of tokens are not comparable here."
+        f"Rank: by {METRICS['soft_ns'].label}. Means over samples, scores used as they are (no "
+        "calibration). Higher is better for Soft-NS and Soft-NC. E[R] is the expected number of "
+        "retained tokens, the sum of the scores: methods that retain different numbers of tokens "
+        "are not comparable here."
     )
     return rows.table(
         "Original Soft-NS and Soft-NC",
-        "Metric",
+        [METRICS[metric].label for metric in ORIGINAL_METRICS],
         ORIGINAL_METRICS,
         blocks,
         (statistic, marks(rows.statistics), clamp_note(rows.clamp)),

@@ -36,11 +36,9 @@ def auc_table(rows: SoftRows, grid: Sequence[float], number_type: str) -> Table:
         f"has {max(grid) - min(grid):.3g}. Higher is better."
     )
     notes = (statistic, marks(rows.statistics), clamp_note(rows.clamp), *rows.average_notes())
-    return rows.table(
+    return rows.averaged_table(
         "AUC of π-Soft-NS and π-Soft-NC",
-        "Dataset",
         AUC_METRICS,
-        rows.averaged_blocks(AUC_METRICS),
         (*notes, *_noise_notes(rows.statistics, rows.outcomes, number_type)),
     )
 

@@ -40,10 +40,6 @@ def robust_table(rows: SoftRows) -> Table:
         clamp_note(rows.clamp),
         *rows.average_notes(),
     )
-    return rows.table(
-        "AUC of π-Soft-NS and π-Soft-NC, other statistics",
-        "Dataset",
-        ROBUST_METRICS,
-        rows.averaged_blocks(ROBUST_METRICS),
-        notes,
+    return rows.averaged_table(
+        "AUC of π-Soft-NS and π-Soft-NC, other statistics", ROBUST_METRICS, notes
     )

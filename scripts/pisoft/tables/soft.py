@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -18,6 +18,7 @@ from pisoft.tables.layout import (
     Table,
     average_notes,
     coverage_notes,
+    dataset_columns,
     missing_average_notes,
     statistic_block,
     tidy,
@@ -34,8 +35,8 @@ class SoftRows:
         statistics: its `statistics` rows.
         outcomes: its `soft_samples` rows of the metric `identity`.
         where: model and protocol, for titles.
-        methods: label of each method, in the order of the columns.
-        datasets: label of each dataset, in the order of the rows.
+        methods: label of each method.
+        datasets: label of each dataset, in the order of the columns.
         clamp: where Soft-NS is clamped at 0.
     """
 
@@ -62,7 +63,7 @@ class SoftRows:
     def table(
         self,
         title: str,
-        corner: str,
+        columns: Iterable[str],
         metrics: Iterable[str],
         blocks: tuple[Block, ...],
         notes: Iterable[str],
@@ -70,35 +71,32 @@ class SoftRows:
         """Return a table of some metrics; notes on the samples follow those given."""
         return Table(
             title=f"{title} · {self.where}",
-            corner=corner,
-            columns=tuple(self.methods.values()),
+            corner="Method",
+            columns=("Rank", *columns),
             blocks=blocks,
             notes=(*notes, *coverage_notes(self.outcomes, self.methods, self.datasets)),
             values=tidy(self.statistics, metrics, self.methods, self.datasets),
-            spanner="Methods",
         )
 
-    def averaged_blocks(self, metrics: Iterable[str]) -> tuple[Block, ...]:
-        """Return a block for each metric: datasets, and their average."""
-        return tuple(
+    def averaged_table(self, title: str, metrics: Collection[str], notes: Iterable[str]) -> Table:
+        """Return a table with a block for each metric: datasets, and their average."""
+        columns = dataset_columns(self.datasets)
+        blocks = tuple(
             statistic_block(
                 METRICS[metric].label,
                 self.statistics,
-                metric,
-                methods=self.methods,
-                datasets=self.datasets,
-                average="Avg",
-                decimals=3,
+                [(metric, name, 3) for name in columns],
+                self.methods,
             )
             for metric in metrics
         )
+        return self.table(title, columns.values(), metrics, blocks, notes)
 
     def average_notes(self) -> tuple[str, ...]:
         """Say what the average is, and which method has none; and what a selected depth is."""
         missing = missing_average_notes(self.outcomes, self.methods, self.datasets)
         chosen = set(SELECTED_METHODS.values()) & set(self.methods)
-        means = average_notes("Avg", self.datasets)
-        return (*means, *missing, *([_SELECTED] if chosen else []))
+        return (*average_notes(self.datasets), *missing, *([_SELECTED] if chosen else []))
 
 
 _SELECTED = (

@@ -34,7 +34,6 @@ def render_latex(template: str, **values: Any) -> str:
 # Pages hold tables, too, and include the layout of one.
 _ROOM = Path(__file__).parents[1]
 TEMPLATE_FOLDERS = [_ROOM / "tables/templates", _ROOM / "pages/templates"]
-_RANK_COLOURS = {1: "red", 2: "blue", 3: "green!60!black"}  # pure green is illegible on white
 _LATEX_CHARACTERS = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -74,13 +73,8 @@ def _latex_bold(code: str, strong: bool) -> str:
     return rf"\textbf{{{code}}}" if strong else code
 
 
-def _latex_ranked(code: str, rank: int | None) -> str:
-    """Colour a marked number and give it its rank, so that colour is not the only sign."""
-    return code if rank is None else rf"\textcolor{{{_RANK_COLOURS[rank]}}}{{{code}}}$^{{{rank}}}$"
-
-
 def _latex_tied(code: str, tied: bool) -> str:
-    return rf"{code}$^{{\approx}}$" if tied else code
+    return rf"{code}\,$\approx$" if tied else code
 
 
 def _environment(**syntax: Any) -> jinja2.Environment:
@@ -104,4 +98,4 @@ _LATEX = _environment(
     comment_start_string="((#",
     comment_end_string="#))",
 )
-_LATEX.filters.update(latex=_latex, bold=_latex_bold, ranked=_latex_ranked, tied=_latex_tied)
+_LATEX.filters.update(latex=_latex, bold=_latex_bold, tied=_latex_tied)

@@ -63,24 +63,26 @@ def insertion_deletion_of(rows):
     return insertion_deletion_table(statistics, frame, where="Llama", **names)
 
 
+def averages_of(block):
+    """Methods, best first, with their averages."""
+    return [(row.label, row.entries[-1].text) for row in block.rows]
+
+
 def test_deletion_is_best_where_highest_and_insertion_where_lowest():
     table = insertion_deletion_of(ranking_rows(RANKING))
     assert [block.title for block in table.blocks] == ["Deletion ↑", "Insertion ↓"]
-    deletion, insertion = (block.rows[-1] for block in table.blocks)
-    assert deletion.label == insertion.label == "Average"
-    assert [entry.text for entry in deletion.entries] == ["0.1500", "0.4000", "0.5500"]
-    assert [entry.rank for entry in deletion.entries] == [3, 2, 1]
-    assert [entry.text for entry in insertion.entries] == ["0.3500", "0.2000", "0.1500"]
-    assert [entry.rank for entry in insertion.entries] == [3, 2, 1]
+    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
+    deletion, insertion = (averages_of(block) for block in table.blocks)
+    assert deletion == [("Mine", "0.5500"), ("Attention", "0.4000"), ("Random", "0.1500")]
+    assert insertion == [("Mine", "0.1500"), ("Attention", "0.2000"), ("Random", "0.3500")]
     best_deletion_only = {**RANKING, ("mine", "imdb"): (0.5, 0.9)}
     table = insertion_deletion_of(ranking_rows(best_deletion_only))
-    assert [entry.rank for entry in table.blocks[1].rows[-1].entries] == [2, 1, 3]
+    assert [name for name, _ in averages_of(table.blocks[1])] == ["Attention", "Random", "Mine"]
 
 
 def test_a_dataset_that_cannot_be_ranked_is_named_and_in_no_mean():
     table = insertion_deletion_of(ranking_rows(RANKING))
-    for block in table.blocks:
-        assert [row.label for row in block.rows] == ["SST2", "IMDb", "Average"]
+    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
     assert set(table.values["dataset"]) == {"sst2", "imdb", "average"}
     assert "Left out: WikiBio, because none." in table.notes
     assert "No sample failed." in table.notes

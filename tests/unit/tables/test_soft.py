@@ -25,21 +25,38 @@ def variances_of(rows):
     return variance_table(variances, where="Llama", methods=METHODS, datasets=DATASETS)
 
 
-def average_ranks(table):
-    return [entry.rank for entry in table.blocks[0].rows[-1].entries]
+def ranks_of(table, block=0):
+    """{method: rank} in the order of the rows."""
+    return {row.label: row.entries[0].text for row in table.blocks[block].rows}
+
+
+def texts_of(table, method, block=0):
+    """Numbers of a method's row."""
+    (row,) = [row for row in table.blocks[block].rows if row.label == method]
+    return [entry.text for entry in row.entries[1:]]
 
 
 def test_auc_table_shows_means_over_samples_and_their_mean_over_datasets():
     table = auc_of(sample_rows(MEANS))
-    assert table.columns == ("Random", "Attention", "Mine")
+    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
     assert [block.title for block in table.blocks] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
-    for block in table.blocks:
-        assert [row.label for row in block.rows] == ["SST2", "IMDb", "Avg"]
-        assert [entry.text for entry in block.rows[0].entries] == ["0.200", "0.400", "0.900"]
-        assert [entry.text for entry in block.rows[2].entries] == ["0.250", "0.450", "0.500"]
-        assert [row.strong for row in block.rows] == [False, False, True]
-        assert [entry.rank for row in block.rows[:2] for entry in row.entries] == [None] * 6
-        assert [entry.rank for entry in block.rows[2].entries] == [3, 2, 1]
+    for block in (0, 1):
+        assert list(ranks_of(table, block).items()) == [
+            ("Mine", "1"), ("Attention", "2"), ("Random", "3")
+        ]  # fmt: skip
+        assert texts_of(table, "Random", block) == ["0.200", "0.300", "0.250"]
+        assert texts_of(table, "Mine", block) == ["0.900", "0.100", "0.500"]
+        strong = [[entry.strong for entry in row.entries[1:]] for row in table.blocks[block].rows]
+        assert strong == [[True, False, True], [False, True, False], [False, False, False]]
+
+
+def test_a_single_dataset_has_no_average():
+    table = auc_of(sample_rows({("random", "sst2"): 0.2, ("mine", "sst2"): 0.9}),
+                   {"random": "Random", "mine": "Mine"}, {"sst2": "SST2"})  # fmt: skip
+    assert table.columns == ("Rank", "SST2")
+    assert ranks_of(table) == {"Mine": "1", "Random": "2"}
+    assert set(table.values["dataset"]) == {"sst2"}
+    assert not any("Avg" in note for note in table.notes)
 
 
 def test_datasets_weigh_the_same_in_the_average_whatever_their_number_of_samples():
@@ -74,9 +91,9 @@ def test_no_failure_is_said_too():
 def test_a_method_whose_samples_all_failed_has_no_average_and_a_reason():
     failed = [("mine", "imdb", number, "nonfinite_attribution") for number in range(3)]
     table = auc_of(sample_rows(MEANS, failed))
-    assert table.blocks[0].rows[1].entries[2] == Entry(NOTHING)
-    assert table.blocks[0].rows[2].entries[2] == Entry(NOTHING)
-    assert average_ranks(table) == [2, 1, None]
+    assert table.blocks[0].rows[-1].label == "Mine", "last, as it has no rank"
+    assert table.blocks[0].rows[-1].entries[2:] == (Entry(NOTHING), Entry(NOTHING))
+    assert ranks_of(table) == {"Attention": "1", "Random": "2", "Mine": NOTHING}
     assert np.isnan(value_of(table, "auc_pi_soft_nc", "average", "mine")["value"])
     note = "No average for Mine, no sample evaluated (IMDb: 3 nonfinite_attribution)."
     assert note in table.notes
@@ -85,29 +102,26 @@ def test_a_method_whose_samples_all_failed_has_no_average_and_a_reason():
 def test_a_missing_method_has_dashes_and_no_samples():
     means = {cell: mean for cell, mean in MEANS.items() if cell[0] != "mine"}
     table = auc_of(sample_rows(means))
-    assert {row.entries[2].text for block in table.blocks for row in block.rows} == {NOTHING}
+    assert {text for block in (0, 1) for text in texts_of(table, "Mine", block)} == {NOTHING}
     note = "No average for Mine, no sample evaluated (SST2: no samples; IMDb: no samples)."
     assert note in table.notes
     assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 0
 
 
-def test_equal_values_share_a_rank_and_the_next_rank_is_skipped():
+def test_equal_values_share_the_mean_of_their_ranks_and_are_all_bold():
     tied = dict.fromkeys(MEANS, 0.5) | {("random", "sst2"): 0.1}
-    assert average_ranks(auc_of(sample_rows(tied))) == [3, 1, 1]
+    table = auc_of(sample_rows(tied))
+    assert ranks_of(table) == {"Attention": "1.5", "Mine": "1.5", "Random": "3"}
+    for row in table.blocks[0].rows[:2]:
+        assert [entry.strong for entry in row.entries[1:]] == [True] * 3
+        assert not any(entry.tied for entry in row.entries), "what is the best is not near it"
 
 
 def test_values_that_only_look_equal_do_not_share_a_rank():
     close = dict.fromkeys(MEANS, 0.5) | {("mine", "sst2"): 0.5002}
     table = auc_of(sample_rows(close))
-    assert {entry.text for entry in table.blocks[0].rows[2].entries} == {"0.500"}
-    assert average_ranks(table) == [2, 2, 1]
-
-
-def test_no_more_than_three_ranks_are_marked():
-    methods = {name: name.upper() for name in "abcde"}
-    means = {(name, "sst2"): k / 10 for k, name in enumerate(methods)}
-    table = auc_of(sample_rows(means), methods, {"sst2": "SST2"})
-    assert average_ranks(table) == [None, None, 3, 2, 1]
+    assert {texts_of(table, method)[2] for method in METHODS.values()} == {"0.500"}
+    assert ranks_of(table) == {"Mine": "1", "Random": "2.5", "Attention": "2.5"}
 
 
 def test_the_grid_and_its_span_are_stated():
@@ -117,7 +131,7 @@ def test_the_grid_and_its_span_are_stated():
 
 def test_a_single_sample_makes_a_table():
     table = auc_of(sample_rows(dict.fromkeys(MEANS, 0.25), samples=1))
-    assert table.blocks[0].rows[0].entries[0].text == "0.240"
+    assert texts_of(table, "Random")[0] == "0.240"
     assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
 
 
@@ -142,12 +156,14 @@ def test_notes_give_the_noise_floor_and_its_number_type():
     assert "distance 0.001 on average and 0.003 at most" in notes
 
 
-def test_original_table_has_a_block_of_three_rows_per_dataset():
+def test_original_table_has_a_block_of_three_columns_per_dataset():
     table = soft_table(original_table, sample_rows(MEANS))
     assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
-    assert [row.label for row in table.blocks[1].rows] == ["Soft-NS ↑", "Soft-NC ↑", "E[R]"]
-    assert [entry.text for entry in table.blocks[0].rows[0].entries] == ["0.200", "0.400", "0.900"]
-    assert [entry.text for entry in table.blocks[0].rows[2].entries] == ["0.2", "0.4", "0.9"]
+    assert table.columns == ("Rank", "Soft-NS ↑", "Soft-NC ↑", "E[R]")
+    assert ranks_of(table) == {"Mine": "1", "Attention": "2", "Random": "3"}
+    assert ranks_of(table, 1) == {"Attention": "1", "Random": "2", "Mine": "3"}
+    assert texts_of(table, "Mine") == ["0.900", "0.900", "0.9"]
+    assert texts_of(table, "Random") == ["0.200", "0.200", "0.2"]
     assert len(table.values) == 3 * (2 + 1) * 3
 
 

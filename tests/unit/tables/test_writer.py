@@ -41,8 +41,8 @@ HOSTILE = (
 
 def hostile_table():
     rows = (
-        Row(HOSTILE, (Entry("1.000", 1), Entry(NOTHING))),
-        Row(f"[{HOSTILE}", (Entry("2.000", 2), Entry("3.000", 3)), strong=True),
+        Row(HOSTILE, (Entry("1.000", strong=True), Entry(NOTHING))),
+        Row(f"[{HOSTILE}", (Entry("2.000", tied=True), Entry("3.000")), strong=True),
         Row("* star", (Entry("2.000"), Entry("3.000"))),
     )
     return Table(
@@ -65,15 +65,13 @@ def test_latex_specials_are_escaped(tmp_path):
     assert "second note" in text
 
 
-def test_latex_marks_ranks_by_colour_and_number_ties_by_a_sign_and_shows_intervals(tmp_path):
+def test_latex_shows_ranks_the_best_in_bold_ties_by_a_sign_and_intervals(tmp_path):
     _, path, _ = written(auc_of(sample_rows(MEANS, samples=9)), tmp_path)
     text = path.read_text(encoding="utf-8")
-    tie = r"$^{\approx}$"  # what is better on one dataset is worse on the other
-    assert (
-        rf"\textbf{{Avg}} & \textcolor{{green!60!black}}{{\textbf{{0.280}}}}$^{{3}}${tie} "
-        rf"& \textcolor{{blue}}{{\textbf{{0.480}}}}$^{{2}}${tie} "
-        r"& \textcolor{red}{\textbf{0.530}}$^{1}$ \\"
-    ) in text
+    tie = r"\,$\approx$"  # what is better on one dataset is worse on the other
+    assert r"Method & Rank & SST2 & IMDb & Avg \\" in text
+    assert r"Mine & 1 & \textbf{0.930} & 0.130 & \textbf{0.530} \\" in text
+    assert rf"Attention & 2 & 0.430 & \textbf{{0.530}} & 0.480{tie} \\" in text
     assert text.count(r"{\tiny {[}.") == 2 * 3 * 3  # an interval below every number
 
 
@@ -84,12 +82,12 @@ def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
         if row["value"] is not None:
             row["value"] += -0.05 if int(row["sample_id"][1:]) % 2 else 0.039
     table = auc_of([*near, *third], datasets={"sst2": "SST2"})
-    row = table.blocks[0].rows[0]
-    assert [entry.tied for entry in row.entries] == [False, True, False]
-    assert [entry.strong for entry in row.entries] == [False, False, True]
+    own = {row.label: row.entries[1] for row in table.blocks[0].rows}
+    assert [name for name, entry in own.items() if entry.tied] == ["Attention"]
+    assert [name for name, entry in own.items() if entry.strong] == ["Mine"]
     _, latex, html = written(table, tmp_path)
-    assert latex.read_text(encoding="utf-8").count(r"$^{\approx}$") == 4
-    assert html.read_text(encoding="utf-8").count("<sup>≈</sup>") == 4
+    assert latex.read_text(encoding="utf-8").count(r"\,$\approx$") == 2
+    assert html.read_text(encoding="utf-8").count('<span class="tied"> ≈</span>') == 2
 
 
 class Page(HTMLParser):
@@ -123,14 +121,12 @@ def test_html_shows_a_hostile_label_as_text(tmp_path):
     assert page.text.count(HOSTILE) >= 6
 
 
-def test_html_is_self_contained_and_marks_ranks_without_colour_too(tmp_path):
+def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
     _, _, path = written(auc_of(sample_rows(MEANS)), tmp_path)
     page = Page(path.read_text(encoding="utf-8"))
     assert not [tag for tag, found in page.tags if {"src", "href"} & set(found)]
-    ranks = [found["class"] for tag, found in page.tags if tag == "td" and "class" in found]
-    assert ranks == ["rank3", "rank2", "rank1"] * 2
-    assert [tag for tag, _ in page.tags].count("sup") == 6 + 12  # ranks; of 3 samples, all tied
-    assert page.text.count("≈") == 12
+    assert [tag for tag, _ in page.tags].count("b") == 6  # the best of each column
+    assert page.text.count(" ≈") == 12  # of 3 samples, all others are tied
 
 
 def test_tables_are_equal_bytes_every_time(tmp_path):
