@@ -22,9 +22,7 @@ BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 demo: $(STAMP) ## run the embedded benchmark and write its report (minutes, no network, no GPU)
 	$(BIN)/snakemake --cores all
 	$(BIN)/snakemake --report $(RESULTS)/report.html
-	@printf '\nOverview %s\nExplorer %s\nTables   %s\nFigures  %s\nReport   %s\n' \
-		$(RESULTS)/overview.html $(RESULTS)/explorer.html $(RESULTS)/tables/ $(RESULTS)/figures/ \
-		$(RESULTS)/report.html
+	@printf '\nStart here: %s (links to all else)\n' $(RESULTS)/index.html
 
 plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml THROUGHPUT=400
 	@$(BIN)/python scripts/plan.py --configfile $(CONFIG) \

@@ -1,5 +1,5 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
-# Out: <results>/overview.html, the front page; <results>/tables/published/, the run's numbers
+# Out: <results>/index.html, the front page; <results>/tables/published/, the run's numbers
 #      beside the paper's; <results>/explorer.html, the scores of single samples, token by token.
 # The report sorts categories by name, so they are numbered.
 
@@ -11,13 +11,13 @@ EXPLORER_TEMPLATES = [
     f"scripts/pisoft/pages/templates/explorer.{end}" for end in ("html.jinja", "css", "js")
 ]
 PAGES = [
-    "<results>/overview.html",
+    "<results>/index.html",
     "<results>/tables/published/against_paper.html",
     *(["<results>/explorer.html"] if CONFIG.run_file.explorer else []),
 ]
 
 
-rule build_overview:
+rule build_index:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
         comparisons=rules.estimate_uncertainty.output.comparisons,
@@ -29,15 +29,15 @@ rule build_overview:
         generations=cells("<results>/generations/{model}/{dataset}.parquet"),
     output:
         html=report(
-            "<results>/overview.html",
-            caption="captions/overview.rst",
+            "<results>/index.html",
+            caption="captions/index.rst",
             category="1 Overview",
             labels={"page": "A first reading"},
         ),
     log:
-        "<logs>/build_overview.log",
+        "<logs>/build_index.log",
     benchmark:
-        "<benchmarks>/build_overview.tsv"
+        "<benchmarks>/build_index.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -45,7 +45,8 @@ rule build_overview:
         mem_mb=4000,
         runtime=10,
     params:
-        **job("build_overview", "overview", *PAGE_TEMPLATES),
+        **job("build_index", "index", *PAGE_TEMPLATES),
+        links=[name.removeprefix("<results>/") for name in (*TABLES, *FIGURES, *PAGES[1:])],
     message:
         "Writing the front page"
     shell:
@@ -53,7 +54,8 @@ rule build_overview:
         "--statistics {input.statistics:q} --comparisons {input.comparisons:q} "
         "--leave-one-out {input.leave_one_out:q} --cost {input.cost:q} "
         "--samples {input.samples:q} --curves {input.curves:q} --figure {input.figure:q} "
-        "--generations {input.generations:q} --output {output.html:q} > {log:q} 2>&1"
+        "--generations {input.generations:q} --links {params.links:q} "
+        "--output {output.html:q} > {log:q} 2>&1"
 
 
 rule compare_with_paper:

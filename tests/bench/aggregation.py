@@ -269,9 +269,9 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
     kinds = ("statistics", "comparisons", "leave_one_out", "cost")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
-    output = root / "overview.html"
+    output = root / "index.html"
     line = options(
-        settings=slice_of(config, "overview", {}),
+        settings=slice_of(config, "index", {}),
         samples=files["soft_samples"],
         curves=files["soft_curves"],
         figure=display_files(root, "plot_pi_curves", cell)["svg"],
@@ -279,7 +279,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
         output=output,
         **{kind: files[kind] for kind in kinds},
     )
-    yield Job("build_overview", "build_overview", line, (output,))
+    yield Job("build_index", "build_index", line, (output,))
 
 
 def summary_files(root: Path) -> dict[str, Path]:

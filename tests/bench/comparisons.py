@@ -27,6 +27,7 @@ from pisoft.statistics.sign_flips import sign_flip_tests
 
 LEVEL = 0.05
 FLIPS = 10_000
+MANY = 500  # samples, from which on a setting takes minutes
 FARTHEST = 4.0  # standard errors of a difference
 SHAPES = ("normal", "skewed")
 PROCEDURES = ("Holm, all pairs", "max-T, all pairs", "max-T, control apart")
@@ -45,17 +46,18 @@ def main(arguments: argparse.Namespace) -> None:
         progress(settings, len(settings), "simulating", "settings")
     ):
         generator = np.random.default_rng(place)
-        cell = {"shape": shape, "n": samples, "methods": methods}
+        repetitions = arguments.repetitions if samples < MANY else arguments.repetitions // 5
+        cell = {"shape": shape, "n": samples, "methods": methods, "repetitions": repetitions}
         found = pd.DataFrame(
             row
-            for number in range(arguments.repetitions)
+            for number in range(repetitions)
             for row in repetition(generator, shape, samples, methods, number)
         )
         means = found.groupby("procedure", sort=False).mean()
         rows += [{**cell, "procedure": name, **means.loc[name]} for name in PROCEDURES]
     print(markdown([{name: text(value) for name, value in row.items()} for row in rows]))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps({"repetitions": arguments.repetitions, "rows": rows}))
+    arguments.output.write_text(json.dumps({"rows": rows}))
 
 
 def repetition(
@@ -106,7 +108,12 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--methods", type=int, nargs="+", default=[9, 14, 30], help="numbers")
     parser.add_argument("--samples", type=int, nargs="+", default=[12, 80, 2000], help="numbers")
-    parser.add_argument("--repetitions", type=int, default=200, help="of every setting")
+    parser.add_argument(
+        "--repetitions",
+        type=int,
+        default=200,
+        help="of every setting, a fifth of it from 500 samples",
+    )
     parser.add_argument("--output", type=Path, default=Path("results/bench/comparisons.json"))
     return parser
 

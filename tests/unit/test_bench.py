@@ -559,7 +559,7 @@ def test_the_bench_of_comparisons_finds_more_by_max_t_than_by_holm(tmp_path, cap
     found = rows.pivot(index=["shape", "n"], columns="procedure", values="found")
     assert (found["max-T, all pairs"] >= found["Holm, all pairs"]).all()
     assert (found > 0.05).all(axis=None)
-    assert capsys.readouterr().out.startswith("| shape | n | methods | procedure | wrong")
+    assert capsys.readouterr().out.startswith("| shape | n | methods | repetitions |")
 
 
 def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():

@@ -49,10 +49,10 @@ STATISTICS = {
     "figures/metric_agreement/toy.svg",
     "figures/ranks/dynamic/toy.svg",
     "figures/density/dynamic/toy/toy-sentiment.svg",
-    "overview.html",
+    "index.html",
 }
 SCORES = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
-COST = {"summary/cost.parquet", "tables/cost.html", "overview.html"}
+COST = {"summary/cost.parquet", "tables/cost.html", "index.html"}
 EXPLORER = {"explorer.html"}
 TAIL = SOFT | DENSITY | RANKING | STATISTICS | SCORES | COST | EXPLORER
 TIMINGS = {

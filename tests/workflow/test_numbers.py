@@ -482,7 +482,7 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     assert 1.0 in twins or len(set(twins)) == 1
     page = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.html").read_text()
     assert f"{SAMPLES} nonfinite_attribution" in page
-    front = (project.folder / "results/tiny/overview.html").read_text()
+    front = (project.folder / "results/tiny/index.html").read_text()
     assert f"{SAMPLES} nonfinite_attribution" in front
     assert "nonfinite_attribution" in (project.folder / "results/tiny/explorer.html").read_text()
 

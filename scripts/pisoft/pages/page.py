@@ -25,22 +25,63 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A line of a panel: a number as a dot on its interval.
+
+    Attributes:
+        label: what it is of.
+        text: the number and its interval.
+        at, low, high: where they stand, in percent of the panel's width.
+        group: `best`, `tied` (not told apart from the best) or `other`.
+        control: whether it is of random scores.
+    """
+
+    label: str
+    text: str
+    at: float
+    low: float
+    high: float
+    group: str
+    control: bool
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Numbers as dots below each other, with what they say in a sentence."""
+
+    title: str
+    verdict: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """Links to files beside the page under a title, each an address and what it shows."""
+
+    title: str
+    links: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Section:
-    """Paragraphs, a list of points, a figure and tables under a common heading."""
+    """Paragraphs, panels, cards, a list of points, a figure and tables under a common heading."""
 
     heading: str
     paragraphs: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     points: tuple[str, ...] = ()
     figure: Figure | None = None
+    panels: tuple[Panel, ...] = ()
+    cards: tuple[Card, ...] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """Sections under a title."""
+    """Sections under a title; a warning says what the numbers of this run do not show."""
 
     title: str
     sections: tuple[Section, ...]
+    warning: str | None = None
 
 
 def write_html(page: Page, html: Path) -> None:

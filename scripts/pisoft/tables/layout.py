@@ -188,7 +188,8 @@ def marks(statistics: pd.DataFrame) -> str:
     reach = ""
     if len(smallest):
         ends = dict.fromkeys(f"{end:.1g}" for end in (smallest.min(), smallest.max()))
-        reach = f" The smallest p-value within reach is {' to '.join(ends)}, by number of samples."
+        by = ", by number of samples" if len(ends) > 1 else ""
+        reach = f" The smallest p-value within reach is {' to '.join(ends)}{by}."
     return (
         "In brackets: 95 % bootstrap interval over samples. Bold: the best of its column. ≈: not "
         "distinguishable from it (paired sign-flip permutation test on the common samples, "

@@ -37,7 +37,7 @@ SLICES = {
     "model_display": ("demo-llama",),
     "ranks": ("demo-llama",),
     "accuracy": (),
-    "overview": (),
+    "index": (),
     "published": (),
     "explorer": (),
     "scores": (),
@@ -73,7 +73,7 @@ def test_slices_are_read_back_as_they_were(raw):
 
 
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
-    assert changed(raw, run="other") == {"overview", "explorer"}  # their titles
+    assert changed(raw, run="other") == {"index", "explorer"}  # their titles
     assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {
         "sample", "attribute", "evaluate", "ranking", "layer_study", "uncertainty", "advantage",
@@ -90,7 +90,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
-        "summarise", "layer_study", "soft_display", "overview", "published",
+        "summarise", "layer_study", "soft_display", "index", "published",
     }  # fmt: skip
     resampled = {"uncertainty", "advantage", "density"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
@@ -101,7 +101,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
-        "display", "soft_display", "timings", "plan", "compare", "model_display", "overview",
+        "display", "soft_display", "timings", "plan", "compare", "model_display", "index",
         "ranks", "published",
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip

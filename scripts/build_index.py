@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.pages import OverviewSlice
+from pisoft.config.slices.pages import IndexSlice
 from pisoft.contracts import read_provenance
 from pisoft.files import whole_files
-from pisoft.pages.overview import Findings, Names, facts_of, overview_page
+from pisoft.pages.index import Findings, Names, facts_of, index_page
 from pisoft.pages.page import Figure, write_html
 from pisoft.statistics.reading import load_rows, present
 from pisoft.tables.pi_soft_auc import auc_table
@@ -21,7 +21,7 @@ SUMMARIES = ("statistics", "comparisons", "leave_one_out", "cost")
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="OverviewSlice as JSON")
+    line.add_argument("--settings", required=True, help="IndexSlice as JSON")
     for kind in SUMMARIES:
         line.add_argument(f"--{kind.replace('_', '-')}", required=True, type=Path)
     line.add_argument("--samples", required=True, nargs="+", type=Path, help="soft_samples")
@@ -32,13 +32,14 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument(
         "--generations", required=True, nargs="+", type=Path, help="…/{model}/{dataset}.parquet"
     )
+    line.add_argument("--links", nargs="+", default=[], help="other results of the run")
     line.add_argument("--output", required=True, type=Path)
     return line
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the summaries and write the page; its table is of the figure's protocol and model."""
-    settings = OverviewSlice.model_validate_json(arguments.settings)
+    settings = IndexSlice.model_validate_json(arguments.settings)
     found = Findings(
         outcomes=load_rows(arguments.samples, "soft_samples", metric="identity"),
         **{kind: load_rows(getattr(arguments, kind), kind) for kind in SUMMARIES},
@@ -62,13 +63,15 @@ def main(arguments: argparse.Namespace) -> None:
     table = auc_table(rows, grid, settings.types[model])
     description = f"Curves of both metrics over π, {where}, {settings.datasets[dataset]}"
     origins = {settings.models[path.parts[-2]]: path for path in reversed(arguments.generations)}
-    page = overview_page(
+    page = index_page(
         settings.run,
         found,
         Names(settings.models, settings.datasets, settings.methods),
         table=table,
         figure=Figure.of(arguments.figure, description),
         facts=facts_of({name: read_provenance(path) for name, path in origins.items()}),
+        files=arguments.links,
+        warning=settings.warning,
     )
     with whole_files(arguments.settings, arguments.output) as (path,):
         write_html(page, path)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from estimating import estimated
-from pisoft.pages.overview import Findings, Names, facts_of, overview_page
+from pisoft.pages.index import Findings, Names, facts_of, index_page
 from pisoft.pages.page import Figure, write_html
 from pisoft.tables.layout import Table
 
@@ -17,6 +17,13 @@ FIGURE = Figure("data:image/svg+xml;base64,", "curves")
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_ns_unclamped", "auc_pi_soft_nc", "h0", "identity",
            "auc_numerator_ns", "auc_numerator_nc", "monte_carlo_ns", "monte_carlo_nc",
            "numerical")  # fmt: skip
+
+
+FILES = (
+    "figures/pi_curves/dynamic/llama/sst2.svg", "explorer.html",
+    "tables/published/against_paper.html", "tables/robust_statistics/dynamic/llama.html",
+    "tables/cost.html", "tables/my_table.html",
+)  # fmt: skip
 
 
 def rows_of(levels, failed=(), samples=12):
@@ -50,7 +57,16 @@ def page_of(rows, cost=None):
         found.statistics, found.comparisons, found.leave_one_out,
         frame[frame["metric"] == "identity"], pd.DataFrame(rules),
     )  # fmt: skip
-    return overview_page("demo", findings, NAMES, table=TABLE, figure=FIGURE, facts=("Code: abc",))
+    return index_page(
+        "demo", findings, NAMES, table=TABLE, figure=FIGURE, facts=("Code: abc",),
+        files=FILES, warning="Nothing <real>.",
+    )  # fmt: skip
+
+
+def panels(page):
+    (section,) = [s for s in page.sections if s.panels]
+    assert section.heading == "Llama: which scores are faithful? (n = 24 samples)"
+    return section.panels
 
 
 def reading(page):
@@ -70,6 +86,52 @@ def test_the_reading_names_the_best_what_equals_it_and_the_control():
     assert points[1] == (
         "Against the control, better than random scores: Good, Twin; worse than they are: <Bad>."
     )
+
+
+def test_the_first_panel_ranks_the_methods_and_says_who_leads():
+    ns, nc = panels(page_of(rows_of(everywhere(LEVELS))))
+    assert (ns.title, nc.title) == (
+        "AUC π-Soft-NS ↑, dynamic routing", "AUC π-Soft-NC ↑, dynamic routing"
+    )  # fmt: skip
+    assert ns.verdict == (
+        "Good, Twin lead; every other method is told apart from it. "
+        "Better than random scores: 2 of 3."
+    )
+    assert [(bar.label, bar.group, bar.control) for bar in ns.bars] == [
+        ("Good", "best", False), ("Twin", "best", False),
+        ("Random", "other", True), ("<Bad>", "other", False),
+    ]  # fmt: skip
+    for bar in ns.bars:
+        assert 0 <= bar.low < bar.at < bar.high <= 100
+    assert ns.bars[0].text.startswith("0.895 [.8")
+
+
+def test_what_is_not_told_apart_from_the_best_is_shaded_and_counted():
+    rows = rows_of(everywhere(LEVELS))
+    for row in rows:
+        if row["method"] == "twin" and row["metric"].startswith("auc"):
+            row["value"] += 0.002 * (1 if int(row["sample_id"][1:]) % 2 else -1.1)
+    first, _ = panels(page_of(rows))
+    assert [bar.group for bar in first.bars] == ["best", "tied", "other", "other"]
+    assert first.verdict.startswith("Good leads; 1 of 3 others are not told apart from it.")
+
+
+def test_every_file_is_linked_under_its_group_by_its_labels():
+    page = page_of(rows_of(everywhere(LEVELS)))
+    cards = {s.heading: s.cards for s in page.sections if s.cards}
+    assert list(cards) == ["Answer", "Robustness", "Provenance", "More"]
+    curves, explorer, published = cards["Answer"]
+    assert curves.title == "Curves over π"
+    address = "figures/pi_curves/dynamic/llama/sst2.svg"
+    assert curves.links == ((address, "figure · dynamic · Llama · SST-2"),)
+    assert explorer.links == (("explorer.html", "page"),)
+    assert published.links == (("tables/published/against_paper.html", "table"),)
+    (mine,) = cards["More"]
+    assert (mine.title, mine.links) == ("my table", (("tables/my_table.html", "table"),))
+    linked = [
+        address for of_group in cards.values() for card in of_group for address, _ in card.links
+    ]
+    assert sorted(linked) == sorted(FILES)
 
 
 def test_equal_methods_are_not_said_to_differ():
@@ -124,6 +186,8 @@ def test_the_page_is_one_file_with_labels_as_text(tmp_path):
     write_html(page_of(rows_of(everywhere(LEVELS))), tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;Bad&gt;" in text
+    assert '<p class="warning">Nothing &lt;real&gt;.</p>' in text
+    assert text.count('<a href="') == len(FILES)
     assert "<Bad>" not in text
     assert "http" not in text
 
