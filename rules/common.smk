@@ -16,7 +16,7 @@ SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from pisoft.attribution import load_method
-from pisoft.config.captions import Sentences, settings_in_words
+from pisoft.config.captions import Sentences, demonstration_warning, settings_in_words
 from pisoft.config.loading import load_run
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import ranked_datasets
@@ -44,6 +44,7 @@ except BenchmarkError as error:
 
 # Captions see nothing but the configuration; by now it is checked and no longer read.
 config["settings"] = settings_in_words(CONFIG)
+WARNING = demonstration_warning(CONFIG)  # stands on every table and page
 
 RESULTS = Path("results", CONFIG.run_file.run)
 CELLS, STUDY_CELLS = CONFIG.cells, CONFIG.study_cells
@@ -296,6 +297,7 @@ def room_job(name, slice_name):
         "name": module,
         "cell": shown_cell,
         "files": named_files,
+        **({"warning": WARNING} if room == "tables" else {}),
     }
 
 

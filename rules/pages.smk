@@ -23,8 +23,8 @@ rule build_index:
         comparisons=rules.estimate_uncertainty.output.comparisons,
         leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
         cost=rules.summarise_cost.output.cost,
-        samples=SOFT_SAMPLES,
-        curves=rules.summarise.output.soft_curves,
+        soft_samples=SOFT_SAMPLES,
+        soft_curves=rules.summarise.output.soft_curves,
         figure=FIGURES[0],
         generations=cells("<results>/generations/{model}/{dataset}.parquet"),
     output:
@@ -46,15 +46,14 @@ rule build_index:
         runtime=10,
     params:
         **job("build_index", "index", *PAGE_TEMPLATES),
+        files=named_files,
         links=[name.removeprefix("<results>/") for name in (*TABLES, *FIGURES, *PAGES[1:])],
+        warning=WARNING,
     message:
         "Writing the front page"
     shell:
-        "{params.command} --settings {params.settings:q} "
-        "--statistics {input.statistics:q} --comparisons {input.comparisons:q} "
-        "--leave-one-out {input.leave_one_out:q} --cost {input.cost:q} "
-        "--samples {input.samples:q} --curves {input.curves:q} --figure {input.figure:q} "
-        "--generations {input.generations:q} --links {params.links:q} "
+        "{params.command} --settings {params.settings:q} --files {params.files:q} "
+        "--links {params.links:q} --warning {params.warning:q} "
         "--output {output.html:q} > {log:q} 2>&1"
 
 
@@ -86,12 +85,13 @@ rule compare_with_paper:
         runtime=10,
     params:
         **job("compare_with_paper", "published", "config/published.csv", *PAGE_TEMPLATES),
+        warning=WARNING,
     message:
         "Comparing with the paper"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--statistics {input.statistics:q} --timings {input.timings:q} "
-        "--layer-study {input.layer_study:q} "
+        "--layer-study {input.layer_study:q} --warning {params.warning:q} "
         "--cells {output.cells:q} --agreement {output.agreement:q} "
         "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "
         "> {log:q} 2>&1"
@@ -122,10 +122,12 @@ rule build_explorer:
         runtime=30,
     params:
         **job("build_explorer", "explorer", *EXPLORER_TEMPLATES),
+        warning=WARNING,
     message:
         "Building the attribution explorer"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "--soft {input.soft:q} --output {output.html:q} > {log:q} 2>&1"
+        "--soft {input.soft:q} --warning {params.warning:q} "
+        "--output {output.html:q} > {log:q} 2>&1"

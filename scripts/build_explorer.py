@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
         line.add_argument(
             f"--{name}", required=True, nargs="+", type=Path, metavar="FILE", help=form
         )
+    line.add_argument("--warning", default="", help="what the numbers do not show")
     line.add_argument("--output", required=True, type=Path)
     return line
 
@@ -35,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
     settings = ExplorerSlice.model_validate_json(arguments.settings)
     data = explorer_data(**{name: getattr(arguments, name) for name in FILES}, settings=settings)
     with whole_files(arguments.settings, arguments.output) as (path,):
-        path.write_text(explorer_page(data), encoding="utf-8")
+        path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")
 
 
 if __name__ == "__main__":

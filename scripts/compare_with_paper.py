@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--layer-study", nargs="*", default=[], type=Path, help="layer_study file")
     for name in ("cells", "agreement", "robustness"):
         line.add_argument(f"--{name}", required=True, type=Path, help="CSV to write")
+    line.add_argument("--warning", default="", help="what the numbers do not show")
     for kind in ("tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
     return line
@@ -63,7 +65,7 @@ def main(arguments: argparse.Namespace) -> None:
     }
     files = (arguments.html, arguments.tex, *tables)
     with whole_files(arguments.settings, *files) as (html, tex, *csv):
-        write_html(page, html)
+        write_html(replace(page, warning=arguments.warning), html)
         write_latex(page, tex)
         for path, rows in zip(csv, tables.values(), strict=True):
             rows.to_csv(path, index=False, lineterminator="\n")

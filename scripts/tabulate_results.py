@@ -17,8 +17,8 @@ def main(arguments: argparse.Namespace) -> None:
     settings = module.Settings.model_validate_json(arguments.settings)
     table = module.table(Files(arguments.files), settings, dict(arguments.cell))
     files = (arguments.csv, arguments.tex, arguments.html)
-    with whole_files(arguments.settings, *files) as paths:
-        write(table, *paths)
+    with whole_files(arguments.settings, *files) as (csv, tex, html):
+        write(table, csv, tex, html, arguments.warning)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     line = room_parser(__doc__)
     for kind in ("csv", "tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
+    line.add_argument("--warning", default="", help="what the numbers do not show")
     return line
 
 

@@ -267,18 +267,14 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     settings = slice_of(config, "published", {})
     line = options(settings=settings, **given, layer_study=[], **made)  # the bench has no study
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
-    kinds = ("statistics", "comparisons", "leave_one_out", "cost")
+    kinds = ("statistics", "comparisons", "leave_one_out", "cost", "soft_samples", "soft_curves")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
     output = root / "index.html"
-    line = options(
-        settings=slice_of(config, "index", {}),
-        samples=files["soft_samples"],
-        curves=files["soft_curves"],
-        figure=display_files(root, "plot_pi_curves", cell)["svg"],
-        generations=sorted((root / "generations").glob("*/*.parquet")),
-        output=output,
-        **{kind: files[kind] for kind in kinds},
-    )
+    named = {kind: files[kind] for kind in kinds}
+    named["figure"] = display_files(root, "plot_pi_curves", cell)["svg"]
+    given = [f"{kind}={path}" for kind, path in named.items()]
+    given += [f"generations={path}" for path in (root / "generations").glob("*/*.parquet")]
+    line = options(settings=slice_of(config, "index", {}), files=given, output=output)
     yield Job("build_index", "build_index", line, (output,))
 
 

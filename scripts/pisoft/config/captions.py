@@ -72,6 +72,20 @@ def settings_in_words(config: Config) -> Sentences:
     return Sentences(found)
 
 
+def demonstration_warning(config: Config) -> str:
+    """Return what numbers of models or records that the workflow made do not show, or nothing."""
+    models = [entry.label for entry in config.models.values() if entry.source.kind == "trained"]
+    records = [entry.label for entry in config.datasets.values() if entry.source.kind == "embedded"]
+    made = [f"models ({', '.join(models)})"] * bool(models)
+    made += [f"records ({', '.join(records)})"] * bool(records)
+    if not made:
+        return ""
+    return (
+        f"A demonstration: the workflow made its {' and '.join(made)} itself. The numbers show "
+        "that the benchmark works, not how faithful the methods are on real models and texts."
+    )
+
+
 def _samples(config: Config) -> str:
     limits = {name: sample_slice(config, name).samples for name in config.datasets}
     return ", ".join(

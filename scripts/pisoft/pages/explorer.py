@@ -79,8 +79,10 @@ def explorer_data(
     }
 
 
-def explorer_page(data: Mapping[str, Any]) -> str:
+def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
     """Return the page: one HTML document that needs no other file and loads nothing.
+
+    A warning, of what the numbers do not show, stands at its head.
 
     Whatever a record holds is data to the browser, never markup: no `<` of it reaches the document,
     and the page's policy lets no script run but the page's own, known by its hash.
@@ -98,6 +100,7 @@ def explorer_page(data: Mapping[str, Any]) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", r"\u003c")
     return environment.get_template("explorer.html.jinja").render(
         run=data["run"],
+        warning=warning,
         style=style,
         style_hash=_hash(style),
         script=script,

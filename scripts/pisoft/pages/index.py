@@ -51,7 +51,7 @@ def index_page(
     figure: Figure,
     facts: tuple[str, ...],
     files: Iterable[str],
-    warning: str | None,
+    warning: str,
 ) -> Page:
     """Build the front page.
 
@@ -63,7 +63,7 @@ def index_page(
         figure: the main figure.
         facts: what made the results; see :func:`facts_of`.
         files: the run's other pages, tables and figures, below its folder.
-        warning: what the numbers of this run do not show, if there is something to say.
+        warning: what the numbers of this run do not show, or nothing.
     """
     return Page(
         title=f"π-Soft Bench · {run}",

@@ -81,7 +81,7 @@ class Page:
 
     title: str
     sections: tuple[Section, ...]
-    warning: str | None = None
+    warning: str = ""
 
 
 def write_html(page: Page, html: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,17 @@ import jinja2
 from pisoft.tables.layout import Table
 
 
-def write(table: Table, csv: Path, tex: Path, html: Path) -> None:
+def write(table: Table, csv: Path, tex: Path, html: Path, warning: str = "") -> None:
     """Write a table's numbers as CSV and its layout as LaTeX and HTML.
 
+    A warning stands above the HTML table, and is the first note below the LaTeX one.
     The LaTeX file is to be read by `\\input` in a document with booktabs and xcolor; the HTML
     file needs no other file.
     """
     table.values.to_csv(csv, index=False, lineterminator="\n")
-    tex.write_text(render_latex("table.tex.jinja", table=table), encoding="utf-8")
-    html.write_text(render_html("table.html.jinja", table=table), encoding="utf-8")
+    warned = replace(table, notes=(warning, *table.notes)) if warning else table
+    tex.write_text(render_latex("table.tex.jinja", table=warned), encoding="utf-8")
+    html.write_text(render_html("table.html.jinja", table=table, warning=warning), "utf-8")
 
 
 def render_html(template: str, **values: Any) -> str:

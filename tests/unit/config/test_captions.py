@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pisoft.attribution import load_method
-from pisoft.config.captions import settings_in_words
+from pisoft.config.captions import demonstration_warning, settings_in_words
 from pisoft.config.evaluation import DrawSettings
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
@@ -69,6 +69,19 @@ def test_a_budget_of_draws_is_told_with_its_target(root: Path) -> None:
 def test_what_is_switched_off_is_not_told(root: Path) -> None:
     off = dict.fromkeys(("ranking", "layer_study", "qualitative", "explorer"))
     assert {"ranking", "layer_study", "tokens", "explorer"}.isdisjoint(words(root, **off))
+
+
+def test_what_the_workflow_made_itself_is_said(root: Path) -> None:
+    def said(**changes: object) -> str:
+        run = {**RUN, **changes}
+        return demonstration_warning(
+            load_config(run, root / "config/catalogue", "run.yaml", load_method)
+        )
+
+    assert "made its models (Tiny Llama) and records (Demo sentiment, Demo why)" in said()
+    real = {"models": ["llama-3.1-8b-instruct"]}
+    assert "made its records (Demo" in said(**real)
+    assert said(**real, datasets=["sst2"]) == ""
 
 
 @pytest.mark.parametrize("file", ["config.yaml", "paper.yaml"])

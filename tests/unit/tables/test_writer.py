@@ -8,6 +8,7 @@ import pytest
 
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.tables.writer import write
 from pisoft.units import NOTHING
 from soft_tables import MEANS, auc_of, sample_rows, written
 from typesetting import assert_latex_compiles, needs_latex
@@ -132,6 +133,17 @@ def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
 def test_tables_are_equal_bytes_every_time(tmp_path):
     first = [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
     assert first == [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
+
+
+def test_a_warning_stands_above_the_page_and_in_the_notes_of_the_paper(tmp_path):
+    table = auc_of(sample_rows(MEANS))
+    csv, tex, html = (tmp_path / f"t.{end}" for end in ("csv", "tex", "html"))
+    write(table, csv, tex, html, warning="Not <real> & not big.")
+    above, _ = html.read_text(encoding="utf-8").split("<table")
+    assert '<p class="warning">Not &lt;real&gt; &amp; not big.</p>' in above
+    assert r"Not \textless{}real\textgreater{} \& not big.\par" in tex.read_text(encoding="utf-8")
+    write(table, csv, tex, html)
+    assert 'class="warning"' not in html.read_text(encoding="utf-8")
 
 
 @needs_latex

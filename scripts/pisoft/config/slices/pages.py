@@ -41,7 +41,6 @@ class IndexSlice(SoftDisplaySlice):
     """Settings of the front page."""
 
     run: str
-    warning: str | None  # what the numbers do not show
 
 
 class PublishedSlice(Slice):
@@ -70,25 +69,7 @@ class ExplorerSlice(ScoresSlice):
 
 def index_slice(config: Config) -> IndexSlice:
     """Return what the front page depends on, besides the summary files."""
-    return IndexSlice(
-        **dict(soft_display_slice(config)),
-        run=config.run_file.run,
-        warning=demonstration_warning(config),
-    )
-
-
-def demonstration_warning(config: Config) -> str | None:
-    """Return what numbers of models or records that the workflow made do not show; else None."""
-    models = [entry.label for entry in config.models.values() if entry.source.kind == "trained"]
-    records = [entry.label for entry in config.datasets.values() if entry.source.kind == "embedded"]
-    made = [f"models ({', '.join(models)})"] * bool(models)
-    made += [f"records ({', '.join(records)})"] * bool(records)
-    if not made:
-        return None
-    return (
-        f"A demonstration: the workflow made its {' and '.join(made)} itself. The numbers show "
-        "that the benchmark works, not how faithful the methods are on real models and texts."
-    )
+    return IndexSlice(**dict(soft_display_slice(config)), run=config.run_file.run)
 
 
 def published_slice(config: Config) -> PublishedSlice:
