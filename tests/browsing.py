@@ -79,3 +79,22 @@ def visit(
     page.on("request", lambda request: opened.requests.append(request.url))
     page.goto(path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
     return opened
+
+
+def check_accessible(browser: Browser, path: Path) -> None:
+    """Check a file on a wide and on a narrow window.
+
+    axe-core finds no serious violation, the page stays silent, and none of it lies beside the
+    window: what is wider scrolls by itself.
+    """
+    from axe_playwright_python.sync_playwright import Axe
+
+    for width in (1440, 390):
+        opened = visit(browser, path, width=width)
+        found = Axe().run(opened.page).response["violations"]
+        serious = [one["help"] for one in found if one["impact"] in ("serious", "critical")]
+        assert serious == [], f"{path} at {width} pixels"
+        beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert opened.page.evaluate(beyond) <= 0, f"{path} at {width} pixels"
+        opened.assert_sound_and_offline()
+        opened.page.close()

@@ -11,9 +11,8 @@ def step_down(parts: np.ndarray) -> list[float]:
     """Return p-values of columns' sums by max-T, as Westfall and Young's algorithm 2.8 words it."""
     n, count = parts.shape
     flips = list(itertools.product([1, -1], repeat=n))
-    norms = [np.sqrt(sum(part**2 for part in column)) for column in parts.T]
-    sums = [[abs(np.dot(f, parts[:, k])) / norms[k] for k in range(count)] for f in flips]
-    observed = [abs(parts[:, k].sum()) / norms[k] for k in range(count)]
+    sums = [[abs(np.dot(f, parts[:, k])) for k in range(count)] for f in flips]
+    observed = [abs(parts[:, k].sum()) for k in range(count)]
     left = sorted(range(count), key=lambda k: -observed[k])
     p_values, before = {}, 0.0
     while left:

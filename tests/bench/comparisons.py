@@ -1,9 +1,10 @@
 """How often tests between methods are wrong, and what they find: `make bench-comparisons`.
 
-Samples are simulated: what is hard for all methods, and each method's own part, normal or skewed
-to a side of its own. Either all methods are equal, or half of them, and the others are better by
-up to four standard errors of a difference. Every pair is tested as in the benchmark, and corrected
-by Holm over all pairs, by step-down max-T over all pairs, or by max-T over those with the control
+Samples are simulated: what is hard for all methods, and each method's own part: normal, skewed to a
+side of its own, or normal and up to nine times as wide as another's. Either all methods are equal,
+or half of them, and the others are better by up to four standard errors of a difference. Every pair
+is tested by sign flips, and corrected by Holm over all pairs, by step-down max-T of studentised
+differences over all pairs, of differences as they are, or of these over the pairs with the control
 apart from the others, which is what the benchmark does. Prints a table in Markdown and writes
 results/bench/comparisons.json with its rows: the share of repetitions in which a pair of equal
 methods is told apart (per family 5 % at most is meant), and the share of different pairs that are.
@@ -29,8 +30,8 @@ LEVEL = 0.05
 FLIPS = 10_000
 MANY = 500  # samples, from which on a setting takes minutes
 FARTHEST = 4.0  # standard errors of a difference
-SHAPES = ("normal", "skewed")
-PROCEDURES = ("Holm, all pairs", "max-T, all pairs", "max-T, control apart")
+SHAPES = ("normal", "skewed", "unequal")
+PROCEDURES = ("Holm", "max-T, studentised", "max-T", "max-T, control apart")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -76,8 +77,10 @@ def repetition(
         parts = given[:, one] - given[:, other]
         key = (number, case)
         together = sign_flip_tests(parts, [0] * len(pairs), FLIPS, key)
-        apart = sign_flip_tests(parts, control, FLIPS, key)
-        tests = (together["p_holm"], together["p_adjusted"], apart["p_adjusted"])
+        unit = parts / np.sqrt((parts**2).sum(axis=0))
+        studentised = sign_flip_tests(unit, [0] * len(pairs), FLIPS, key)["p_adjusted"]
+        apart = sign_flip_tests(parts, control, FLIPS, key)["p_adjusted"]
+        tests = (together["p_holm"], studentised, together["p_adjusted"], apart)
         found[case] = [p_values.to_numpy() < LEVEL for p_values in tests]
     for name, none, some in zip(PROCEDURES, found["equal"], found["better"], strict=True):
         yield {
@@ -90,10 +93,11 @@ def repetition(
 
 
 def simulated(generator: np.random.Generator, shape: str, samples: int, methods: int) -> np.ndarray:
-    """Return values of equally good methods, (samples, methods), each with variance 2."""
+    """Return values of equally good methods, (samples, methods)."""
     shared = generator.normal(size=(samples, 1))
-    if shape == "normal":
-        return shared + generator.normal(size=(samples, methods))
+    if shape != "skewed":
+        widths = generator.permutation(np.linspace(0.2, 1.8, methods)) if shape == "unequal" else 1
+        return shared + widths * generator.normal(size=(samples, methods))
     sides = 1 - 2 * (np.arange(methods) % 2)  # a difference of equal shapes would not be skewed
     return shared + sides * (generator.exponential(size=(samples, methods)) - 1)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from browsing import chromium, visit
+from browsing import check_accessible, chromium, visit
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -116,17 +118,41 @@ def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
 def test_a_table_opens_with_what_its_file_holds(page, report):
     file = report.parent / "tables/pi_soft_auc/dynamic/toy.html"
     row = open_first(page, "2 Tables", "AUC of π-Soft-NS and π-Soft-NC")
-    table = page.frame_locator("iframe").locator("table")
-    assert (
-        table.locator("caption").inner_text()
-        == "AUC of π-Soft-NS and π-Soft-NC · Toy · dynamic routing"
+    frame = page.frame_locator("iframe")
+    title = "AUC of π-Soft-NS and π-Soft-NC · Toy · dynamic routing"
+    assert frame.locator("h1").inner_text() == title
+    assert "The numbers show that the benchmark works" in frame.locator(".warning").inner_text()
+    shown = (
+        frame.locator("table")
+        .locator("td")
+        .evaluate_all("cells => cells.map((cell) => cell.innerHTML)")
     )
-    shown = table.locator("td").evaluate_all("cells => cells.map((cell) => cell.innerHTML)")
     assert shown == re.findall(r"<td[^>]*>(.*?)</td>", file.read_text(encoding="utf-8"))
     row.get_by_role("link").last.click()  # the i
     said = page.locator("nav").first.inner_text()
     for text in ("Higher is better", "n_failed", "Grid of π: 0.2, 0.5, 0.8", "2 per π", "10000"):
         assert text in said
+
+
+def test_every_page_can_be_read_by_all_and_on_a_telephone(browser, report):
+    pages = [path for path in report.parent.rglob("*.html") if path != report]
+    kinds = {path.relative_to(report.parent).parts[:2]: path for path in pages}
+    assert len(kinds) >= len(SUBCATEGORIES["2 Tables"]) + 4
+    for path in kinds.values():
+        check_accessible(browser, path)
+
+
+def test_every_link_of_the_front_page_leads_to_a_file(browser, report):
+    opened = visit(browser, report.parent / "index.html")
+    links = opened.page.locator("a").evaluate_all("all => all.map((one) => one.href)")
+    files = {Path(unquote(urlsplit(link).path)) for link in links}
+    shown = {
+        path
+        for room in ("tables", "figures")
+        for path in (report.parent / room).rglob("*")
+        if path.suffix in (".html", ".svg")
+    }
+    assert files == shown | {report.parent / "explorer.html"}
 
 
 def test_every_figure_opens_and_no_edge_of_it_is_cut(page):
