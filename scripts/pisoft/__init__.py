@@ -1,3 +1,3 @@
 """π-Soft Bench: faithfulness evaluation of attributions for decoder-only language models."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -170,7 +170,9 @@ def _averages(results: Path) -> pd.DataFrame:
 
 def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
     """Return the averages with 1 minus the Bhattacharyya coefficient in place of its root."""
-    paths = sorted((results / "soft/dynamic").glob("*/*/*.parquet"))
+    datasets = set(load_rows(results / STATISTICS, "statistics")["dataset"])
+    found = sorted((results / "soft/dynamic").glob("*/*/*.parquet"))
+    paths = [path for path in found if path.stem in datasets]  # others are of an earlier run
     with tempfile.TemporaryDirectory() as folder:
         squared = [Path(folder, *path.parts[-5:]) for path in paths]
         for path, new in zip(paths, squared, strict=True):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import pisoft
 from browsing import chromium, visit
 from pisoft.attribution import available_methods, load_method
 from pisoft.config.loading import load_run
@@ -226,3 +227,10 @@ def test_every_method_is_described() -> None:
     text = (ROOT / "docs/reference/methods.md").read_text(encoding="utf-8")
     described = re.findall(r"^\| `(\w+)` \|", text, flags=re.M)
     assert sorted(described) == sorted(available_methods())
+
+
+def test_the_newest_version_of_the_changelog_is_that_of_the_package() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changes, re.M)[0]
+    assert newest == pisoft.__version__
+    assert f"\nversion: {newest}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
