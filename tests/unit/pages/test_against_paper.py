@@ -427,7 +427,7 @@ def run_script(folder, statistics, timings, settings):
     }
     for name in ("cells", "agreement", "robustness", "tex", "html"):
         arguments[name] = folder / arguments[name]
-    compare_with_paper.main(argparse.Namespace(**arguments, layer_study=[]))
+    compare_with_paper.main(argparse.Namespace(**arguments, layer_study=[], warning=""))
     return {name: (folder / name).read_bytes() for name in names}
 
 
@@ -470,7 +470,7 @@ def test_markup_in_a_label_stays_text(tmp_path):
     write_latex(page, tmp_path / "page.tex")
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script" not in html
-    assert html.count("&lt;script&gt;") == 12  # everything that a page can show
+    assert html.count("&lt;script&gt;") == 13  # everything that a page can show
     tex = (tmp_path / "page.tex").read_text(encoding="utf-8")
     assert r"\& 50\% \textbackslash{}x" in tex
     assert "& 50%" not in tex
