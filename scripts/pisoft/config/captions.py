@@ -73,9 +73,12 @@ def settings_in_words(config: Config) -> Sentences:
 
 
 def demonstration_warning(config: Config) -> str:
-    """Return what numbers of models or records that the workflow made do not show, or nothing."""
-    models = [entry.label for entry in config.models.values() if entry.source.kind == "trained"]
-    records = [entry.label for entry in config.datasets.values() if entry.source.kind == "embedded"]
+    """Return what numbers of models or records that the workflow made do not show, or nothing.
+
+    It is a job's parameter, which `report.html` shows as markup: names are safe there, labels not.
+    """
+    models = [name for name, entry in config.models.items() if entry.source.kind == "trained"]
+    records = [name for name, entry in config.datasets.items() if entry.source.kind == "embedded"]
     made = [f"models ({', '.join(models)})"] * bool(models)
     made += [f"records ({', '.join(records)})"] * bool(records)
     if not made:

@@ -78,9 +78,9 @@ def test_what_the_workflow_made_itself_is_said(root: Path) -> None:
             load_config(run, root / "config/catalogue", "run.yaml", load_method)
         )
 
-    assert "made its models (Tiny Llama) and records (Demo sentiment, Demo why)" in said()
+    assert "made its models (demo-llama) and records (demo-sentiment, demo-why)" in said()
     real = {"models": ["llama-3.1-8b-instruct"]}
-    assert "made its records (Demo" in said(**real)
+    assert "made its records (demo-sentiment, " in said(**real)
     assert said(**real, datasets=["sst2"]) == ""
 
 
