@@ -254,7 +254,9 @@ def display_jobs(config: Config, root: Path) -> Iterator[Job]:
         for cell in cells_of(config, display.keys):
             settings = slice_of(config, display.slice_name, cell)
             made = display_files(root, display.rule, cell)
-            line = [name, *options(settings=settings, cell=pairs(cell), files=given, **made)]
+            warned = {"warning": ""} if verb == "tabulate" else {}
+            shown = options(settings=settings, cell=pairs(cell), files=given, **warned, **made)
+            line = [name, *shown]
             yield Job(display.rule, f"{verb}_results", line, tuple(made.values()))
 
 
@@ -265,7 +267,8 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     made |= {kind: published / f"against_paper.{kind}" for kind in ("tex", "html")}
     given = {kind: files[kind] for kind in ("statistics", "timings")}
     settings = slice_of(config, "published", {})
-    line = options(settings=settings, **given, layer_study=[], **made)  # the bench has no study
+    given |= {"layer_study": [], "warning": ""}  # the bench has no study
+    line = options(settings=settings, **given, **made)
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
     kinds = ("statistics", "comparisons", "leave_one_out", "cost", "soft_samples", "soft_curves")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
@@ -274,7 +277,8 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     named["figure"] = display_files(root, "plot_pi_curves", cell)["svg"]
     given = [f"{kind}={path}" for kind, path in named.items()]
     given += [f"generations={path}" for path in (root / "generations").glob("*/*.parquet")]
-    line = options(settings=slice_of(config, "index", {}), files=given, output=output)
+    others = {"links": ["explorer.html"], "warning": ""}
+    line = options(settings=slice_of(config, "index", {}), files=given, **others, output=output)
     yield Job("build_index", "build_index", line, (output,))
 
 

@@ -185,7 +185,7 @@ def test_a_table_is_added_by_one_file_and_one_short_rule(finished):
     finished.write("scripts/pisoft/tables/answered.py", TABLE)
     rules = finished.folder / "rules/tables.smk"
     rules.write_text(rules.read_text() + RULE)
-    assert finished.pending() == {"tables/answered/toy.html"}
+    assert finished.pending() == {"tables/answered/toy.html", "index.html"}, "which links to it"
     finished.run()
     assert finished.pending() == set()
     made = finished.folder / "results/tiny/tables/answered/toy"

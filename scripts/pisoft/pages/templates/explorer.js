@@ -222,6 +222,7 @@ function tokenSpans(sample, step) {
     if (evidence.has(position)) span.classList.add("evidence");
     if (text.includes("\n") && !text.trim()) span.classList.add("break");
     if (text === "") span.classList.add("nothing");
+    if (!text.trim()) span.setAttribute("aria-label", text.includes("\n") ? "line break" : "space");
     return span;
   });
 }
