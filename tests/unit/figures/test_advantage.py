@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from pisoft.contracts import write_rows
 from pisoft.figures.advantage import PANELS, plot_advantage
@@ -67,6 +68,7 @@ def test_without_random_scores_the_figure_says_so():
     assert NO_CONTROL in [text.get_text() for text in figure.texts]
 
 
+@pytest.mark.slow
 def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
     files = {"advantage": tmp_path / "advantage.parquet"}
     write_rows(files["advantage"], "advantage", rows_of(), {})

@@ -1,6 +1,7 @@
 """The figure of densities: methods at their means with intervals, and the correlations above."""
 
 import pandas as pd
+import pytest
 
 from dense import DATASETS, METHODS, METRICS, correlation_rows, density_rows
 from pisoft.contracts import write_rows
@@ -58,6 +59,7 @@ def test_titles_say_the_correlations_with_and_without_random_scores():
     assert "all methods" not in draw([False]).axes[0].get_title()
 
 
+@pytest.mark.slow
 def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
     rows = {
         "density": density_rows(),

@@ -66,6 +66,7 @@ def assert_texts_inside(figure):
             assert inside, text.get_text()
 
 
+@pytest.mark.slow
 def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
     files = {"agreement": agreement_files(tmp_path)}
     check_same_files("method_agreement", SETTINGS, files, tmp_path, model="llama")

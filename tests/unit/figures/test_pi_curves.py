@@ -159,6 +159,7 @@ def test_another_format_is_refused(tmp_path):
         save_figure(draw(curve_rows()), [tmp_path / "figure.jpg"])
 
 
+@pytest.mark.slow
 def test_the_script_writes_the_same_files_in_every_process(tmp_path):
     files = {"soft_curves": tmp_path / "curves.parquet"}
     write_rows(files["soft_curves"], "soft_curves", curve_rows(), {})

@@ -209,6 +209,7 @@ def test_methods_with_identical_scores_are_both_shown(files):
     assert len(figure.legends[0].get_texts()) == 4
 
 
+@pytest.mark.slow
 def test_the_script_writes_the_same_files_every_time(files, tmp_path):
     settings = {
         "models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}, "methods": METHODS,

@@ -120,6 +120,7 @@ def test_figure_and_table_show_the_same_metrics():
     assert list(PANELS) == list(METRICS)
 
 
+@pytest.mark.slow
 def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
     files = write_files(tmp_path, "statistics", "comparisons")
     check_same_files("ranks", SETTINGS, files, tmp_path, **CELL)

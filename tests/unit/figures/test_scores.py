@@ -143,6 +143,7 @@ def test_only_panels_of_datasets_are_seen_and_nothing_leaves_the_figure(tmp_path
         assert box.x1 <= figure.bbox.x1
 
 
+@pytest.mark.slow
 def test_the_script_draws_every_dataset_and_the_same_files_every_time(tmp_path):
     files = [
         write_files(tmp_path, rows_of(RAW), dataset, method)

@@ -268,6 +268,7 @@ def test_without_an_answered_sample_the_figure_says_so(tmp_path):
     assert (tmp_path / "none.png").stat().st_size
 
 
+@pytest.mark.slow
 def test_the_script_draws_the_stored_scores_and_the_same_files_every_time(tmp_path):
     words = {"label_words": ["Positive", "Negative"], "label_token_ids": [5, 6]}
     rows = [

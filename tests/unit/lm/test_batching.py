@@ -57,6 +57,7 @@ def describe(item):
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(50, 400))
+@pytest.mark.slow
 def test_every_item_is_worked_on_once_in_order_whatever_the_memory(lengths, budget, memory):
     items = list(enumerate(lengths))
     budgets = []

@@ -71,6 +71,7 @@ def test_logits_equal_the_unpatched_eager_model(answered):
 
 
 @pytest.mark.parametrize("name", available_methods())
+@pytest.mark.slow
 def test_every_method_scores_real_prompts_alone_as_in_a_batch(answered, masked, name):
     model, _, prompts, rows = answered
     chosen = [

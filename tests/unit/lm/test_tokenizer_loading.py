@@ -132,6 +132,7 @@ def cached_model(home, repository, tokenizer, **config):
     (folder / "refs" / "main").write_text(COMMIT)
 
 
+@pytest.mark.slow
 def test_every_refusal_is_one_sentence_that_says_what_to_do(refusing_hub, root, tmp_path):
     found = probe(REFUSALS, root, tmp_path, HF_ENDPOINT=refusing_hub, HF_HUB_OFFLINE="0")
     for name, (_, advice) in REFUSALS.items():
@@ -142,6 +143,7 @@ def test_every_refusal_is_one_sentence_that_says_what_to_do(refusing_hub, root, 
             assert "\n" not in outcome
 
 
+@pytest.mark.slow
 def test_an_offline_cache_is_read_and_what_it_lacks_is_named(root, tmp_path):
     cached_model(tmp_path, "o/llama", llama_tokenizer())
     cached_model(tmp_path, "o/mistral", mistral_tokenizer(), model_type="mistral")
