@@ -44,7 +44,8 @@ except BenchmarkError as error:
 
 # Captions see nothing but the configuration; by now it is checked and no longer read.
 config["settings"] = settings_in_words(CONFIG)
-WARNING = demonstration_warning(CONFIG)  # stands on every table and page
+# Stands on every table and page. Without one, the option has no value: an empty text is not quoted.
+WARNING = demonstration_warning(CONFIG)
 
 RESULTS = Path("results", CONFIG.run_file.run)
 CELLS, STUDY_CELLS = CONFIG.cells, CONFIG.study_cells

@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
         line.add_argument(
             f"--{name}", required=True, nargs="+", type=Path, metavar="FILE", help=form
         )
-    line.add_argument("--warning", default="", help="what the numbers do not show")
+    line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     line.add_argument("--output", required=True, type=Path)
     return line
 

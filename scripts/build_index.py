@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--settings", required=True, help="IndexSlice as JSON")
     add_files(line, "--files")
     line.add_argument("--links", nargs="+", default=[], help="other results of the run")
-    line.add_argument("--warning", default="", help="what the numbers do not show")
+    line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     line.add_argument("--output", required=True, type=Path)
     return line
 

@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--layer-study", nargs="*", default=[], type=Path, help="layer_study file")
     for name in ("cells", "agreement", "robustness"):
         line.add_argument(f"--{name}", required=True, type=Path, help="CSV to write")
-    line.add_argument("--warning", default="", help="what the numbers do not show")
+    line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     for kind in ("tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
     return line

@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     line = room_parser(__doc__)
     for kind in ("csv", "tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
-    line.add_argument("--warning", default="", help="what the numbers do not show")
+    line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     return line
 
 
