@@ -47,6 +47,6 @@ include: "rules/stale.smk"
 rule all:
     default_target: True
     input:
-        tables=TABLES,
-        figures=FIGURES,
-        pages=PAGES,
+        tables=[*TABLES],
+        figures=[*FIGURES],
+        pages=["<results>/index.html", *PAGES],

@@ -218,7 +218,7 @@ def files_of(chosen, pattern):
 # Summaries, tables and figures ----------------------------------------------------------------
 
 
-TABLES, FIGURES = [], []  # what a run makes by default; their rules add to them
+TABLES, FIGURES = {}, {}  # titles of what a run makes by default, by path; their rules add to them
 
 
 def table_files(path, title, of=cells, **labels):
@@ -231,14 +231,14 @@ def table_files(path, title, of=cells, **labels):
         labels: by which the report tells it from others of that title, besides its wildcards.
     """
     files = formats(f"tables/{path}", "csv", "tex", "html")
-    TABLES.extend(of(files["html"]))
+    TABLES.update(dict.fromkeys(of(files["html"]), labels.get("table", title)))
     return {**files, "html": reported(files["html"], f"tables/{path}", "2 Tables", title, **labels)}
 
 
 def figure_files(path, title, of=cells, **labels):
     """Return the outputs of a figure, as :func:`table_files` does; its SVG is what is shown."""
     files = formats(f"figures/{path}", "pdf", "png", "svg")
-    FIGURES.extend(of(files["svg"]))
+    FIGURES.update(dict.fromkeys(of(files["svg"]), title))
     return {**files, "svg": reported(files["svg"], f"figures/{path}", "3 Figures", title, **labels)}
 
 

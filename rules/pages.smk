@@ -10,10 +10,13 @@ PAGE_TEMPLATES = [
 EXPLORER_TEMPLATES = [
     f"scripts/pisoft/pages/templates/explorer.{end}" for end in ("html.jinja", "css", "js")
 ]
-PAGES = [
-    "<results>/index.html",
-    "<results>/tables/published/against_paper.html",
-    *(["<results>/explorer.html"] if CONFIG.run_file.explorer else []),
+# Titles of the pages that the front page links to, by path.
+PAGES = {"<results>/tables/published/against_paper.html": "Against the paper"}
+if CONFIG.run_file.explorer:
+    PAGES["<results>/explorer.html"] = "Scores token by token"
+LINKS = [
+    f"{title}={path.removeprefix('<results>/')}"
+    for path, title in (TABLES | FIGURES | PAGES).items()
 ]
 
 
@@ -25,7 +28,7 @@ rule build_index:
         cost=rules.summarise_cost.output.cost,
         soft_samples=SOFT_SAMPLES,
         soft_curves=rules.summarise.output.soft_curves,
-        figure=FIGURES[0],
+        figure=next(iter(FIGURES)),
         generations=cells("<results>/generations/{model}/{dataset}.parquet"),
     output:
         html=report(
@@ -47,7 +50,7 @@ rule build_index:
     params:
         **job("build_index", "index", *PAGE_TEMPLATES),
         files=named_files,
-        links=[name.removeprefix("<results>/") for name in (*TABLES, *FIGURES, *PAGES[1:])],
+        links=LINKS,
         warning=WARNING,
     message:
         "Writing the front page"

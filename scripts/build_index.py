@@ -9,7 +9,8 @@ from pisoft.commandline import add_files, run
 from pisoft.config.slices.pages import IndexSlice
 from pisoft.contracts import read_provenance
 from pisoft.files import whole_files
-from pisoft.pages.index import Findings, Names, facts_of, index_page
+from pisoft.pages.findings import Findings, Names
+from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.page import Figure, write_html
 from pisoft.statistics.reading import Files
 from pisoft.tables.pi_soft_auc import auc_table
@@ -22,12 +23,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line.
 
     Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, and answers,
-    `generations=…/{model}/{dataset}.parquet`.
+    `generations=…/{model}/{dataset}.parquet`. Links are other results of the run, by title.
     """
     line = argparse.ArgumentParser(description=__doc__)
     line.add_argument("--settings", required=True, help="IndexSlice as JSON")
     add_files(line, "--files")
-    line.add_argument("--links", nargs="+", default=[], help="other results of the run")
+    add_files(line, "--links")
     line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     line.add_argument("--output", required=True, type=Path)
     return line

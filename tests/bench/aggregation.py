@@ -277,7 +277,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     named["figure"] = display_files(root, "plot_pi_curves", cell)["svg"]
     given = [f"{kind}={path}" for kind, path in named.items()]
     given += [f"generations={path}" for path in (root / "generations").glob("*/*.parquet")]
-    others = {"links": ["explorer.html"], "warning": ""}
+    others = {"links": ["Scores token by token=explorer.html"], "warning": ""}
     line = options(settings=slice_of(config, "index", {}), files=given, **others, output=output)
     yield Job("build_index", "build_index", line, (output,))
 

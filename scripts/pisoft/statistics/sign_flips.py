@@ -6,7 +6,7 @@ flips that give a mean at least as far from 0. All tests see the same flips. Ste
 the same flip. So it knows how tests hang together, which Holm's correction does not, and its
 smallest p-value does not depend on their number. Means are compared as they are: divided by their
 standard errors, they would find more where these are unequal, but with a dozen skewed samples a
-family would be wrong in 20 to 30 % of cases (`make bench-comparisons`).
+family would be wrong in about 20 % of cases (`make bench-comparisons`).
 """
 
 from __future__ import annotations

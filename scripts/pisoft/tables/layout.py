@@ -127,8 +127,28 @@ def statistic_entries(
     The best are strong, several if they are equal; what is not told apart from them is tied.
     """
     rows = _of_cell(statistics, metric, dataset, methods)
-    best = rows["value"].reindex(rows["best"].dropna().unique()).max()  # NaN: it is not shown
-    return tuple(_entry(numbers, best, decimals) for _, numbers in rows.iterrows())
+    best, tied = standing(rows)
+    return tuple(
+        Entry(
+            number_text(numbers["value"], decimals),
+            strong=method in best,
+            interval=interval_text(numbers["low"], numbers["high"], min(decimals, 3)),
+            tied=method in tied,
+        )
+        for method, numbers in rows.iterrows()
+    )
+
+
+def standing(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Return the best methods, several if they are equal, and those not told apart from them.
+
+    Args:
+        rows: `statistics` rows of one metric and dataset, by method.
+    """
+    highest = rows["value"].reindex(rows["best"].dropna().unique()).max()  # NaN: it is not shown
+    best = rows.index[rows["value"] == highest]
+    near = rows.index[rows["p_value"].astype(float) >= LEVEL]
+    return list(best), [method for method in near if method not in best]
 
 
 def _of_cell(
@@ -137,16 +157,6 @@ def _of_cell(
     """Return the statistics of one row of a table, by method, with rows or without."""
     chosen = (statistics["metric"] == metric) & (statistics["dataset"] == dataset)
     return statistics[chosen].set_index("method").reindex(list(methods))
-
-
-def _entry(numbers: pd.Series, best: float, decimals: int) -> Entry:
-    strong = numbers["value"] == best
-    return Entry(
-        number_text(numbers["value"], decimals),
-        strong=bool(strong),
-        interval=interval_text(numbers["low"], numbers["high"], min(decimals, 3)),
-        tied=bool(numbers["p_value"] >= LEVEL and not strong),
-    )
 
 
 def rank_text(rank: float) -> str:

@@ -1,10 +1,14 @@
 """The front page: what it says follows from the numbers, whatever they are."""
 
+import itertools
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from estimating import estimated
-from pisoft.pages.index import Findings, Names, facts_of, index_page
+from pisoft.pages.findings import Findings, Names
+from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.page import Figure, write_html
 from pisoft.tables.layout import Table
 
@@ -19,11 +23,14 @@ METRICS = ("auc_pi_soft_ns", "auc_pi_soft_ns_unclamped", "auc_pi_soft_nc", "h0",
            "numerical")  # fmt: skip
 
 
-FILES = (
-    "figures/pi_curves/dynamic/llama/sst2.svg", "explorer.html",
-    "tables/published/against_paper.html", "tables/robust_statistics/dynamic/llama.html",
-    "tables/cost.html", "tables/my_table.html",
-)  # fmt: skip
+FILES = {
+    "Curves over π": ["figures/pi_curves/dynamic/llama/sst2.svg"],
+    "Token by token": ["explorer.html"],
+    "Against the paper": ["tables/published/against_paper.html"],
+    "Other statistics": ["tables/robust_statistics/dynamic/llama.html"],
+    "Cost": ["tables/cost.html"],
+    "Mine": ["tables/my_table/llama.html", "figures/my_table.svg"],
+}
 
 
 def rows_of(levels, failed=(), samples=12):
@@ -59,7 +66,7 @@ def page_of(rows, cost=None):
     )  # fmt: skip
     return index_page(
         "demo", findings, NAMES, table=TABLE, figure=FIGURE, facts=("Code: abc",),
-        files=FILES, warning="Nothing <real>.",
+        files={title: [Path(name) for name in names] for title, names in FILES.items()}, warning="Nothing <real>.",
     )  # fmt: skip
 
 
@@ -82,7 +89,8 @@ def test_the_reading_names_the_best_what_equals_it_and_the_control():
     points = reading(page_of(rows_of(everywhere(LEVELS))))
     assert points[0].startswith("π-Soft-NS")
     assert "Good (0.895 [" in points[0]  # 0.9 and the mean of the noise
-    assert "not distinguishable from it: Twin (1 of 3 others)" in points[0]
+    assert "Twin (0.895 [" in points[0]
+    assert points[0].endswith("are highest; every other method is told apart from the best.")
     assert points[1] == (
         "Against the control, better than random scores: Good, Twin; worse than they are: <Bad>."
     )
@@ -94,7 +102,7 @@ def test_the_first_panel_ranks_the_methods_and_says_who_leads():
         "AUC π-Soft-NS ↑, dynamic routing", "AUC π-Soft-NC ↑, dynamic routing"
     )  # fmt: skip
     assert ns.verdict == (
-        "Good, Twin lead; every other method is told apart from it. "
+        "Good, Twin lead. Every other method is told apart from the best. "
         "Better than random scores: 2 of 3."
     )
     assert [(bar.label, bar.group, bar.control) for bar in ns.bars] == [
@@ -113,7 +121,7 @@ def test_what_is_not_told_apart_from_the_best_is_shaded_and_counted():
             row["value"] += 0.002 * (1 if int(row["sample_id"][1:]) % 2 else -1.1)
     first, _ = panels(page_of(rows))
     assert [bar.group for bar in first.bars] == ["best", "tied", "other", "other"]
-    assert first.verdict.startswith("Good leads; 1 of 3 others are not told apart from it.")
+    assert first.verdict.startswith("Good leads. Not told apart from the best: 1 of 3 others.")
 
 
 def test_every_file_is_linked_under_its_group_by_its_labels():
@@ -125,18 +133,20 @@ def test_every_file_is_linked_under_its_group_by_its_labels():
     address = "figures/pi_curves/dynamic/llama/sst2.svg"
     assert curves.links == ((address, "figure · dynamic · Llama · SST-2"),)
     assert explorer.links == (("explorer.html", "page"),)
-    assert published.links == (("tables/published/against_paper.html", "table"),)
+    assert published.links == (("tables/published/against_paper.html", "page"),)
     (mine,) = cards["More"]
-    assert (mine.title, mine.links) == ("my table", (("tables/my_table.html", "table"),))
+    assert mine.title == "Mine"
+    assert [said for _, said in mine.links] == ["table · Llama", "figure"]
     linked = [
         address for of_group in cards.values() for card in of_group for address, _ in card.links
     ]
-    assert sorted(linked) == sorted(FILES)
+    assert sorted(linked) == sorted(itertools.chain(*FILES.values()))
 
 
 def test_equal_methods_are_not_said_to_differ():
     points = reading(page_of(rows_of(everywhere(dict.fromkeys(LEVELS, 0.5)))))
-    assert "(3 of 3 others)" in points[0]
+    assert points[0].endswith("are highest.")
+    assert points[0].count("0.4") >= 4, "all four are"
     assert "better" not in points[1]
     assert "not distinguishable from them: Good, Twin, <Bad>" in points[1]
 
@@ -187,7 +197,7 @@ def test_the_page_is_one_file_with_labels_as_text(tmp_path):
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;Bad&gt;" in text
     assert '<p class="warning">Nothing &lt;real&gt;.</p>' in text
-    assert text.count('<a href="') == len(FILES)
+    assert text.count('<a href="') == 7
     assert "<Bad>" not in text
     assert "http" not in text
 

@@ -1,0 +1,234 @@
+"""What a run's averages over datasets say: in panels at a glance, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pisoft.pages.page import Bar, Panel, Section
+from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
+from pisoft.statistics.robustness import order_changes
+from pisoft.tables.layout import LEVEL, interval_text, standing
+
+READ_METRICS = {
+    "auc_pi_soft_ns": "π-Soft-NS (do the tokens with high scores suffice?)",
+    "auc_pi_soft_nc": "π-Soft-NC (does the model miss them?)",
+}
+
+
+@dataclass(frozen=True)
+class Names:
+    """Labels in the order of the run."""
+
+    models: Mapping[str, str]
+    datasets: Mapping[str, str]
+    methods: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Rows of the summary files that the page tells about."""
+
+    statistics: pd.DataFrame
+    comparisons: pd.DataFrame
+    leave_one_out: pd.DataFrame
+    outcomes: pd.DataFrame  # `soft_samples` of the metric `identity`
+    cost: pd.DataFrame
+
+
+# At a glance -----------------------------------------------------------------------------------
+
+_LEGEND = (
+    "Mean over samples (dot) and its 95 % interval (line), averaged over datasets; the best comes "
+    "first. Shaded: the best, and what a test does not tell apart from it. In italics, with an "
+    "open dot: random scores."
+)
+
+
+def answers(found: Findings, names: Names) -> Iterable[Section]:
+    """Show for each model how its methods are ranked, under each protocol and by each metric."""
+    shown = found.statistics[
+        (found.statistics["dataset"] == AVERAGE)
+        & found.statistics["metric"].isin(READ_METRICS)
+        & found.statistics["protocol"].notna()
+    ]
+    legend: tuple[str, ...] = (_LEGEND,)
+    for model, rows in shown.groupby("model", sort=False):
+        ends = rows[["value", "low", "high"]]
+        span = (ends.min().min(), ends.max().max())
+        panels = tuple(
+            _panel(
+                f"{METRICS[metric].label}, {protocol} routing",
+                own.set_index("method"),
+                _of_cell(found.comparisons, protocol, str(model), str(metric)),
+                names,
+                span,
+            )
+            for (protocol, metric), own in rows.groupby(["protocol", "metric"], sort=False)
+        )
+        n = int(rows["n"].max())
+        heading = f"{names.models[str(model)]}: which scores are faithful? (n = {n} samples)"
+        yield Section(heading, legend, panels=panels)
+        legend = ()
+
+
+def _panel(
+    title: str,
+    rows: pd.DataFrame,
+    pairs: pd.DataFrame,
+    names: Names,
+    span: tuple[float, float],
+) -> Panel:
+    """Draw the methods of one metric, the best first, and say what the tests say."""
+    known = rows[rows["value"].notna()].sort_values("rank", kind="stable")
+    if known.empty:
+        return Panel(title, "No method has a value in every dataset.", ())
+    best, tied = standing(known)
+    groups = dict.fromkeys(best, "best") | dict.fromkeys(tied, "tied")
+
+    def place(value: float) -> float:
+        return round(100 * (value - span[0]) / ((span[1] - span[0]) or 1), 2)
+
+    bars = []
+    for method, row in known.iterrows():
+        interval = interval_text(row["low"], row["high"], 3)
+        low, high = row[["low", "high"]].fillna(row["value"])
+        bars.append(
+            Bar(
+                names.methods[str(method)],
+                " ".join(filter(None, (f"{row['value']:.3f}", interval))),
+                at=place(row["value"]),
+                low=place(low),
+                high=place(high),
+                group=groups.get(str(method), "other"),
+                control=method == CONTROL,
+            )
+        )
+    return Panel(title, _verdict(known, pairs, names), tuple(bars))
+
+
+def _verdict(known: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
+    """Say who leads, how many are not told apart from that, and how many beat random scores."""
+    best, tied = standing(known)
+    said = f"{_listed(best, names)} {'leads' if len(best) == 1 else 'lead'}."
+    others = len(known) - len(best)
+    if tied:
+        said += f" Not told apart from the best: {len(tied)} of {others} others."
+    elif others:
+        said += " Every other method is told apart from the best."
+    if CONTROL not in known.index or len(known) < 2:
+        return said
+    better, _, _ = _against(pairs[pairs["dataset"] == AVERAGE], known)
+    return f"{said} Better than random scores: {len(better)} of {len(known) - 1}."
+
+
+# In sentences -----------------------------------------------------------------------------------
+
+
+def readings(found: Findings, names: Names) -> Iterable[Section]:
+    """Tell for each model and protocol what the averages over datasets say, and what not."""
+    averages = found.statistics[found.statistics["dataset"] == AVERAGE]
+    for (protocol, model), rows in averages.dropna(subset="protocol").groupby(
+        ["protocol", "model"], sort=False
+    ):
+        yield Section(
+            f"Reading: {names.models[model]}, {protocol} routing",
+            points=tuple(
+                sentence
+                for metric in READ_METRICS
+                for sentence in _reading(
+                    rows[rows["metric"] == metric].set_index("method"),
+                    _best(rows[rows["metric"] == f"ratio_{metric}"]),
+                    _of_cell(found.comparisons, protocol, model, metric),
+                    _of_cell(found.leave_one_out, protocol, model, metric),
+                    names,
+                )
+            ),
+        )
+
+
+def _of_cell(rows: pd.DataFrame, protocol: str, model: str, metric: str) -> pd.DataFrame:
+    own = (rows["protocol"] == protocol) & (rows["model"] == model) & (rows["metric"] == metric)
+    return rows[own]
+
+
+def _best(rows: pd.DataFrame) -> str | None:
+    """Return the best method of one metric and dataset; None without a value."""
+    found = rows["best"].dropna()
+    return None if found.empty else str(found.iloc[0])
+
+
+def _reading(
+    rows: pd.DataFrame,
+    ratio_best: str | None,
+    pairs: pd.DataFrame,
+    left_out: pd.DataFrame,
+    names: Names,
+) -> list[str]:
+    """Return sentences on one metric: the best, the control, and single datasets."""
+    metric = str(rows["metric"].iloc[0])
+    title = READ_METRICS[metric]
+    known = rows[rows["value"].notna()]
+    if known.empty:
+        return [f"{title}: no method has a value in every dataset."]
+    best, tied = standing(known)
+    highest = ", ".join(_value_text(known.loc[method], names) for method in best)
+    said = f"{title}: {highest} {'is' if len(best) == 1 else 'are'} highest"
+    others = len(known) - len(best)
+    if tied:
+        near = f"{_listed(tied, names)} ({len(tied)} of {others} others)"
+        said += f"; not told apart from the best: {near}"
+    elif others:
+        said += "; every other method is told apart from the best"
+    sentences = [f"{said}."]
+    pairs = pairs[pairs["dataset"] == AVERAGE]
+    if ratio_best is not None and ratio_best not in best:
+        sentences.append(
+            f"By the ratio of means, which no single sample can rule, it is "
+            f"{names.methods[ratio_best]} instead."
+        )
+    if CONTROL in known.index and len(known) > 1:
+        sentences.append(_against_control(pairs, known, names))
+    changes = order_changes(left_out).dropna(subset="left_out")
+    changes = changes[changes["best_changes"]]
+    if len(changes):
+        told = "; ".join(
+            f"without {names.datasets[row.left_out]} it is {_listed(row.best, names)}"
+            for row in changes.itertuples()
+        )
+        sentences.append(f"Which method is highest hangs on single datasets: {told}.")
+    return sentences
+
+
+def _value_text(numbers: pd.Series, names: Names) -> str:
+    interval = interval_text(numbers["low"], numbers["high"], 3) or "no interval"
+    return f"{names.methods[str(numbers.name)]} ({numbers['value']:.3f} {interval})"
+
+
+def _against_control(pairs: pd.DataFrame, known: pd.DataFrame, names: Names) -> str:
+    """Say which methods random scores do not beat, and which they do not equal."""
+    kinds = ("better than random scores", "not distinguishable from them", "worse than they are")
+    groups = zip(kinds, _against(pairs, known), strict=True)
+    told = [f"{what}: {_listed(group, names)}" for what, group in groups if group]
+    return f"Against the control, {'; '.join(told) or 'no method can be compared'}."
+
+
+def _against(pairs: pd.DataFrame, known: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:
+    """Return the methods that are better than random scores, not told apart, and worse."""
+    better: list[str] = []
+    equal: list[str] = []
+    worse: list[str] = []
+    mirrored = pairs.rename(columns={"method": "other", "other": "method"})
+    both = pd.concat([pairs, mirrored.assign(difference=-pairs["difference"])])
+    against = both[both["other"] == CONTROL].set_index("method")
+    for method in known.index.intersection(against.index, sort=False):
+        apart = against["p_adjusted"][method] < LEVEL
+        larger = against["difference"][method] > 0
+        (equal if not apart else better if larger else worse).append(method)
+    return better, equal, worse
+
+
+def _listed(methods: Iterable[str], names: Names) -> str:
+    return ", ".join(names.methods[method] for method in methods)
