@@ -13,11 +13,11 @@ if not workflow.overwrite_configfiles:
 include: "rules/common.smk"
 
 
-# What <results>, <logs> and <benchmarks> stand for in paths.
+# What <results> (for people), <data> (for jobs) and <logs> (with times) stand for in paths.
 pathvars:
     results=str(RESULTS),
+    data=str(DATA),
     logs=f"{RESULTS}/logs",
-    benchmarks=f"{RESULTS}/benchmarks",
 
 
 wildcard_constraints:

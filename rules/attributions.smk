@@ -1,6 +1,6 @@
 # In:  prompts, generations, the model, one method's own file, and the masked model if it needs one.
-# Out: <results>/attributions/{model}/{method}/{dataset}.parquet, raw scores by step;
-#      <results>/attribution_times/{model}/{method}/{dataset}.parquet, what they took. It is apart,
+# Out: <data>/attributions/{model}/{method}/{dataset}.parquet, raw scores by step;
+#      <data>/attribution_times/{model}/{method}/{dataset}.parquet, what they took. It is apart,
 #      so that scores made again are the same file, after which nothing is evaluated again.
 
 
@@ -11,12 +11,12 @@ rule attribute:
         model=model_files,
         masked_model=masked_model_files,
     output:
-        attributions="<results>/attributions/{model}/{method}/{dataset}.parquet",
-        times="<results>/attribution_times/{model}/{method}/{dataset}.parquet",
+        attributions="<data>/attributions/{model}/{method}/{dataset}.parquet",
+        times="<data>/attribution_times/{model}/{method}/{dataset}.parquet",
     log:
         "<logs>/attribute/{model}/{method}/{dataset}.log",
     benchmark:
-        "<benchmarks>/attribute/{model}/{method}/{dataset}.tsv"
+        "<logs>/attribute/{model}/{method}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")

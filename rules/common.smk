@@ -48,6 +48,7 @@ config["settings"] = settings_in_words(CONFIG)
 WARNING = demonstration_warning(CONFIG)
 
 RESULTS = Path("results", CONFIG.run_file.run)
+DATA = RESULTS / "data"
 CELLS, STUDY_CELLS = CONFIG.cells, CONFIG.study_cells
 MASKED_MODEL_FILES = [
     "config.json",
@@ -110,7 +111,7 @@ def model_resource(name):
 
 def model_folder(wildcards):
     """Return the folder with a model's weights; None if they come from the hub."""
-    trained = RESULTS / "models" / wildcards.model
+    trained = DATA / "models" / wildcards.model
     return weights_folder(CONFIG.models[wildcards.model].source, trained)
 
 
@@ -130,7 +131,7 @@ def masked_model_folder(wildcards):
     if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
         return None
     name = CONFIG.run_file.masked_model
-    trained = RESULTS / "masked_models" / name
+    trained = DATA / "masked_models" / name
     return weights_folder(CONFIG.masked_models[name].source, trained)
 
 

@@ -1,17 +1,17 @@
 # In:  a hub, local files, or the generator of synthetic records.
-# Out: <results>/datasets/{dataset}.parquet, every record;
-#      <results>/samples/{dataset}.parquet, the records chosen by seed.
+# Out: <data>/datasets/{dataset}.parquet, every record;
+#      <data>/samples/{dataset}.parquet, the records chosen by seed.
 
 
 rule fetch_dataset:
     input:
         records=record_files,
     output:
-        records="<results>/datasets/{dataset}.parquet",
+        records="<data>/datasets/{dataset}.parquet",
     log:
         "<logs>/fetch_dataset/{dataset}.log",
     benchmark:
-        "<benchmarks>/fetch_dataset/{dataset}.tsv"
+        "<logs>/fetch_dataset/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1
@@ -31,11 +31,11 @@ rule sample_dataset:
     input:
         records=rules.fetch_dataset.output.records,
     output:
-        samples="<results>/samples/{dataset}.parquet",
+        samples="<data>/samples/{dataset}.parquet",
     log:
         "<logs>/sample_dataset/{dataset}.log",
     benchmark:
-        "<benchmarks>/sample_dataset/{dataset}.tsv"
+        "<logs>/sample_dataset/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1

@@ -1,6 +1,6 @@
 # In:  prompts, generations, attributions and the model.
-# Out: <results>/soft/{protocol}/{model}/{method}/{dataset}.parquet, the distance of every draw;
-#      <results>/ranking/{model}/{method}/{dataset}.parquet, whether each step of insertion and
+# Out: <data>/soft/{protocol}/{model}/{method}/{dataset}.parquet, the distance of every draw;
+#      <data>/ranking/{model}/{method}/{dataset}.parquet, whether each step of insertion and
 #      deletion flips the label word.
 
 
@@ -11,11 +11,11 @@ rule evaluate_soft:
         attributions=rules.attribute.output.attributions,
         model=model_files,
     output:
-        soft="<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet",
+        soft="<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet",
     log:
         "<logs>/evaluate_soft/{protocol}/{model}/{method}/{dataset}.log",
     benchmark:
-        "<benchmarks>/evaluate_soft/{protocol}/{model}/{method}/{dataset}.tsv"
+        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
@@ -43,11 +43,11 @@ rule evaluate_ranking:
         attributions=rules.attribute.output.attributions,
         model=model_files,
     output:
-        ranking="<results>/ranking/{model}/{method}/{dataset}.parquet",
+        ranking="<data>/ranking/{model}/{method}/{dataset}.parquet",
     log:
         "<logs>/evaluate_ranking/{model}/{method}/{dataset}.log",
     benchmark:
-        "<benchmarks>/evaluate_ranking/{model}/{method}/{dataset}.tsv"
+        "<logs>/evaluate_ranking/{model}/{method}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")

@@ -1,4 +1,4 @@
-# In:  <results>/summary/*.parquet and summary/agreement/; prompts, generations, attributions,
+# In:  <data>/summary/*.parquet and summary/agreement/; prompts, generations, attributions,
 #      evaluated cells.
 # Out: <results>/figures/, each figure as PDF, SVG and PNG.
 # A figure is scripts/pisoft/figures/NAME.py, captions/figures/NAME.rst, and a rule like those below.
@@ -17,7 +17,7 @@ rule plot_pi_curves:
     log:
         "<logs>/plot_pi_curves/{protocol}/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/plot_pi_curves/{protocol}/{model}/{dataset}.tsv"
+        "<logs>/plot_pi_curves/{protocol}/{model}/{dataset}.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -39,15 +39,15 @@ use rule plot_pi_curves as plot_protocol with:
         soft_samples=rules.summarise.output.soft_samples,
         soft_curves=rules.summarise.output.soft_curves,
         prompts=fitting_cells(
-            "<results>/prompts/{model}/{dataset}.parquet",
+            "<data>/prompts/{model}/{dataset}.parquet",
             dataset=FIRST_DATASET,
         ),
         attributions=fitting_cells(
-            "<results>/attributions/{model}/{method}/{dataset}.parquet",
+            "<data>/attributions/{model}/{method}/{dataset}.parquet",
             dataset=FIRST_DATASET,
         ),
         soft=fitting_cells(
-            "<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet",
+            "<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet",
             dataset=FIRST_DATASET,
         ),
     output:
@@ -55,7 +55,7 @@ use rule plot_pi_curves as plot_protocol with:
     log:
         "<logs>/plot_protocol/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/plot_protocol/{protocol}/{model}.tsv"
+        "<logs>/plot_protocol/{protocol}/{model}.tsv"
     params:
         **room_job("figures/protocol", "protocol_figure"),
 
@@ -64,27 +64,27 @@ use rule plot_pi_curves as plot_tokens with:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
+        attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
         **token_files("sentence", "text"),
     log:
         "<logs>/plot_tokens/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/plot_tokens/{model}/{dataset}.tsv"
+        "<logs>/plot_tokens/{model}/{dataset}.tsv"
     params:
         **room_job("figures/tokens", "tokens"),
 
 
 use rule plot_pi_curves as plot_scores with:
     input:
-        prompts=fitting_cells("<results>/prompts/{model}/{dataset}.parquet"),
-        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
+        prompts=fitting_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
         **figure_files("scores/{model}", "Distribution of the scores"),
     log:
         "<logs>/plot_scores/{model}.log",
     benchmark:
-        "<benchmarks>/plot_scores/{model}.tsv"
+        "<logs>/plot_scores/{model}.tsv"
     params:
         **room_job("figures/scores", "scores"),
 
@@ -97,7 +97,7 @@ use rule plot_pi_curves as plot_method_agreement with:
     log:
         "<logs>/plot_method_agreement/{model}.log",
     benchmark:
-        "<benchmarks>/plot_method_agreement/{model}.tsv"
+        "<logs>/plot_method_agreement/{model}.tsv"
     params:
         **room_job("figures/method_agreement", "model_display"),
 
@@ -110,7 +110,7 @@ use rule plot_pi_curves as plot_metric_agreement with:
     log:
         "<logs>/plot_metric_agreement/{model}.log",
     benchmark:
-        "<benchmarks>/plot_metric_agreement/{model}.tsv"
+        "<logs>/plot_metric_agreement/{model}.tsv"
     params:
         **room_job("figures/metric_agreement", "model_display"),
 
@@ -124,7 +124,7 @@ use rule plot_pi_curves as plot_ranks with:
     log:
         "<logs>/plot_ranks/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/plot_ranks/{protocol}/{model}.tsv"
+        "<logs>/plot_ranks/{protocol}/{model}.tsv"
     params:
         **room_job("figures/ranks", "ranks"),
 
@@ -139,7 +139,7 @@ use rule plot_pi_curves as plot_advantage with:
     log:
         "<logs>/plot_advantage/{protocol}/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/plot_advantage/{protocol}/{model}/{dataset}.tsv"
+        "<logs>/plot_advantage/{protocol}/{model}/{dataset}.tsv"
     params:
         **room_job("figures/advantage", "display"),
 
@@ -154,7 +154,7 @@ use rule plot_pi_curves as plot_density with:
     log:
         "<logs>/plot_density/{protocol}/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/plot_density/{protocol}/{model}/{dataset}.tsv"
+        "<logs>/plot_density/{protocol}/{model}/{dataset}.tsv"
     params:
         **room_job("figures/density", "model_display"),
 
@@ -171,6 +171,6 @@ use rule plot_pi_curves as plot_layer_study with:
     log:
         "<logs>/plot_layer_study/{protocol}/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/plot_layer_study/{protocol}/{model}/{dataset}.tsv"
+        "<logs>/plot_layer_study/{protocol}/{model}/{dataset}.tsv"
     params:
         **room_job("figures/layer_study", "layer_study_display"),

@@ -1,5 +1,5 @@
-# In:  <results>/prompts/{model}/{dataset}.parquet and the model.
-# Out: <results>/generations/{model}/{dataset}.parquet, answers and explained steps.
+# In:  <data>/prompts/{model}/{dataset}.parquet and the model.
+# Out: <data>/generations/{model}/{dataset}.parquet, answers and explained steps.
 
 
 rule generate:
@@ -7,11 +7,11 @@ rule generate:
         prompts=rules.build_prompts.output.prompts,
         model=model_files,
     output:
-        generations="<results>/generations/{model}/{dataset}.parquet",
+        generations="<data>/generations/{model}/{dataset}.parquet",
     log:
         "<logs>/generate/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/generate/{model}/{dataset}.tsv"
+        "<logs>/generate/{model}/{dataset}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")

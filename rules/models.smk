@@ -1,16 +1,16 @@
 # In:  the configuration of a tiny model and the embedded tasks it learns.
-# Out: <results>/models/{model}/ and <results>/masked_models/{masked_model}/, model folders
+# Out: <data>/models/{model}/ and <data>/masked_models/{masked_model}/, model folders
 #      as `save_pretrained` writes them.
 
 
 rule train_model:
     output:
-        files=expand("<results>/models/{{model}}/{file}", file=MODEL_FILES),
-        training="<results>/models/{model}/training.json",
+        files=expand("<data>/models/{{model}}/{file}", file=MODEL_FILES),
+        training="<data>/models/{model}/training.json",
     log:
         "<logs>/train_model/{model}.log",
     benchmark:
-        "<benchmarks>/train_model/{model}.tsv"
+        "<logs>/train_model/{model}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: 1
@@ -29,12 +29,12 @@ rule train_model:
 
 rule train_masked_model:
     output:
-        files=expand("<results>/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES),
-        training="<results>/masked_models/{masked_model}/training.json",
+        files=expand("<data>/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES),
+        training="<data>/masked_models/{masked_model}/training.json",
     log:
         "<logs>/train_masked_model/{masked_model}.log",
     benchmark:
-        "<benchmarks>/train_masked_model/{masked_model}.tsv"
+        "<logs>/train_masked_model/{masked_model}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: 1

@@ -29,7 +29,7 @@ rule build_index:
         soft_samples=SOFT_SAMPLES,
         soft_curves=rules.summarise.output.soft_curves,
         figure=next(iter(FIGURES)),
-        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
+        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
     output:
         html=report(
             "<results>/index.html",
@@ -40,7 +40,7 @@ rule build_index:
     log:
         "<logs>/build_index.log",
     benchmark:
-        "<benchmarks>/build_index.tsv"
+        "<logs>/build_index.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -79,7 +79,7 @@ rule compare_with_paper:
     log:
         "<logs>/compare_with_paper.log",
     benchmark:
-        "<benchmarks>/compare_with_paper.tsv"
+        "<logs>/compare_with_paper.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -102,10 +102,10 @@ rule compare_with_paper:
 
 rule build_explorer:
     input:
-        prompts=cells("<results>/prompts/{model}/{dataset}.parquet"),
-        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
-        attributions=cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
-        soft=first_protocol_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
+        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
+        attributions=cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+        soft=first_protocol_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
         html=report(
             "<results>/explorer.html",
@@ -116,7 +116,7 @@ rule build_explorer:
     log:
         "<logs>/build_explorer.log",
     benchmark:
-        "<benchmarks>/build_explorer.tsv"
+        "<logs>/build_explorer.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1

@@ -1,5 +1,5 @@
-# In:  <results>/samples/{dataset}.parquet and a model's tokenizer.
-# Out: <results>/prompts/{model}/{dataset}.parquet, token ids and masks.
+# In:  <data>/samples/{dataset}.parquet and a model's tokenizer.
+# Out: <data>/prompts/{model}/{dataset}.parquet, token ids and masks.
 
 
 rule build_prompts:
@@ -7,11 +7,11 @@ rule build_prompts:
         samples=rules.sample_dataset.output.samples,
         model=model_files,
     output:
-        prompts="<results>/prompts/{model}/{dataset}.parquet",
+        prompts="<data>/prompts/{model}/{dataset}.parquet",
     log:
         "<logs>/build_prompts/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/build_prompts/{model}/{dataset}.tsv"
+        "<logs>/build_prompts/{model}/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1

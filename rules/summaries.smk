@@ -1,22 +1,22 @@
 # In:  the evaluated cells; prompts and generations; attributions; benchmarks of all jobs.
-# Out: <results>/summary/*.parquet, the tidy tables that every table and figure is made from;
-#      <results>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
-#      <results>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
-#      <results>/summary/density/{model}.parquet, how dense scores are, and density_correlations/.
+# Out: <data>/summary/*.parquet, the tidy tables that every table and figure is made from;
+#      <data>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
+#      <data>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
+#      <data>/summary/density/{model}.parquet, how dense scores are, and density_correlations/.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
 
 rule summarise:
     input:
-        soft=cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
-        soft_samples="<results>/summary/soft_samples.parquet",
-        soft_curves="<results>/summary/soft_curves.parquet",
-        soft_sample_curves="<results>/summary/soft_sample_curves.parquet",
+        soft_samples="<data>/summary/soft_samples.parquet",
+        soft_curves="<data>/summary/soft_curves.parquet",
+        soft_sample_curves="<data>/summary/soft_sample_curves.parquet",
     log:
         "<logs>/summarise.log",
     benchmark:
-        "<benchmarks>/summarise.tsv"
+        "<logs>/summarise.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -35,27 +35,27 @@ rule summarise:
 
 use rule summarise as summarise_ranking with:
     input:
-        ranking=ranking_cells("<results>/ranking/{model}/{method}/{dataset}.parquet"),
+        ranking=ranking_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
     output:
-        ranking_samples="<results>/summary/ranking_samples.parquet",
+        ranking_samples="<data>/summary/ranking_samples.parquet",
     log:
         "<logs>/summarise_ranking.log",
     benchmark:
-        "<benchmarks>/summarise_ranking.tsv"
+        "<logs>/summarise_ranking.tsv"
     params:
         **room_job("statistics/insertion_deletion", "summarise_ranking"),
 
 
 use rule summarise as summarise_layer_study with:
     input:
-        soft=study_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=study_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
-        layer_study="<results>/summary/layer_study.parquet",
-        soft_samples="<results>/summary/depth_selected/soft_samples.parquet",
+        layer_study="<data>/summary/layer_study.parquet",
+        soft_samples="<data>/summary/depth_selected/soft_samples.parquet",
     log:
         "<logs>/summarise_layer_study.log",
     benchmark:
-        "<benchmarks>/summarise_layer_study.tsv"
+        "<logs>/summarise_layer_study.tsv"
     params:
         **room_job("statistics/layer_study", "layer_study"),
 
@@ -75,14 +75,14 @@ use rule summarise as estimate_uncertainty with:
     input:
         samples=SAMPLE_SUMMARIES,
     output:
-        statistics="<results>/summary/statistics.parquet",
-        comparisons="<results>/summary/comparisons.parquet",
-        leave_one_out="<results>/summary/leave_one_out.parquet",
-        variances="<results>/summary/variances.parquet",
+        statistics="<data>/summary/statistics.parquet",
+        comparisons="<data>/summary/comparisons.parquet",
+        leave_one_out="<data>/summary/leave_one_out.parquet",
+        variances="<data>/summary/variances.parquet",
     log:
         "<logs>/estimate_uncertainty.log",
     benchmark:
-        "<benchmarks>/estimate_uncertainty.tsv"
+        "<logs>/estimate_uncertainty.tsv"
     threads: 2
     resources:
         mem_mb=4000,
@@ -96,54 +96,54 @@ use rule summarise as summarise_advantage with:
         soft_curves=rules.summarise.output.soft_curves,
         soft_sample_curves=rules.summarise.output.soft_sample_curves,
     output:
-        advantage="<results>/summary/advantage.parquet",
+        advantage="<data>/summary/advantage.parquet",
     log:
         "<logs>/summarise_advantage.log",
     benchmark:
-        "<benchmarks>/summarise_advantage.tsv"
+        "<logs>/summarise_advantage.tsv"
     params:
         **room_job("statistics/advantage", "advantage"),
 
 
 use rule summarise as summarise_density with:
     input:
-        prompts=fitting_cells("<results>/prompts/{model}/{dataset}.parquet"),
-        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
+        prompts=fitting_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
         soft_samples=rules.summarise.output.soft_samples,
     output:
-        density="<results>/summary/density/{model}.parquet",
-        density_correlations="<results>/summary/density_correlations/{model}.parquet",
+        density="<data>/summary/density/{model}.parquet",
+        density_correlations="<data>/summary/density_correlations/{model}.parquet",
     log:
         "<logs>/summarise_density/{model}.log",
     benchmark:
-        "<benchmarks>/summarise_density/{model}.tsv"
+        "<logs>/summarise_density/{model}.tsv"
     params:
         **room_job("statistics/density", "density"),
 
 
 use rule summarise as summarise_accuracy with:
     input:
-        prompts=cells("<results>/prompts/{model}/{dataset}.parquet"),
-        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
+        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
+        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
     output:
-        accuracy="<results>/summary/accuracy.parquet",
+        accuracy="<data>/summary/accuracy.parquet",
     log:
         "<logs>/summarise_accuracy.log",
     benchmark:
-        "<benchmarks>/summarise_accuracy.tsv"
+        "<logs>/summarise_accuracy.tsv"
     params:
         **room_job("statistics/accuracy", "run"),
 
 
 use rule summarise as summarise_timings with:
     input:
-        attribution_times=cells("<results>/attribution_times/{model}/{method}/{dataset}.parquet"),
+        attribution_times=cells("<data>/attribution_times/{model}/{method}/{dataset}.parquet"),
     output:
-        timings="<results>/summary/timings.parquet",
+        timings="<data>/summary/timings.parquet",
     log:
         "<logs>/summarise_timings.log",
     benchmark:
-        "<benchmarks>/summarise_timings.tsv"
+        "<logs>/summarise_timings.tsv"
     params:
         **room_job("statistics/timings", "run"),
 
@@ -151,13 +151,13 @@ use rule summarise as summarise_timings with:
 use rule summarise as compare_methods with:
     input:
         prompts=rules.build_prompts.output.prompts,
-        attributions=fitting_cells("<results>/attributions/{model}/{method}/{dataset}.parquet"),
+        attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
-        agreement="<results>/summary/agreement/{model}/{dataset}.parquet",
+        agreement="<data>/summary/agreement/{model}/{dataset}.parquet",
     log:
         "<logs>/compare_methods/{model}/{dataset}.log",
     benchmark:
-        "<benchmarks>/compare_methods/{model}/{dataset}.tsv"
+        "<logs>/compare_methods/{model}/{dataset}.tsv"
     params:
         **room_job("statistics/method_agreement", "compare"),
 
@@ -165,17 +165,17 @@ use rule summarise as compare_methods with:
 # Benchmark files are no inputs: results that were copied without them are not computed again.
 rule summarise_cost:
     input:
-        prompts=cells("<results>/prompts/{model}/{dataset}.parquet"),
-        generations=cells("<results>/generations/{model}/{dataset}.parquet"),
-        soft=cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        ranking=ranking_cells("<results>/ranking/{model}/{method}/{dataset}.parquet"),
-        study=study_cells("<results>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
+        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
+        soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        ranking=ranking_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
+        study=study_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
-        cost="<results>/summary/cost.parquet",
+        cost="<data>/summary/cost.parquet",
     log:
         "<logs>/summarise_cost.log",
     benchmark:
-        "<benchmarks>/summarise_cost.tsv"
+        "<logs>/summarise_cost.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1

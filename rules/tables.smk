@@ -1,4 +1,4 @@
-# In:  <results>/summary/*.parquet.
+# In:  <data>/summary/*.parquet.
 # Out: <results>/tables/, each table as CSV, LaTeX and HTML.
 # A table is scripts/pisoft/tables/NAME.py, captions/tables/NAME.rst, and a rule like those below; its
 # inputs are named after the kind of rows that they hold, and reach the module by that name.
@@ -22,7 +22,7 @@ rule tabulate_pi_soft_auc:
     log:
         "<logs>/tabulate_pi_soft_auc/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_pi_soft_auc/{protocol}/{model}.tsv"
+        "<logs>/tabulate_pi_soft_auc/{protocol}/{model}.tsv"
     conda:
         "../envs/analysis.yaml"
     threads: 1
@@ -48,7 +48,7 @@ use rule tabulate_pi_soft_auc as tabulate_robust_statistics with:
     log:
         "<logs>/tabulate_robust_statistics/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_robust_statistics/{protocol}/{model}.tsv"
+        "<logs>/tabulate_robust_statistics/{protocol}/{model}.tsv"
     params:
         **room_job("tables/robust_statistics", "soft_display"),
 
@@ -62,7 +62,7 @@ use rule tabulate_pi_soft_auc as tabulate_original_soft with:
     log:
         "<logs>/tabulate_original_soft/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_original_soft/{protocol}/{model}.tsv"
+        "<logs>/tabulate_original_soft/{protocol}/{model}.tsv"
     params:
         **room_job("tables/original_soft", "soft_display"),
 
@@ -75,7 +75,7 @@ use rule tabulate_pi_soft_auc as tabulate_variances with:
     log:
         "<logs>/tabulate_variances/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_variances/{protocol}/{model}.tsv"
+        "<logs>/tabulate_variances/{protocol}/{model}.tsv"
     params:
         **room_job("tables/variances", "soft_display"),
 
@@ -89,7 +89,7 @@ use rule tabulate_pi_soft_auc as tabulate_insertion_deletion with:
     log:
         "<logs>/tabulate_insertion_deletion/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_insertion_deletion/{model}.tsv"
+        "<logs>/tabulate_insertion_deletion/{model}.tsv"
     params:
         **room_job("tables/insertion_deletion", "display"),
 
@@ -103,7 +103,7 @@ use rule tabulate_pi_soft_auc as tabulate_ranks with:
     log:
         "<logs>/tabulate_ranks/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_ranks/{protocol}/{model}.tsv"
+        "<logs>/tabulate_ranks/{protocol}/{model}.tsv"
     params:
         **room_job("tables/ranks", "ranks"),
 
@@ -116,7 +116,7 @@ use rule tabulate_pi_soft_auc as tabulate_method_agreement with:
     log:
         "<logs>/tabulate_method_agreement/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_method_agreement/{model}.tsv"
+        "<logs>/tabulate_method_agreement/{model}.tsv"
     params:
         **room_job("tables/method_agreement", "model_display"),
 
@@ -129,7 +129,7 @@ use rule tabulate_pi_soft_auc as tabulate_metric_agreement with:
     log:
         "<logs>/tabulate_metric_agreement/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_metric_agreement/{model}.tsv"
+        "<logs>/tabulate_metric_agreement/{model}.tsv"
     params:
         **room_job("tables/metric_agreement", "model_display"),
 
@@ -142,7 +142,7 @@ use rule tabulate_pi_soft_auc as tabulate_advantage with:
     log:
         "<logs>/tabulate_advantage/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_advantage/{protocol}/{model}.tsv"
+        "<logs>/tabulate_advantage/{protocol}/{model}.tsv"
     params:
         **room_job("tables/advantage", "soft_display"),
 
@@ -156,7 +156,7 @@ use rule tabulate_pi_soft_auc as tabulate_density with:
     log:
         "<logs>/tabulate_density/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_density/{protocol}/{model}.tsv"
+        "<logs>/tabulate_density/{protocol}/{model}.tsv"
     params:
         **room_job("tables/density", "model_display"),
 
@@ -171,7 +171,7 @@ use rule tabulate_pi_soft_auc as tabulate_layer_study with:
     log:
         "<logs>/tabulate_layer_study/{protocol}/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_layer_study/{protocol}/{model}.tsv"
+        "<logs>/tabulate_layer_study/{protocol}/{model}.tsv"
     params:
         **room_job("tables/layer_study", "layer_study_display"),
 
@@ -184,7 +184,7 @@ use rule tabulate_pi_soft_auc as tabulate_accuracy with:
     log:
         "<logs>/tabulate_accuracy.log",
     benchmark:
-        "<benchmarks>/tabulate_accuracy.tsv"
+        "<logs>/tabulate_accuracy.tsv"
     params:
         **room_job("tables/accuracy", "accuracy"),
 
@@ -197,7 +197,7 @@ use rule tabulate_pi_soft_auc as tabulate_timings with:
     log:
         "<logs>/tabulate_timings.log",
     benchmark:
-        "<benchmarks>/tabulate_timings.tsv"
+        "<logs>/tabulate_timings.tsv"
     params:
         **room_job("tables/timings", "timings"),
 
@@ -210,6 +210,6 @@ use rule tabulate_pi_soft_auc as tabulate_cost with:
     log:
         "<logs>/tabulate_cost.log",
     benchmark:
-        "<benchmarks>/tabulate_cost.tsv"
+        "<logs>/tabulate_cost.tsv"
     params:
         **room_job("tables/cost", "cost"),

@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settings", required=True, help="PlanSlice as JSON")
     parser.add_argument(
-        "--results", required=True, type=Path, help="the run's folder, with its benchmarks"
+        "--results", required=True, type=Path, help="the run's folder, with the times of its jobs"
     )
     parser.add_argument("--output", required=True, type=Path)
     return parser

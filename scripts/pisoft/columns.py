@@ -17,7 +17,7 @@ class Column(NamedTuple):
 
 
 class File(NamedTuple):
-    """A kind of Parquet file: where it lies below `results/{run}/`, and what its rows are."""
+    """A kind of Parquet file: where it lies below `results/{run}/data/`, and what its rows are."""
 
     path: str
     row: str  # what there is one row for

@@ -166,7 +166,7 @@ def chosen_files(arguments: argparse.Namespace) -> list[Path]:
     Raises:
         BenchmarkError: no finished run, or a name that it does not have.
     """
-    root = arguments.run / "soft" / arguments.protocol
+    root = arguments.run / "data/soft" / arguments.protocol
     return [
         dataset
         for model in _chosen(arguments.models, root, "--models")
@@ -203,10 +203,10 @@ def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
     raw = read_provenance(path).get("settings", {})
     where = f"{path}: settings in its metadata (run the workflow again if another version made it)"
     settings = validate(EvaluateSlice, raw, where)
-    prompts = read_rows(arguments.run / "prompts" / model / dataset, "prompts")
-    generations = read_rows(arguments.run / "generations" / model / dataset, "generations")
+    prompts = read_rows(arguments.run / "data/prompts" / model / dataset, "prompts")
+    generations = read_rows(arguments.run / "data/generations" / model / dataset, "generations")
     attributions = read_rows(
-        arguments.run / "attributions" / model / method / dataset, "attributions"
+        arguments.run / "data/attributions" / model / method / dataset, "attributions"
     )
     answered = {generation["sample_id"]: generation for generation in generations}
     samples = [
@@ -217,7 +217,7 @@ def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
         )
         for prompt in prompts[: arguments.samples]
     ]
-    folder = arguments.model_folder or arguments.run / "models" / model
+    folder = arguments.model_folder or arguments.run / "data/models" / model
     if settings.model.repository is None and not folder.is_dir():
         raise BenchmarkError(
             f"model '{model}': its weights are not in {folder}; name their folder: "

@@ -89,7 +89,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 DEFAULTS = ["random", "saliency", *VARIANTS]
-STATISTICS = "summary/statistics.parquet"
+STATISTICS = "data/summary/statistics.parquet"
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ def main(arguments: argparse.Namespace) -> None:
     base = _base(arguments.configfile, arguments.config)
     results = arguments.directory / f"results/{RUN}"
     agreements = [
-        f"summary/agreement/{model}/{dataset}.parquet"
+        f"data/summary/agreement/{model}/{dataset}.parquet"
         for model in base["models"]
         for dataset in base["datasets"]
     ]
@@ -171,7 +171,7 @@ def _averages(results: Path) -> pd.DataFrame:
 def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
     """Return the averages with 1 minus the Bhattacharyya coefficient in place of its root."""
     datasets = set(load_rows(results / STATISTICS, "statistics")["dataset"])
-    found = sorted((results / "soft/dynamic").glob("*/*/*.parquet"))
+    found = sorted((results / "data/soft/dynamic").glob("*/*/*.parquet"))
     paths = [path for path in found if path.stem in datasets]  # others are of an earlier run
     with tempfile.TemporaryDirectory() as folder:
         squared = [Path(folder, *path.parts[-5:]) for path in paths]
@@ -181,7 +181,7 @@ def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
                 table[column] = table[column].map(np.square, na_action="ignore")
             table = pa.Table.from_pandas(table, schema=SCHEMAS["soft"], preserve_index=False)
             write_table(new, "soft", table, {})
-        settings = read_provenance(results / "summary/soft_samples.parquet")["settings"]
+        settings = read_provenance(results / "data/summary/soft_samples.parquet")["settings"]
         samples = summarise(squared, settings["minimum_h0"] ** 2, settings["clamp"]).soft_samples
     means = samples.to_pandas().groupby(["dataset", "method", "model", "metric"])["value"].mean()
     averages = means.groupby(["method", "model", "metric"]).mean().unstack(["model", "metric"])
@@ -214,7 +214,7 @@ def reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[d
 def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
     """Return how far the readings of methods are from their defaults."""
     agreement = load_rows(
-        sorted((results / "summary/agreement").glob("*/*.parquet")), "agreement",
+        sorted((results / "data/summary/agreement").glob("*/*.parquet")), "agreement",
         statistic="kendall_tau",
     )  # fmt: skip
     rows = []

@@ -40,14 +40,14 @@ logger = logging.getLogger(__name__)
 
 def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> Iterator[Command]:
     """Yield script and arguments of the jobs of one model, method and dataset of a run."""
-    prompts = run / f"prompts/{model}/{dataset}.parquet"
-    generations = run / f"generations/{model}/{dataset}.parquet"
-    attributions = run / f"attributions/{model}/{method}/{dataset}.parquet"
-    ranking = run / f"ranking/{model}/{method}/{dataset}.parquet"
-    soft = sorted(run.glob(f"soft/*/{model}/{method}/{dataset}.parquet"))
-    samples = run / f"samples/{dataset}.parquet"
-    records = run / f"datasets/{dataset}.parquet"
-    weights = {"model_folder": run / f"models/{model}"}
+    prompts = run / f"data/prompts/{model}/{dataset}.parquet"
+    generations = run / f"data/generations/{model}/{dataset}.parquet"
+    attributions = run / f"data/attributions/{model}/{method}/{dataset}.parquet"
+    ranking = run / f"data/ranking/{model}/{method}/{dataset}.parquet"
+    soft = sorted(run.glob(f"data/soft/*/{model}/{method}/{dataset}.parquet"))
+    samples = run / f"data/samples/{dataset}.parquet"
+    records = run / f"data/datasets/{dataset}.parquet"
+    weights = {"model_folder": run / f"data/models/{model}"}
     read = {"prompts": prompts, "generations": generations}
     for script, result, inputs in (
         ("sample_dataset", samples, {"records": records}),

@@ -173,9 +173,9 @@ def finished(tmp_path_factory):
     )
     for parameter in network.parameters():  # sharper than the default
         parameter.data.mul_(8 if parameter.dim() > 1 else 1)
-    network.save_pretrained(run / "models/llama-v0.3")
-    tokenizer.save_pretrained(run / "models/llama-v0.3")
-    model = library.load(run / "models/llama-v0.3", device="cpu")
+    network.save_pretrained(run / "data/models/llama-v0.3")
+    tokenizer.save_pretrained(run / "data/models/llama-v0.3")
+    model = library.load(run / "data/models/llama-v0.3", device="cpu")
     prompts = [library.prompt(model, [{"role": "user", "content": text}]) for text in TEXTS]
     answered = continue_greedily(model, prompts[:3], 500, max_new_tokens=3, step_interval=2)
     by_sample = {answer["sample_id"]: answer for answer in answered}
@@ -202,11 +202,11 @@ def finished(tmp_path_factory):
         compile=False,
     )
     origin = provenance(settings.model_dump(mode="json"))
-    write_rows(run / "prompts/llama-v0.3/why.parquet", "prompts", prompts, origin)
-    write_rows(run / "generations/llama-v0.3/why.parquet", "generations", answers, origin)
+    write_rows(run / "data/prompts/llama-v0.3/why.parquet", "prompts", prompts, origin)
+    write_rows(run / "data/generations/llama-v0.3/why.parquet", "generations", answers, origin)
     cell = "llama-v0.3/random/why.parquet"
-    write_rows(run / "attributions" / cell, "attributions", rows, origin)
-    write_rows(run / "soft/dynamic" / cell, "soft", [], origin)
+    write_rows(run / "data/attributions" / cell, "attributions", rows, origin)
+    write_rows(run / "data/soft/dynamic" / cell, "soft", [], origin)
     return run
 
 
@@ -341,7 +341,7 @@ def test_costs_and_widths_follow_from_the_variances():
 
 def test_a_run_of_another_version_is_named(finished, tmp_path):
     run = shutil.copytree(finished, tmp_path / "old")
-    path = run / "soft/dynamic/llama-v0.3/random/why.parquet"
+    path = run / "data/soft/dynamic/llama-v0.3/random/why.parquet"
     write_rows(path, "soft", [], provenance({"seed": 1}))
     with pytest.raises(BenchmarkError, match=r"why\.parquet: .*run the workflow again"):
         read_cell(run)

@@ -69,7 +69,7 @@ def blocks_of_python(root):
 def test_the_lines_of_the_docs_run(root, folder):
     (lines,) = (block for block in blocks_of_python(root) if "pisoft.soft_scores" in block)
     names: dict = {}
-    exec(lines.replace("results/demo/models/demo-llama", str(folder)), names)
+    exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), names)
     assert names["scores"].shape == (len(names["prompt"]["input_ids"]),)
     assert names["kept"].mean() == pytest.approx(0.3, abs=1e-9)
     assert 0 <= names["ns"] <= 1
@@ -78,7 +78,7 @@ def test_the_lines_of_the_docs_run(root, folder):
 
 def test_the_lines_of_the_docs_for_inseq_run(root, folder, capsys):
     (lines,) = (block for block in blocks_of_python(root) if "inseq_bridge" in block)
-    exec(lines.replace("results/demo/models/demo-llama", str(folder)), {})
+    exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), {})
     assert "Target Saliency Heatmap" in capsys.readouterr().out
 
 

@@ -44,25 +44,25 @@ def test_what_can_be_known_before_any_job_is_said_before_any_job(project):
 def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
     project = finished
     results = project.folder / "results/tiny"
-    broken = results / "attributions/toy/random/toy-sentiment.parquet"
+    broken = results / "data/attributions/toy/random/toy-sentiment.parquet"
     broken.write_bytes(b"PAR1 no longer a Parquet file PAR1")
-    (results / "soft/dynamic/toy/random/toy-sentiment.parquet").unlink()
-    (results / "soft/dynamic/toy/saliency/toy-sentiment.parquet").unlink()
+    (results / "data/soft/dynamic/toy/random/toy-sentiment.parquet").unlink()
+    (results / "data/soft/dynamic/toy/saliency/toy-sentiment.parquet").unlink()
     result = project.snakemake("--cores", "1", check=False)
     assert result.returncode != 0
     assert "random/toy-sentiment.parquet: is not a readable Parquet file" in result.stdout
     assert "delete the file and run the workflow again" in result.stdout
-    assert (results / "soft/dynamic/toy/saliency/toy-sentiment.parquet").exists()
-    assert not (results / "soft/dynamic/toy/random/toy-sentiment.parquet").exists()
+    assert (results / "data/soft/dynamic/toy/saliency/toy-sentiment.parquet").exists()
+    assert not (results / "data/soft/dynamic/toy/random/toy-sentiment.parquet").exists()
     broken.unlink()
-    again = "results/tiny/soft/dynamic/toy/random/toy-sentiment.parquet"
+    again = "results/tiny/data/soft/dynamic/toy/random/toy-sentiment.parquet"
     project.snakemake("--cores", "1", again)
     assert (project.folder / again).exists()
 
 
 def test_a_token_outside_the_vocabulary_names_file_and_sample(project):
-    project.snakemake("--cores", "1", "results/tiny/prompts/toy/toy-sentiment.parquet")
-    path = project.folder / "results/tiny/prompts/toy/toy-sentiment.parquet"
+    project.snakemake("--cores", "1", "results/tiny/data/prompts/toy/toy-sentiment.parquet")
+    path = project.folder / "results/tiny/data/prompts/toy/toy-sentiment.parquet"
     table = pq.read_table(path)
     rows = table.to_pylist()
     rows[1]["input_ids"][4] = 99999
@@ -84,13 +84,13 @@ def test_records_that_cannot_be_used_are_rows_with_a_status(project):
     )
     project.snakemake("--cores", "2", "--keep-going", check=False)
     results = project.folder / "results/tiny"
-    fetched = read_rows(results / "datasets/toy-sentiment.parquet", "datasets")
+    fetched = read_rows(results / "data/datasets/toy-sentiment.parquet", "datasets")
     assert [row["status"] for row in fetched] == ["ok", "empty_record", "ok", "unknown_label"]
-    prompts = read_rows(results / "prompts/toy/toy-sentiment.parquet", "prompts")
+    prompts = read_rows(results / "data/prompts/toy/toy-sentiment.parquet", "prompts")
     assert {row["status"] for row in prompts} == {"prompt_too_long"}
-    soft = read_rows(results / "soft/dynamic/toy/random/toy-sentiment.parquet", "soft")
+    soft = read_rows(results / "data/soft/dynamic/toy/random/toy-sentiment.parquet", "soft")
     assert {row["status"] for row in soft} == {"prompt_too_long"}
-    ranking = read_rows(results / "ranking/toy/random/toy-sentiment.parquet", "ranking")
+    ranking = read_rows(results / "data/ranking/toy/random/toy-sentiment.parquet", "ranking")
     assert {row["status"] for row in ranking} == {"prompt_too_long"}
     for name in ("pi_soft_auc/dynamic/toy", "insertion_deletion/toy"):
         assert "prompt_too_long" in (results / f"tables/{name}.html").read_text()

@@ -10,7 +10,7 @@ from pisoft.contracts import read_provenance
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
-SOFT = "results/tiny/soft/{}/toy/saliency/toy-sentiment.parquet"
+SOFT = "results/tiny/data/soft/{}/toy/saliency/toy-sentiment.parquet"
 
 
 def with_evaluation(project, settings):
@@ -60,7 +60,7 @@ def test_protocols_a_model_is_not_restricted_to_are_evaluated(project):
 
 def test_logits_that_are_not_finite_are_rows_with_a_status_and_are_told(project):
     project.snakemake(
-        "--cores", "1", "results/tiny/attributions/toy/saliency/toy-sentiment.parquet"
+        "--cores", "1", "results/tiny/data/attributions/toy/saliency/toy-sentiment.parquet"
     )
     weights = project.folder / "toy-model/model.safetensors"
     broken = load_file(weights)

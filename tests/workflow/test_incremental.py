@@ -19,24 +19,24 @@ pytestmark = pytest.mark.workflow
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/add-a-method.md"
 SOFT = {
-    "summary/soft_samples.parquet",
-    "summary/soft_curves.parquet",
-    "summary/soft_sample_curves.parquet",
+    "data/summary/soft_samples.parquet",
+    "data/summary/soft_curves.parquet",
+    "data/summary/soft_sample_curves.parquet",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
     "figures/protocol/dynamic/toy.svg",
-    "summary/advantage.parquet",
+    "data/summary/advantage.parquet",
     "tables/advantage/dynamic/toy.html",
     "figures/advantage/dynamic/toy/toy-sentiment.svg",
 }
 DENSITY = {  # reads scores, too
-    "summary/density/toy.parquet",
-    "summary/density_correlations/toy.parquet",
+    "data/summary/density/toy.parquet",
+    "data/summary/density_correlations/toy.parquet",
     "tables/density/dynamic/toy.html",
 }
-RANKING = {"summary/ranking_samples.parquet"}
+RANKING = {"data/summary/ranking_samples.parquet"}
 STATISTICS = {
     *(
-        f"summary/{name}.parquet"
+        f"data/summary/{name}.parquet"
         for name in ("statistics", "comparisons", "leave_one_out", "variances")
     ),
     *(
@@ -52,28 +52,28 @@ STATISTICS = {
     "index.html",
 }
 SCORES = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
-COST = {"summary/cost.parquet", "tables/cost.html", "index.html"}
+COST = {"data/summary/cost.parquet", "tables/cost.html", "index.html"}
 EXPLORER = {"explorer.html"}
 TAIL = SOFT | DENSITY | RANKING | STATISTICS | SCORES | COST | EXPLORER
 TIMINGS = {
-    "summary/timings.parquet",
+    "data/summary/timings.parquet",
     "tables/timings.html",
     "tables/published/against_paper.html",
 }
 AGREEMENT = {
-    "summary/agreement/toy/toy-sentiment.parquet",
+    "data/summary/agreement/toy/toy-sentiment.parquet",
     "tables/method_agreement/toy.html",
     "figures/method_agreement/toy.svg",
 }
-ACCURACY = {"summary/accuracy.parquet", "tables/accuracy.html"}
+ACCURACY = {"data/summary/accuracy.parquet", "tables/accuracy.html"}
 
 
 def of_method(name):
     """Return the outputs of one method's own jobs."""
     return {
-        f"attributions/toy/{name}/toy-sentiment.parquet",
-        f"soft/dynamic/toy/{name}/toy-sentiment.parquet",
-        f"ranking/toy/{name}/toy-sentiment.parquet",
+        f"data/attributions/toy/{name}/toy-sentiment.parquet",
+        f"data/soft/dynamic/toy/{name}/toy-sentiment.parquet",
+        f"data/ranking/toy/{name}/toy-sentiment.parquet",
     }
 
 
@@ -110,7 +110,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     original = numerics.read_text()
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
-    evaluated = {name for name in cells if name.startswith("soft/")}
+    evaluated = {name for name in cells if name.startswith("data/soft/")}
     assert project.pending() == evaluated | SOFT | DENSITY | STATISTICS | COST | EXPLORER, (
         "edited numerics re-run what depends on them"
     )
@@ -119,7 +119,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     labels = project.folder / "scripts/pisoft/records.py"
     original = labels.read_text()
     labels.write_text(original + "\n# edited\n")
-    assert {"datasets/toy-sentiment.parquet", "prompts/toy/toy-sentiment.parquet"} <= (
+    assert {"data/datasets/toy-sentiment.parquet", "data/prompts/toy/toy-sentiment.parquet"} <= (
         project.pending()
     ), "how labels and fields are read is numerics"
     labels.write_text(original)
@@ -127,7 +127,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     numerics = project.folder / "scripts/pisoft/faithfulness/ranking.py"
     original = numerics.read_text()
     numerics.write_text(original + "\n# edited\n")
-    ranked = {name for name in cells if name.startswith("ranking/")}
+    ranked = {name for name in cells if name.startswith("data/ranking/")}
     assert project.pending() == ranked | RANKING | STATISTICS | COST, "ranks are no masks"
     numerics.write_text(original)
 
@@ -175,7 +175,7 @@ use rule tabulate_pi_soft_auc as tabulate_answered with:
     log:
         "<logs>/tabulate_answered/{model}.log",
     benchmark:
-        "<benchmarks>/tabulate_answered/{model}.tsv"
+        "<logs>/tabulate_answered/{model}.tsv"
     params:
         **room_job("tables/answered", "display"),
 """
@@ -231,7 +231,7 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(project):
     bare = (project.folder / "config/tiny.yaml").read_text()
     run_file = bare + entry + "masked_model: toy-masked\n"
     project.write("config/tiny.yaml", run_file.replace("DTYPE", "float32"))
-    target = "results/tiny/attributions/toy/NAME/toy-sentiment.parquet"
+    target = "results/tiny/data/attributions/toy/NAME/toy-sentiment.parquet"
     both = [target.replace("NAME", name) for name in ("random", "masked_toy")]
     project.snakemake("--cores", "1", *both)
     rows = pq.read_table(project.folder / both[1]).to_pylist()
@@ -265,9 +265,9 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(project):
 
 @pytest.mark.slow
 def test_a_killed_run_is_finished_by_the_next_one(project):
-    folder = project.folder / "results/tiny/attributions/toy"
+    folder = project.folder / "results/tiny/data/attributions/toy"
     names = ("random", "attention", "saliency")
-    targets = [f"results/tiny/attributions/toy/{name}/toy-sentiment.parquet" for name in names]
+    targets = [f"results/tiny/data/attributions/toy/{name}/toy-sentiment.parquet" for name in names]
     with subprocess.Popen(
         project.command("--cores", "1", *targets), cwd=project.folder, env=project.environment(),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -284,7 +284,7 @@ def test_a_killed_run_is_finished_by_the_next_one(project):
     assert str(first.relative_to(project.folder / "results/tiny")) not in left
     assert left > {"tables/pi_soft_auc/dynamic/toy.html"}
     project.snakemake("--cores", "1", *targets)
-    assert not [name for name in project.pending() if name.startswith("attributions/")]
+    assert not [name for name in project.pending() if name.startswith("data/attributions/")]
 
 
 @pytest.mark.slow
@@ -292,10 +292,10 @@ def test_slices_of_samples_give_the_bits_of_the_whole(finished):
     """A job over some blocks must write the rows that a job over all of them writes."""
     project = finished
     for output in (
-        "generations/toy/toy-sentiment",
-        "attributions/toy/saliency/toy-sentiment",
-        "soft/dynamic/toy/saliency/toy-sentiment",
-        "ranking/toy/saliency/toy-sentiment",
+        "data/generations/toy/toy-sentiment",
+        "data/attributions/toy/saliency/toy-sentiment",
+        "data/soft/dynamic/toy/saliency/toy-sentiment",
+        "data/ranking/toy/saliency/toy-sentiment",
     ):
         parts = []
         for part in ("0:2", "2:"):
@@ -312,11 +312,11 @@ def test_slices_of_samples_give_the_bits_of_the_whole(finished):
 @pytest.mark.slow
 def test_scores_made_again_are_the_same_file_and_nothing_is_evaluated_again(finished):
     """They held what they took, so that every evaluation of them was planned again."""
-    scores = "results/tiny/attributions/toy/saliency/toy-sentiment.parquet"
+    scores = "results/tiny/data/attributions/toy/saliency/toy-sentiment.parquet"
     before = (finished.folder / scores).read_bytes()
     (finished.folder / scores).unlink()
     finished.snakemake("--cores", "1", scores)
     assert (finished.folder / scores).read_bytes() == before
     pending = finished.pending()
-    assert not {name for name in pending if name.startswith(("soft/", "ranking/"))}
-    assert "summary/timings.parquet" in pending
+    assert not {name for name in pending if name.startswith(("data/soft/", "data/ranking/"))}
+    assert "data/summary/timings.parquet" in pending

@@ -73,7 +73,7 @@ def area(points, grid=GRID):
 
 def samples_of(project, method, dataset):
     """Metrics by sample straight from the draws; samples without an ok step are left out."""
-    path = project.folder / f"results/tiny/soft/dynamic/toy/{method}/{dataset}.parquet"
+    path = project.folder / f"results/tiny/data/soft/dynamic/toy/{method}/{dataset}.parquet"
     by_step = defaultdict(dict)
     for row in read_rows(path, "soft"):
         by_step[row["sample_id"], row["step"]][row["pi"]] = row
@@ -117,7 +117,7 @@ def step_metrics(rows):
 
 
 def flips_of(project, method, dataset):
-    path = project.folder / f"results/tiny/ranking/toy/{method}/{dataset}.parquet"
+    path = project.folder / f"results/tiny/data/ranking/toy/{method}/{dataset}.parquet"
     return {
         (f"{row['curve']}_auc", row["sample_id"]): statistics.fmean(row["flips"])
         for row in read_rows(path, "ranking")
@@ -192,7 +192,7 @@ def difference_parts(one, other):
 
 def selected_samples(project, metric):
     """Values by sample at the depth that is best on the development samples, on the others."""
-    path = project.folder / "results/tiny/summary/layer_study.parquet"
+    path = project.folder / "results/tiny/data/summary/layer_study.parquet"
     rows = [row for row in read_rows(path, "layer_study") if row["metric"] == metric]
     by_depth = {
         depth: statistics.fmean(
@@ -255,7 +255,7 @@ def test_variances(finished):
 def monte_carlo(project, line):
     """Mean over samples of the variance of the area's mean over draws."""
     kind, method, dataset = line["metric"][-2:], line["method"], line["dataset"]
-    path = project.folder / f"results/tiny/soft/dynamic/toy/{method}/{dataset}.parquet"
+    path = project.folder / f"results/tiny/data/soft/dynamic/toy/{method}/{dataset}.parquet"
     rows = defaultdict(dict)
     for row in read_rows(path, "soft"):
         if row["pi"]:
@@ -284,7 +284,7 @@ def test_ranks_whole_and_without_each_dataset(finished):
 
 
 def test_the_layer_study(finished):
-    path = finished.folder / "results/tiny/summary/layer_study.parquet"
+    path = finished.folder / "results/tiny/data/summary/layer_study.parquet"
     parts = {row["sample_id"]: row["part"] for row in read_rows(path, "layer_study")}
     counts = {part: list(parts.values()).count(part) for part in ("development", "rest")}
     lines = lines_of(finished, "layer_study/dynamic/toy")
@@ -309,7 +309,7 @@ def test_agreement_of_methods_on_tokens(finished):
     for line in lines_of(finished, "method_agreement/toy"):
         if line["dataset"] not in DATASETS:
             continue
-        prompts = read_rows(results / f"prompts/toy/{line['dataset']}.parquet", "prompts")
+        prompts = read_rows(results / f"data/prompts/toy/{line['dataset']}.parquet", "prompts")
         content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
         first, second = (
             {
@@ -317,7 +317,8 @@ def test_agreement_of_methods_on_tokens(finished):
                     content[row["sample_id"]]
                 ]
                 for row in read_rows(
-                    results / f"attributions/toy/{method}/{line['dataset']}.parquet", "attributions"
+                    results / f"data/attributions/toy/{method}/{line['dataset']}.parquet",
+                    "attributions",
                 )
             }
             for method in (line["method"], line["other"])
@@ -398,9 +399,9 @@ def test_density_against_faithfulness(finished):
     results = finished.folder / "results/tiny"
     by_sample = defaultdict(lambda: defaultdict(list))
     for method, dataset in itertools.product(METHODS, DATASETS):
-        prompts = read_rows(results / f"prompts/toy/{dataset}.parquet", "prompts")
+        prompts = read_rows(results / f"data/prompts/toy/{dataset}.parquet", "prompts")
         content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
-        path = results / f"attributions/toy/{method}/{dataset}.parquet"
+        path = results / f"data/attributions/toy/{method}/{dataset}.parquet"
         for row in read_rows(path, "attributions"):
             raw = np.array(row["raw_scores"])[content[row["sample_id"]]]
             scores = (raw - raw.min()) / (raw.max() - raw.min())
@@ -440,12 +441,12 @@ def test_accuracy_and_timings(finished):
     accuracy = {
         (line["metric"], line["dataset"]): line["value"] for line in lines_of(finished, "accuracy")
     }
-    answers = read_rows(results / "generations/toy/toy-sentiment.parquet", "generations")
+    answers = read_rows(results / "data/generations/toy/toy-sentiment.parquet", "generations")
     share = statistics.fmean(row["correct"] for row in answers)
     assert float(accuracy["accuracy", "toy-sentiment"]) == pytest.approx(share)
     assert accuracy["accuracy", "demo-why"] == ""
     for line in lines_of(finished, "timings"):
-        path = results / f"attribution_times/toy/{line['method']}/{line['dataset']}.parquet"
+        path = results / f"data/attribution_times/toy/{line['method']}/{line['dataset']}.parquet"
         seconds = defaultdict(float)
         for row in read_rows(path, "attribution_times"):
             seconds[row["sample_id"]] += row["seconds"]
@@ -460,14 +461,14 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     """A cell without an ok row, methods with identical scores, NaN, and a method of one sample."""
     project = type(finished)(tmp_path / "broken")
     shutil.copytree(finished.folder, project.folder, symlinks=True)
-    soft = project.folder / "results/tiny/soft/dynamic/toy"
+    soft = project.folder / "results/tiny/data/soft/dynamic/toy"
     rows = read_rows(soft / "saliency/demo-why.parquet", "soft")
     nothing = [name for name in rows[0] if name.startswith(("ns_", "nc_"))]
     nothing += ["alpha", "achieved", "feasible", "floored", "ceiled", "h0", "identity"]
     failed = {**dict.fromkeys(nothing), "status": "nonfinite_attribution"}
     write_rows(soft / "saliency/demo-why.parquet", "soft", [{**r, **failed} for r in rows], {})
     shutil.copyfile(soft / "random/toy-sentiment.parquet", soft / "attention/toy-sentiment.parquet")
-    scores = project.folder / "results/tiny/attributions/toy/saliency/demo-why.parquet"
+    scores = project.folder / "results/tiny/data/attributions/toy/saliency/demo-why.parquet"
     rows = read_rows(scores, "attributions")
     lost = {"raw_scores": None, "status": "nonfinite_attribution"}
     first = rows[0]["sample_id"]

@@ -42,20 +42,20 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
 def test_a_run_is_compared_with_its_plan(finished):
     project = finished
     results = project.folder / "results/tiny"
-    rows = {row["rule"]: row for row in read_rows(results / "summary/cost.parquet", "cost")}
+    rows = {row["rule"]: row for row in read_rows(results / "data/summary/cost.parquet", "cost")}
     for rule, row in rows.items():
         assert row["timed_jobs"] == row["jobs"] > 0, rule
         assert row["seconds"] > 0, rule
-    (prompts,) = (results / "prompts").rglob("*.parquet")
+    (prompts,) = (results / "data/prompts").rglob("*.parquet")
     lengths = [len(row["input_ids"]) for row in read_rows(prompts, "prompts")]
     read = sum(lengths) * (1 + 2)  # attention once, saliency forward and backward, random never
     assert rows["attribute"]["tokens_high"] == read
     for kind in ("forwards", "tokens"):
         counted = rows["evaluate_ranking"][f"counted_{kind}"]
         assert counted == pytest.approx(rows["evaluate_ranking"][f"{kind}_high"])
-    shutil.rmtree(results / "benchmarks")
+    shutil.rmtree(results / "logs")
     assert project.pending() == set(), "benchmark files are not needed"
     project.snakemake("--cores", "1", "--forcerun", "summarise_cost")
-    rows = read_rows(results / "summary/cost.parquet", "cost")
+    rows = read_rows(results / "data/summary/cost.parquet", "cost")
     assert {row["seconds"] for row in rows} == {None}
     assert "without a benchmark file" in (results / "tables/cost.html").read_text()

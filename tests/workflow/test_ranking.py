@@ -7,8 +7,11 @@ import pytest
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 JOBS = {
-    *(f"ranking/toy/{name}/toy-sentiment.parquet" for name in ("random", "attention", "saliency")),
-    "summary/ranking_samples.parquet",
+    *(
+        f"data/ranking/toy/{name}/toy-sentiment.parquet"
+        for name in ("random", "attention", "saliency")
+    ),
+    "data/summary/ranking_samples.parquet",
     "tables/insertion_deletion/toy.html",
 }
 
@@ -23,7 +26,7 @@ def test_open_generation_is_left_out_unless_its_file_is_asked_for(project):
         run_file.read_text().replace("[toy-sentiment]", "[toy-sentiment, demo-why]")
     )
     assert ranking_jobs(project.pending()) == JOBS
-    asked = "results/tiny/ranking/toy/random/demo-why.parquet"
+    asked = "results/tiny/data/ranking/toy/random/demo-why.parquet"
     listed = project.snakemake("--dry-run", "--printshellcmds", asked).stdout
     assert f"--output {asked}" in listed
     assert "open generation has no label word that could flip" in listed
@@ -34,7 +37,7 @@ def test_a_run_can_do_without(project):
     run_file = project.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text() + "ranking: null\n")
     assert project.pending() == with_ranking - JOBS
-    asked = "results/tiny/ranking/toy/random/toy-sentiment.parquet"
+    asked = "results/tiny/data/ranking/toy/random/toy-sentiment.parquet"
     refused = project.snakemake("--dry-run", "--quiet", "--", asked, check=False)
     assert refused.returncode != 0
     assert "ranking: is null, which switches insertion and deletion off" in refused.stdout

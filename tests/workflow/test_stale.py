@@ -27,7 +27,8 @@ def test_results_of_other_settings_are_refused(moved, option):
     )
     assert refused.returncode == 1
     assert (
-        "results/tiny/attribution_times/toy/attention/toy-sentiment.parquet and " in refused.stdout
+        "results/tiny/data/attribution_times/toy/attention/toy-sentiment.parquet and "
+        in refused.stdout
     )
     assert "were made with other settings than the run has now" in refused.stdout
     assert "Traceback" not in refused.stdout
@@ -40,7 +41,7 @@ def test_tables_and_figures_of_other_settings_are_made_again_alone(moved):
     before = set((moved.folder / "results").rglob("*"))
     moved.snakemake("--dry-run", "--config", "delete_stale=true")
     assert set((moved.folder / "results").rglob("*")) == before, "a dry run deletes nothing"
-    records = "results/tiny/samples/toy-sentiment.parquet"  # up to date: nothing is run for it
+    records = "results/tiny/data/samples/toy-sentiment.parquet"  # up to date: nothing is run for it
     moved.snakemake("--cores", "1", "--config", "delete_stale=true", "--", records)
     pending = moved.pending()
     assert "tables/pi_soft_auc/dynamic/toy.html" in pending
@@ -49,7 +50,7 @@ def test_tables_and_figures_of_other_settings_are_made_again_alone(moved):
 
 
 def test_a_model_trained_with_other_settings_is_refused(project):
-    report = "results/tiny/models/demo-llama/training.json"
+    report = "results/tiny/data/models/demo-llama/training.json"
     (project.folder / report).parent.mkdir(parents=True)
     project.write(report, '{"settings": {"seed": 2}}')
     trained = ("models=[demo-llama]", "datasets=[demo-sentiment,demo-why]")

@@ -9,10 +9,16 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 STUDY = "layer_study: {depths: [1, 8, 16], token_weights: [loosened]}\n"
 DEPTHS = ("01", "02")  # of a model with 2 decoder layers: 8 and 16 both stand for 2
 JOBS = {
-    *(f"attributions/toy/grad_ellm-loosened-{depth}/toy-sentiment.parquet" for depth in DEPTHS),
-    *(f"soft/dynamic/toy/grad_ellm-loosened-{depth}/toy-sentiment.parquet" for depth in DEPTHS),
-    "summary/layer_study.parquet",
-    "summary/depth_selected/soft_samples.parquet",
+    *(
+        f"data/attributions/toy/grad_ellm-loosened-{depth}/toy-sentiment.parquet"
+        for depth in DEPTHS
+    ),
+    *(
+        f"data/soft/dynamic/toy/grad_ellm-loosened-{depth}/toy-sentiment.parquet"
+        for depth in DEPTHS
+    ),
+    "data/summary/layer_study.parquet",
+    "data/summary/depth_selected/soft_samples.parquet",
     "tables/layer_study/dynamic/toy.html",
     "figures/layer_study/dynamic/toy/toy-sentiment.svg",
 }

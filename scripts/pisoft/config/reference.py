@@ -73,8 +73,8 @@ File `config/published.csv`: every number that the paper's tables print, which r
 its datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
 Decoder-only LLM Attributions with Controlled Retained Information*. `table` is the paper's label of
 the table, `protocol` is empty for metrics that have none, `model`, `dataset` (or `average`) and
-`method` are names of the catalogues, `metric` is that of `summary/statistics.parquet`, and `value`
-is as printed, with its trailing zeros.
+`method` are names of the catalogues, `metric` is that of `data/summary/statistics.parquet`, and
+`value` is as printed, with its trailing zeros.
 """
 
 

@@ -16,8 +16,8 @@ _INTRODUCTION = """\
 
 *Written by `make schema`; edit `scripts/pisoft/columns.py`.*
 
-Every Parquet file below `results/<run>/` is checked against these columns when it is written and
-when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row, and
+Every Parquet file below `results/<run>/data/` is checked against these columns when it is written
+and when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row, and
 each file carries the settings, package versions and commit that made it
 ([how to read them](../how-to/read-the-results.md)).
 """
@@ -29,7 +29,7 @@ def contracts_page() -> str:
     for kind, file in FILES.items():
         parts += [
             f"## `{kind}`\n",
-            f"`results/{{run}}/{file.path}.parquet`, one row for each {file.row}.\n",
+            f"`results/{{run}}/data/{file.path}.parquet`, one row for each {file.row}.\n",
             markdown_table(("column", "type", "null", "meaning"), list(_rows(kind))),
         ]
     return "\n".join(parts)

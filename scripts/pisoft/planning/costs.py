@@ -56,7 +56,7 @@ def benchmark_seconds(path: Path) -> float | None:
 
 
 def _cost_row(rule: str, model: str | None, jobs: Sequence[Job], results: Path) -> dict[str, Any]:
-    times = [benchmark_seconds(results / "benchmarks" / rule / f"{job.cell}.tsv") for job in jobs]
+    times = [benchmark_seconds(results / "logs" / rule / f"{job.cell}.tsv") for job in jobs]
     seconds = [time for time in times if time is not None]
     counts = [found for job in jobs if (found := _counts(job, results)) is not None]
     return {
@@ -81,7 +81,7 @@ def _counts(job: Job, results: Path) -> tuple[float, float] | None:
     """Return forwards and tokens that a job has counted; None if it has not."""
     if job.rule not in COUNTING:
         return None
-    output = results / COUNTING[job.rule] / f"{job.cell}.parquet"
+    output = results / "data" / COUNTING[job.rule] / f"{job.cell}.parquet"
     facts = read_provenance(output) if output.is_file() else {}
     if "forwards" not in facts or "tokens" not in facts:
         return None

@@ -84,8 +84,8 @@ def sample_lengths(
         BenchmarkError: there are no prompts yet, and the catalogue does not say how long records
             are or how many there are; or a file cannot be read.
     """
-    prompts = results / "prompts" / model / f"{dataset}.parquet"
-    generations = results / "generations" / model / f"{dataset}.parquet"
+    prompts = results / "data/prompts" / model / f"{dataset}.parquet"
+    generations = results / "data/generations" / model / f"{dataset}.parquet"
     task = settings.datasets[dataset].task
     if not prompts.is_file():
         return Lengths((_estimated(settings, dataset, context),), ESTIMATED)

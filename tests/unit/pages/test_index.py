@@ -66,7 +66,8 @@ def page_of(rows, cost=None):
     )  # fmt: skip
     return index_page(
         "demo", findings, NAMES, table=TABLE, figure=FIGURE, facts=("Code: abc",),
-        files={title: [Path(name) for name in names] for title, names in FILES.items()}, warning="Nothing <real>.",
+        files={title: [Path(name) for name in names] for title, names in FILES.items()},
+        warning="Nothing <real>.",
     )  # fmt: skip
 
 

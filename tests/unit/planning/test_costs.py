@@ -20,14 +20,14 @@ HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load
 
 
 def write_benchmark(results, rule, cell, seconds):
-    path = results / "benchmarks" / rule / f"{cell}.tsv"
+    path = results / "logs" / rule / f"{cell}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{HEADER}{seconds}\t0:00:01\t1\t1\t1\t1\t0\t0\t90\t1\n")
     return path
 
 
 def soft_file(results, cell, facts):
-    write_rows(results / "soft" / "dynamic" / f"{cell}.parquet", "soft", [], facts)
+    write_rows(results / "data/soft" / "dynamic" / f"{cell}.parquet", "soft", [], facts)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_rules_jobs_are_added_up(results):
 
 
 def test_what_was_not_measured_is_a_gap_and_no_error(results):
-    (results / "benchmarks" / "attribute" / f"{CELLS[1]}.tsv").unlink()
+    (results / "logs" / "attribute" / f"{CELLS[1]}.tsv").unlink()
     soft_file(results, CELLS[2], {})
     rows = rows_of(results)
     assert rows["attribute", "small"]["timed_jobs"] == 3
@@ -87,7 +87,7 @@ def test_a_broken_benchmark_file_is_named(text, tmp_path):
 
 
 def test_the_scripts_lead_from_benchmarks_to_the_table(results):
-    output = results / "summary" / "cost.parquet"
+    output = results / "data/summary" / "cost.parquet"
     made = call(
         "summarise_cost", "--settings", run_of().to_json(), "--results", results,
         "--output", output,

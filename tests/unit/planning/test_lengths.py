@@ -67,7 +67,7 @@ ANSWERS = [
 
 
 def write(results, kind, dataset, rows):
-    write_rows(results / kind / "small" / f"{dataset}.parquet", kind, rows, {})
+    write_rows(results / "data" / kind / "small" / f"{dataset}.parquet", kind, rows, {})
 
 
 def lengths_of(results, dataset, context=None, **changes):
