@@ -17,8 +17,8 @@ _INTRODUCTION = """\
 *Written by `make schema`; edit `scripts/pisoft/columns.py`.*
 
 Every Parquet file below `results/<run>/data/` is checked against these columns when it is written
-and when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row, and
-each file carries the settings, package versions and commit that made it
+and when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row,
+and each file carries the settings, package versions and commit that made it
 ([how to read them](../how-to/read-the-results.md)).
 """
 
