@@ -31,7 +31,7 @@ rule attribute:
     message:
         "Attributing {wildcards.model} on {wildcards.dataset} by {wildcards.method}"
     shell:
-        "{params.command} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} {params.model_folder} "
         "{params.masked_folder} --output {output.attributions:q} --times {output.times:q} "

@@ -30,7 +30,7 @@ rule evaluate_soft:
         "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.dataset} "
         "({wildcards.protocol} routing)"
     shell:
-        "{params.command} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
         "{params.model_folder} --output {output.soft:q} > {log:q} 2>&1"
@@ -61,7 +61,7 @@ rule evaluate_ranking:
     message:
         "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.dataset}"
     shell:
-        "{params.command} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
         "{params.model_folder} --output {output.ranking:q} > {log:q} 2>&1"

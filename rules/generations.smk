@@ -25,6 +25,6 @@ rule generate:
     message:
         "Generating with {wildcards.model} on {wildcards.dataset}"
     shell:
-        "{params.command} --settings {params.settings:q} "
+        "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "{params.model_folder} --output {output.generations:q} > {log:q} 2>&1"

@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
     prompts = read_prompts(arguments.prompts)
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
     pairs = list(zip(prompts, generations, strict=True))
-    model = load_model(settings.model, arguments.model_folder)
+    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
     masked = None
     if settings.masked_model is not None:
         masked = load_masked_model(settings.masked_model, arguments.masked_folder, model.device)

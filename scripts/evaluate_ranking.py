@@ -44,7 +44,7 @@ def evaluate(
         (prompt, generation, attributions[prompt["sample_id"]][STEP])
         for prompt, generation in zip(prompts, generations, strict=True)
     ]
-    model = load_model(settings.model, arguments.model_folder)
+    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
     evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
     reset_peak_memory(model.device)

@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.prompts, arguments.generations, arguments.attributions, arguments.samples
     )
     generations = {row["sample_id"]: row for row in answers}
-    model = load_model(settings.model, arguments.model_folder)
+    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
     if settings.compile:
         compile_layers(model)
     steps = [

@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Read prompts, generate block by block, write generations in the order of the prompts."""
     settings = GenerateSlice.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
-    model = load_model(settings.model, arguments.model_folder)
+    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
     tokenizer = load_tokenizer(settings.model, arguments.model_folder)
     chosen = blocks(prompts, settings.block_size, arguments.samples)
     budget = token_budget(settings.token_budget, model.device)

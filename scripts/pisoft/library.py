@@ -73,6 +73,7 @@ def load(
         "dtype": dtype,
         "quantization": quantization,
         "device": device,
+        "resources": {"gpu": int(device == "cuda")},
     }
     model = model_slice(str(source), validate(ModelEntry, entry, f"model '{source}'"))
     return load_model(model, folder)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import (
     Field,
     PositiveInt,
+    model_validator,
 )
 
 from pisoft.config.base import Name, Strict
@@ -72,7 +73,7 @@ class TrainedModel(Strict):
 class Resources(Strict):
     """What one job with this model asks of the machine."""
 
-    gpu: int = Field(0, ge=0, description="GPUs per job.")
+    gpu: int = Field(0, ge=0, le=1, description="GPUs per job. Weights are never split.")
     mem_mb: int = Field(4000, ge=300, description="Main memory per job, MB.")
     runtime: int = Field(60, gt=0, description="Wall-clock limit per job, minutes.")
     threads: int = Field(1, gt=0, description="CPU threads per job.")
@@ -94,7 +95,8 @@ class ModelEntry(Strict):
         "none", description="4-bit weights through bitsandbytes (`nf4`)."
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="`auto` takes a free CUDA device if there is one."
+        "auto",
+        description="`auto` is a free CUDA device if `resources.gpu` is 1, and the CPU if it is 0.",
     )
     chat_template: Literal["tokenizer", "plain"] = Field(
         "tokenizer",
@@ -111,6 +113,12 @@ class ModelEntry(Strict):
         "a minute of warm-up per job, and results that differ by rounding.",
     )
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
+
+    @model_validator(mode="after")
+    def _has_its_device(self) -> ModelEntry:
+        if self.device == "cuda" and not self.resources.gpu:
+            raise ValueError("device: is 'cuda', but resources.gpu is 0; allowed with 1")
+        return self
 
 
 class TrainedMaskedModel(Strict):

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-import os
+import errno
+import logging
 import resource
+import socket
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import torch
-from filelock import FileLock, Timeout
 
 from pisoft.config.models import TOKEN_BUDGETS
 from pisoft.errors import BenchmarkError
 
-_held: list[FileLock] = []  # kept until the process ends
+logger = logging.getLogger(__name__)
+_held: list[socket.socket] = []  # kept until the process ends
 
 
-def choose_device(wanted: str) -> torch.device:
-    """Return the device for `auto`, `cpu` or `cuda`.
+def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
+    """Return the device for `auto`, `cpu` or `cuda`, a GPU that no other process has claimed.
 
-    Local Snakemake jobs all see every GPU. If no scheduler has set CUDA_VISIBLE_DEVICES, each
-    process takes a lock on one device and waits until one is free, so that parallel jobs spread.
+    Jobs of one machine may all see the same GPUs, so each waits until one that it sees is free.
+
+    Args:
+        wanted: the model's device.
+        gpus: GPUs that the job was given, 0 or 1, which decide what `auto` is; None: nothing was
+            asked for, and `auto` is a GPU if there is one.
 
     Raises:
-        BenchmarkError: `cuda` is asked for and there is none.
+        BenchmarkError: a GPU is asked for and there is none.
     """
-    if wanted == "cuda" and not torch.cuda.is_available():
+    there = torch.cuda.is_available()
+    if wanted == "cuda" and not there:
         raise BenchmarkError("device: 'cuda' is asked for, but torch finds no CUDA device here")
-    if wanted == "cpu" or not torch.cuda.is_available():
+    if wanted == "auto" and gpus and not there:
+        raise BenchmarkError(
+            f"resources.gpu: {gpus} is asked for, but torch finds no CUDA device here; to run on "
+            "the CPU, give the model `device: cpu` or `resources: {gpu: 0}`"
+        )
+    if wanted == "cpu" or (wanted == "auto" and (gpus == 0 or not there)):
         return torch.device("cpu")
-    if "CUDA_VISIBLE_DEVICES" in os.environ:
-        return torch.device("cuda", 0)
-    return torch.device("cuda", _claim_gpu(torch.cuda.device_count()))
+    return torch.device("cuda", _claim_gpu())
 
 
 def token_budget(wanted: int | None, device: torch.device) -> int:
@@ -74,16 +82,36 @@ def peak_memory(device: torch.device) -> dict[str, float | None]:
     }
 
 
-def _claim_gpu(count: int) -> int:
-    folder = Path(tempfile.gettempdir()) / "pisoft-gpu-locks"
-    folder.mkdir(exist_ok=True)
+def _claim_gpu() -> int:
+    """Return the index of a GPU that this process now has, waiting for one if it must."""
+    names = [
+        f"\0pisoft-gpu-{torch.cuda.get_device_properties(index).uuid}"
+        for index in range(torch.cuda.device_count())
+    ]
+    waited = False
     while True:
-        for index in range(count):
-            lock = FileLock(folder / f"gpu{index}.lock")
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                continue
-            _held.append(lock)
-            return index
+        for index, name in enumerate(names):
+            if _claim(name):
+                return index
+        if not waited:
+            logger.info("waiting for a GPU: other processes have all %d that are seen", len(names))
+            waited = True
         time.sleep(1)
+
+
+def _claim(name: str) -> bool:
+    """Claim a name of this machine for as long as the process lives; tell whether it was free.
+
+    It is that of a socket without a file: all users share these names, whatever folder for
+    temporary files a job has, and the kernel frees them when a process ends, however it ends.
+    """
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        claim.bind(name)
+    except OSError as error:
+        claim.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    _held.append(claim)
+    return True

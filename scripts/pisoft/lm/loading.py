@@ -18,12 +18,13 @@ from pisoft.lm.repository import check_loaded, explain_loading_error, model_loca
 from pisoft.lm.tokenizer import load_tokenizer
 
 
-def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
+def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = None) -> LanguageModel:
     """Load a model for attribution and evaluation.
 
     Args:
         settings: which model, in which type, on which device.
         folder: where local or trained weights lie; None loads from the hub.
+        gpus: that the job was given; see :func:`pisoft.lm.device.choose_device`.
 
     Raises:
         BenchmarkError: the model cannot be found, read, or followed, or the device is missing.
@@ -31,7 +32,7 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
     from transformers import AutoModelForCausalLM
 
     transformers_logging.disable_progress_bar()  # a log file is no place for it
-    device = choose_device(settings.device)
+    device = choose_device(settings.device, gpus)
     source, options = model_location(settings, folder)
     try:
         network, report = AutoModelForCausalLM.from_pretrained(
@@ -60,11 +61,12 @@ def load_model(settings: ModelSlice, folder: Path | None) -> LanguageModel:
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
-    """Return provenance of a loaded model: hub commit (None if local), decoder layers, device."""
+    """Return provenance of a loaded model: commit (None if local), layers, device, CPU threads."""
     return {
         "layers": model.layers,
         "model_commit": getattr(model.network.config, "_commit_hash", None),
         "device": device_name(model.device),
+        "threads": torch.get_num_threads(),
     }
 
 

@@ -168,6 +168,8 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             "x",
             ["reviews: messages.0.contents: unknown key", "did you mean 'content'?"],
         ),
+        ("models/small/resources", {"gpu": 2}, ["small: resources.gpu", "1", "2"]),
+        ("models/small/device", "cuda", ["small: device: is 'cuda', but resources.gpu is 0"]),
         ("models/small/resources", {"gpus": 1}, ["small: resources.gpus", "did you mean 'gpu'?"]),
         ("methods/saliency/optoins", {}, ["saliency: optoins", "did you mean 'options'?"]),
         # unknown names

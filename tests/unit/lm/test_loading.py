@@ -43,7 +43,9 @@ def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dt
     assert next(model.network.parameters()).dtype == getattr(torch, dtype)
     logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
     assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
-    assert model_facts(model) == {"model_commit": None, "device": "cpu", "layers": 3}
+    assert model_facts(model) == {"model_commit": None, "device": "cpu", "layers": 3,
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++ on a CPU")
@@ -99,6 +101,8 @@ def test_a_missing_gpu_is_said(folder):
         pytest.skip("this machine has a CUDA device")
     with pytest.raises(BenchmarkError, match="torch finds no CUDA device"):
         load_model(settings(device="cuda"), folder)
+    with pytest.raises(BenchmarkError, match=r"resources\.gpu: 1 is asked for, .* `device: cpu`"):
+        load_model(settings(device="auto"), folder, gpus=1)
 
 
 def test_a_repository_that_cannot_be_had_is_named():
