@@ -143,13 +143,17 @@ def load_config(
         names[kind] = list(available)
         key, selection = _selection(run_file, kind)
         chosen = _selected(selection, available, f"{origin}: {key}")
+        given = {name: _extended(name, available, where) for name in chosen}
+        if kind == "models":
+            _selected(run_file.resources, available, f"{origin}: resources")
+            given = {name: _with_resources(name, given[name], run_file) for name in chosen}
         entries[kind] = {
             name: validate(
                 entry_types[kind],
-                _fill_local_root(_extended(name, available, where), run_file.local_root, origin),
+                _fill_local_root(entry, run_file.local_root, origin),
                 f"{where[name]}: {name}",
             )
-            for name in chosen
+            for name, entry in given.items()
         }
     methods = {
         name: resolve_method(name, entry, load_method, f"{origin}: method '{name}'")
@@ -249,6 +253,14 @@ def _extended(name: str, available: Mapping[str, Any], where: Mapping[str, str])
         current = entry.pop("extends", None)
         chain.append(entry)
     return {key: value for entry in reversed(chain) for key, value in entry.items()}
+
+
+def _with_resources(name: str, entry: dict[str, Any], run_file: RunFile) -> dict[str, Any]:
+    """Return a model's entry with the resources that the run file gives its jobs."""
+    if name not in run_file.resources:
+        return entry
+    changes = run_file.resources[name].model_dump(exclude_unset=True)
+    return {**entry, "resources": {**(entry.get("resources") or {}), **changes}}
 
 
 def _fill_local_root(entry: dict[str, Any], local_root: str | None, origin: str) -> dict[str, Any]:

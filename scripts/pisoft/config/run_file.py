@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import (
     Field,
     field_validator,
 )
 
-from pisoft.config.base import Name, Selection, Strict, check_selection
-from pisoft.config.studies import LayerStudy
-
-if TYPE_CHECKING:
-    pass
-from pisoft.config.base import Protocol
+from pisoft.config.base import Name, Protocol, Selection, Strict, check_selection
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
+from pisoft.config.models import Resources
+from pisoft.config.studies import LayerStudy
 
 
 class PromptSettings(Strict):
@@ -93,6 +90,11 @@ class RunFile(Strict):
         default_factory=dict,
         description="By model: protocols and methods that it is limited to, for models that are "
         "too expensive for all of them.",
+    )
+    resources: dict[Name, Resources] = Field(
+        default_factory=dict,
+        description="By model: what its jobs ask of this site's machines, where that is not what "
+        "the catalogue says. Nothing is computed again for it.",
     )
     max_samples: int | None = Field(
         None, gt=0, description="Upper limit of samples per dataset; null: the catalogue's number."

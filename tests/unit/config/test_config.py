@@ -12,6 +12,7 @@ from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.loading import load_config, load_run
+from pisoft.config.models import Resources
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import attribute_slice
 from pisoft.config.slices.data import fetch_slice, prompt_slice, sample_slice
@@ -126,6 +127,15 @@ def test_a_restricted_model_has_the_cells_that_are_left(load):
     ]
 
 
+def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
+    asked = {"small": {"gpu": 1, "mem_mb": 9000}}
+    model = load("models/small/resources", {"mem_mb": 500, "threads": 3}, resources=asked)
+    found = model.models["small"].resources
+    assert (found.gpu, found.mem_mb, found.threads) == (1, 9000, 3)
+    assert found.runtime == Resources().runtime
+    assert load("models/small/device", "cuda", resources=asked).models["small"].device == "cuda"
+
+
 def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
     config = load(restrictions={"trained": {"methods": ["random"]}})
     assert config.cells == [("dynamic", "small", "saliency", "reviews")]
@@ -229,6 +239,9 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("run/evaluation", {"preset": "effcient"}, ["evaluation.preset", "mean 'efficient'?"]),
         ("run/evaluation", {"sampler": "latn"}, ["evaluation.sampler", "did you mean 'latin'?"]),
         ("run/evaluation", {"mask": "tokn"}, ["evaluation.mask", "did you mean 'token'?"]),
+        ("run/resources", {"smal": {}}, ["resources: unknown name 'smal'", "'small'?"]),
+        ("run/resources", {"small": {"gpus": 1}}, ["resources.small.gpus", "did you mean 'gpu'?"]),
+        ("run/resources", {"small": {"gpu": 2}}, ["run.yaml: resources.small.gpu", "1", "2"]),
         ("run/restrictions", {"smal": {}}, ["restrictions: unknown name 'smal'", "'small'?"]),
         (
             "run/restrictions",
