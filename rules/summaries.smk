@@ -184,7 +184,7 @@ rule summarise_cost:
         runtime=10,
     params:
         **job("summarise_cost", "plan"),
-        results=lambda wildcards, output: Path(output.cost).parents[1],
+        results=lambda wildcards, output: Path(output.cost).parents[2],
     message:
         "Summarising the cost"
     shell:
