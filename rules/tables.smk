@@ -32,7 +32,7 @@ rule tabulate_pi_soft_auc:
     params:
         **room_job("tables/pi_soft_auc", "soft_display"),
     message:
-        "Tabulating {params.name} ({params.cell})"
+        "Tabulating {params.name} {params.cell}"
     shell:
         "{params.command} {params.name} --settings {params.settings:q} "
         "--cell {params.cell:q} --files {params.files:q} --warning {params.warning:q} "

@@ -79,7 +79,7 @@ class JobLines(logging.Handler):
         said: Any = record  # each event has attributes of its own
         match getattr(record, "event", None):
             case "job_info":
-                message = said.rule_msg or said.rule_name
+                message = (said.rule_msg or said.rule_name).rstrip()  # of a rule without a cell
                 job = Job(message, Path(said.log[0]) if said.log else None, time.monotonic())
                 self.running[said.jobid] = job
                 self.begin = self.begin or job.begin

@@ -55,7 +55,7 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     logger = made(stream)
     logger.info("Select jobs to execute...")
     logger.info("Execute 2 jobs...", extra={"event": "job_started", "jobs": [7, 8]})
-    begin(logger, 7, "Attributing (saliency)")
+    begin(logger, 7, "Tabulating cost ")
     clock[0] += 10
     begin(logger, 8, None)
     clock[0] += 10
@@ -63,7 +63,7 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     clock[0] += 10
     end(logger, 8, 2, 12)
     assert stream.getvalue().splitlines() == [
-        " 1 of 12  Attributing (saliency): 20 s, 03:40 left",
+        " 1 of 12  Tabulating cost: 20 s, 03:40 left",
         " 2 of 12  attribute: 20 s, 02:30 left",
     ]
 
