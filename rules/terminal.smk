@@ -1,4 +1,5 @@
-# What a run says on the terminal. A workflow that uses this one as a module has its own.
+# What a run says on the terminal. A workflow that uses this one as a module has its own. Snakemake's
+# plugins for that (`--logger`) are packages, which every environment of a caller would have to have.
 from snakemake.logging import logger
 
 from pisoft.terminal import one_line_per_job
