@@ -42,6 +42,7 @@ include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/pages.smk"
 include: "rules/stale.smk"
+include: "rules/terminal.smk"
 
 
 rule all:
@@ -49,4 +50,6 @@ rule all:
     input:
         tables=[*TABLES],
         figures=[*FIGURES],
-        pages=["<results>/index.html", *PAGES],
+        pages=["<results>/index.html", "<results>/verdicts.txt", *PAGES],
+    message:
+        "All results are there"

@@ -25,6 +25,7 @@ from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.fingerprint import code_hash
+from pisoft.pages.groups import ORDER, group_of
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
 if isinstance(config.get("settings"), Sentences):
@@ -222,25 +223,28 @@ def files_of(chosen, pattern):
 TABLES, FIGURES = {}, {}  # titles of what a run makes by default, by path; their rules add to them
 
 
-def table_files(path, title, of=cells, **labels):
+def table_files(path, title, of=cells):
     """Return the outputs of a table, by format; its HTML is a target, and shown in the report.
 
     Args:
         path: below tables/, without ending: the table's name, and wildcards of what a file shows.
         title: under which the report lists it.
         of: what it is made for by default: a function from a pattern to files.
-        labels: by which the report tells it from others of that title, besides its wildcards.
     """
     files = formats(f"tables/{path}", "csv", "tex", "html")
-    TABLES.update(dict.fromkeys(of(files["html"]), labels.get("table", title)))
-    return {**files, "html": reported(files["html"], f"tables/{path}", "2 Tables", title, **labels)}
+    TABLES.update(dict.fromkeys(of(files["html"]), title))
+    return {**files, "html": reported(files["html"], f"tables/{path}", "2 Tables", table=title)}
 
 
 def figure_files(path, title, of=cells, **labels):
-    """Return the outputs of a figure, as :func:`table_files` does; its SVG is what is shown."""
+    """Return the outputs of a figure, as :func:`table_files` does; its SVG is what is shown.
+
+    Labels, besides its wildcards, tell it from others of its title in the report.
+    """
     files = formats(f"figures/{path}", "pdf", "png", "svg")
     FIGURES.update(dict.fromkeys(of(files["svg"]), title))
-    return {**files, "svg": reported(files["svg"], f"figures/{path}", "3 Figures", title, **labels)}
+    shown = reported(files["svg"], f"figures/{path}", "3 Figures", figure=title, **labels)
+    return {**files, "svg": shown}
 
 
 def token_files(*parts):
@@ -260,20 +264,23 @@ def formats(path, *endings):
     return {ending: f"<results>/{path}.{ending}" for ending in endings}
 
 
-def reported(path, name, category, title, **labels):
-    """Return an output that the report shows, labelled by its wildcards.
+def reported(path, name, category, **labels):
+    """Return an output that the report shows, labelled by its wildcards as well.
 
-    Its caption, if there is one, is captions/ROOM/NAME.rst.
+    Its caption, if there is one, is captions/ROOM/NAME.rst. It is listed in the group that the
+    front page has it in. The report sorts groups by name, so they are numbered. Labels say all
+    that tells an output from others, because its search lists all outputs together.
     """
     wildcards = re.findall(r"{(\w+)}", path)
     labels |= {name.replace("protocol", "routing"): f"{{{name}}}" for name in wildcards}
     named = Path("captions", *(part for part in Path(name).parts if not part.startswith("{")))
     caption = f"{named}.rst"
+    group = group_of(Path(name).parts[1])
     return report(
         path,
         caption=caption if (ROOT / "rules" / caption).is_file() else None,
         category=category,
-        subcategory=title,
+        subcategory=f"{ORDER.index(group) + 1} {group}",
         labels=labels,
     )
 

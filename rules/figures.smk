@@ -27,7 +27,7 @@ rule plot_pi_curves:
     params:
         **room_job("figures/pi_curves", "display"),
     message:
-        "Plotting {params.name} ({params.cell})"
+        "Plotting {params.name} {params.cell}"
     shell:
         "{params.command} {params.name} --settings {params.settings:q} "
         "--cell {params.cell:q} --files {params.files:q} "

@@ -1,6 +1,7 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
-# Out: <results>/index.html, the front page; <results>/tables/published/, the run's numbers
-#      beside the paper's; <results>/explorer.html, the scores of single samples, token by token.
+# Out: <results>/index.html, the front page, and verdicts.txt, what it says first, with which the
+#      report begins and a run ends; <results>/tables/published/, the run's numbers beside the
+#      paper's; <results>/explorer.html, the scores of single samples, token by token.
 # The report sorts categories by name, so they are numbered.
 
 PAGE_TEMPLATES = [
@@ -37,6 +38,7 @@ rule build_index:
             category="1 Overview",
             labels={"page": "A first reading"},
         ),
+        verdicts="<results>/verdicts.txt",
     log:
         "<logs>/build_index.log",
     benchmark:
@@ -57,7 +59,7 @@ rule build_index:
     shell:
         "{params.command} --settings {params.settings:q} --files {params.files:q} "
         "--links {params.links:q} --warning {params.warning:q} "
-        "--output {output.html:q} > {log:q} 2>&1"
+        "--output {output.html:q} --verdicts {output.verdicts:q} > {log:q} 2>&1"
 
 
 rule compare_with_paper:
@@ -110,7 +112,7 @@ rule build_explorer:
         html=report(
             "<results>/explorer.html",
             caption="captions/explorer.rst",
-            category="4 Explorer",
+            category="1 Overview",
             labels={"page": "Scores token by token"},
         ),
     log:

@@ -32,7 +32,7 @@ rule tabulate_pi_soft_auc:
     params:
         **room_job("tables/pi_soft_auc", "soft_display"),
     message:
-        "Tabulating {params.name} ({params.cell})"
+        "Tabulating {params.name} {params.cell}"
     shell:
         "{params.command} {params.name} --settings {params.settings:q} "
         "--cell {params.cell:q} --files {params.files:q} --warning {params.warning:q} "
@@ -180,7 +180,7 @@ use rule tabulate_pi_soft_auc as tabulate_accuracy with:
     input:
         accuracy=rules.summarise_accuracy.output.accuracy,
     output:
-        **table_files("accuracy", "Models, time and cost", table="Accuracy of the models"),
+        **table_files("accuracy", "Accuracy of the models"),
     log:
         "<logs>/tabulate_accuracy.log",
     benchmark:
@@ -193,7 +193,7 @@ use rule tabulate_pi_soft_auc as tabulate_timings with:
     input:
         timings=rules.summarise_timings.output.timings,
     output:
-        **table_files("timings", "Models, time and cost", table="Time and memory of attribution"),
+        **table_files("timings", "Time and memory of attribution"),
     log:
         "<logs>/tabulate_timings.log",
     benchmark:
@@ -206,7 +206,7 @@ use rule tabulate_pi_soft_auc as tabulate_cost with:
     input:
         cost=rules.summarise_cost.output.cost,
     output:
-        **table_files("cost", "Models, time and cost", table="Cost, predicted and measured"),
+        **table_files("cost", "Cost, predicted and measured"),
     log:
         "<logs>/tabulate_cost.log",
     benchmark:

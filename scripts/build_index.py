@@ -11,7 +11,7 @@ from pisoft.contracts import read_provenance
 from pisoft.files import whole_files
 from pisoft.pages.findings import Findings, Names
 from pisoft.pages.index import facts_of, index_page
-from pisoft.pages.page import Figure, write_html
+from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files
 from pisoft.tables.pi_soft_auc import auc_table
 from pisoft.tables.soft import SoftRows
@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     add_files(line, "--links")
     line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     line.add_argument("--output", required=True, type=Path)
+    line.add_argument("--verdicts", required=True, type=Path)
     return line
 
 
@@ -59,8 +60,9 @@ def main(arguments: argparse.Namespace) -> None:
         files=arguments.links,
         warning=arguments.warning,
     )
-    with whole_files(arguments.settings, arguments.output) as (path,):
-        write_html(page, path)
+    with whole_files(arguments.settings, arguments.output, arguments.verdicts) as (html, text):
+        write_html(page, html)
+        write_verdicts(page, text)
 
 
 if __name__ == "__main__":

@@ -272,14 +272,14 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
     kinds = ("statistics", "comparisons", "leave_one_out", "cost", "soft_samples", "soft_curves")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
-    output = root / "index.html"
+    made = {"output": root / "index.html", "verdicts": root / "verdicts.txt"}
     named = {kind: files[kind] for kind in kinds}
     named["figure"] = display_files(root, "plot_pi_curves", cell)["svg"]
     given = [f"{kind}={path}" for kind, path in named.items()]
     given += [f"generations={path}" for path in (root / "generations").glob("*/*.parquet")]
     others = {"links": ["Scores token by token=explorer.html"], "warning": ""}
-    line = options(settings=slice_of(config, "index", {}), files=given, **others, output=output)
-    yield Job("build_index", "build_index", line, (output,))
+    line = options(settings=slice_of(config, "index", {}), files=given, **others, **made)
+    yield Job("build_index", "build_index", line, tuple(made.values()))
 
 
 def summary_files(root: Path) -> dict[str, Path]:

@@ -12,35 +12,42 @@ from browsing import check_accessible, chromium, visit
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
-SUBCATEGORIES = {
-    "1 Overview": [],  # a list of pages without subcategories
-    "2 Tables": [
-        "Advantage over random scores by π",
-        "Are dense scores what is rewarded?",
-        "AUC of π-Soft-NS and π-Soft-NC",
-        "AUC, other statistics",
-        "Do methods agree on tokens?",
-        "Do metrics agree on methods?",
-        "Insertion and deletion",
-        "Layers that Grad-ELLM sums",
-        "Models, time and cost",
-        "Original Soft-NS and Soft-NC",
-        "Ranks and critical differences",
-        "Where the variance comes from",
-    ],
-    "3 Figures": [
-        "Advantage over random scores by π",
-        "Are dense scores what is rewarded?",
-        "Curves over the retaining probability",
-        "Distribution of the scores",
-        "Do methods agree on tokens?",
-        "Do metrics agree on methods?",
-        "Layers that Grad-ELLM sums",
-        "Most important tokens of single texts",
-        "Ranks and critical differences",
-        "Why scores are calibrated",
-    ],
-    "4 Explorer": [],
+# Titles of what the menu lists, by category and subcategory; the first has none.
+MENU = {
+    "1 Overview": {"": ["A first reading", "Against the paper", "Scores token by token"]},
+    "2 Tables": {
+        "1 Answer": ["AUC of π-Soft-NS and π-Soft-NC", "Ranks and critical differences"],
+        "2 Robustness": [
+            "AUC, other statistics",
+            "Do metrics agree on methods?",
+            "Insertion and deletion",
+            "Layers that Grad-ELLM sums",
+            "Original Soft-NS and Soft-NC",
+            "Where the variance comes from",
+        ],
+        "3 Diagnostics": [
+            "Advantage over random scores by π",
+            "Are dense scores what is rewarded?",
+            "Do methods agree on tokens?",
+        ],
+        "4 Provenance": [
+            "Accuracy of the models",
+            "Cost, predicted and measured",
+            "Time and memory of attribution",
+        ],
+    },
+    "3 Figures": {
+        "1 Answer": ["Curves over the retaining probability", "Ranks and critical differences"],
+        "2 Robustness": ["Do metrics agree on methods?", "Layers that Grad-ELLM sums"],
+        "3 Diagnostics": [
+            "Advantage over random scores by π",
+            "Are dense scores what is rewarded?",
+            "Distribution of the scores",
+            "Do methods agree on tokens?",
+            "Most important tokens of single texts",
+            "Why scores are calibrated",
+        ],
+    },
 }
 STUDY = "layer_study: {depths: [1], token_weights: [loosened]}\n"
 HOSTILE = "Toy</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
@@ -82,23 +89,79 @@ def menu(page):
     return page.locator("nav ul").first.get_by_role("link").all_inner_texts()
 
 
-def open_first(page, category, subcategory):
-    """Open the first result of a subcategory, and return its row in the list."""
+def rows(page):
+    """Return the rows of the list that is shown."""
+    return page.locator("nav tbody tr")
+
+
+def titles(page):
+    """Return the titles of the list that is shown, each once."""
+    shown = rows(page).locator("td:first-child").all_inner_texts()
+    return list(dict.fromkeys(title.strip() for title in shown))
+
+
+def show(page, category, subcategory):
+    """Show the list of a subcategory."""
     page.get_by_role("link", name=category, exact=True).click()
     if subcategory:
         page.get_by_role("link", name=subcategory, exact=True).click()
-    row = page.locator("nav tbody tr").first
+
+
+def open_first(page, title):
+    """Open the first result of a title in the list that is shown, and return its row."""
+    row = rows(page).filter(has=page.get_by_role("cell", name=title, exact=True)).first
     row.get_by_role("link").first.click()  # the eye
     return row
 
 
-def test_categories_come_in_the_order_of_reading(page):
-    assert [name.strip() for name in menu(page)[-len(SUBCATEGORIES) :]] == list(SUBCATEGORIES)
-    for category, names in SUBCATEGORIES.items():
-        if names:
+def test_categories_and_their_lists_come_in_the_order_of_reading(page):
+    assert [name.strip() for name in menu(page)[-len(MENU) :]] == list(MENU)
+    for category, lists in MENU.items():
+        if "" not in lists:
             page.get_by_role("link", name=category, exact=True).click()
-            assert [name.strip() for name in menu(page)] == names
+            assert [name.strip() for name in menu(page)] == list(lists)
             page.get_by_role("link", name="Results").click()
+        for subcategory, expected in lists.items():
+            show(page, category, subcategory)
+            assert titles(page) == expected
+            page.get_by_role("link", name="Results").click()
+
+
+def test_the_report_opens_on_the_answer_with_the_workflow_behind_it(page, report):
+    said = page.locator(".verdicts")
+    verdicts = (report.parent / "verdicts.txt").read_text(encoding="utf-8")
+    assert said.inner_text().strip() == verdicts.strip()
+    assert "leads." in verdicts or "lead." in verdicts
+    box = said.bounding_box()
+    assert box["y"] + box["height"] < page.viewport_size["height"]
+    graph = page.locator("#app #rulegraph").bounding_box()
+    assert graph["y"] >= page.locator(".prose").bounding_box()["height"]
+    heading = {name: page.get_by_text(name, exact=True) for name in ("Results", "General")}
+    tops = {name: found.bounding_box()["y"] for name, found in heading.items()}
+    assert tops["Results"] < tops["General"]
+
+
+@pytest.mark.parametrize("word", ["ranks", "agreement", "toy", "explorer"])
+def test_search_finds_results_by_words_of_their_files_and_says_which_they_are(page, word):
+    field = page.get_by_placeholder("Search...")
+    field.fill(word)
+    field.press("Enter")
+    rows(page).first.wait_for()
+    columns = [name.lower() for name in page.locator("nav thead th").all_inner_texts()][:-1]
+    shown = [row.locator("td").all_inner_texts()[:-1] for row in rows(page).all()]
+    labels = page.evaluate("Object.entries(results).map(([path, { labels }]) => [path, labels])")
+    expected = [[own.get(name, "") for name in columns] for path, own in labels if word in path]
+    assert sorted(shown) == sorted(expected), "as many rows as results, and each says what it is"
+    assert all(expected.count(row) == 1 for row in expected), "a row hides another"
+
+
+def test_on_a_telephone_the_menu_is_above_the_answer(browser, report):
+    opened = visit(browser, report, width=390)
+    nav = opened.page.locator("#app nav").first.bounding_box()
+    said = opened.page.locator(".verdicts").bounding_box()
+    assert said["y"] >= nav["y"] + nav["height"]
+    assert said["x"] + said["width"] <= 390
+    opened.page.close()
 
 
 def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
@@ -112,12 +175,13 @@ def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
         page.locator(".prose").get_by_role("link", name=text).click()
         page.locator("nav").get_by_text(said).wait_for()
     page.locator(".prose").get_by_role("link", name="tables").click()
-    page.locator("nav").get_by_text("Insertion and deletion").wait_for()
+    page.locator("nav").get_by_text("2 Robustness").wait_for()
 
 
 def test_a_table_opens_with_what_its_file_holds(page, report):
     file = report.parent / "tables/pi_soft_auc/dynamic/toy.html"
-    row = open_first(page, "2 Tables", "AUC of π-Soft-NS and π-Soft-NC")
+    show(page, "2 Tables", "1 Answer")
+    row = open_first(page, "AUC of π-Soft-NS and π-Soft-NC")
     frame = page.frame_locator("iframe")
     title = "AUC of π-Soft-NS and π-Soft-NC · Toy · dynamic routing"
     assert frame.locator("h1").inner_text() == title
@@ -137,7 +201,7 @@ def test_a_table_opens_with_what_its_file_holds(page, report):
 def test_every_page_can_be_read_by_all_and_on_a_telephone(browser, report):
     pages = [path for path in report.parent.rglob("*.html") if path != report]
     kinds = {path.relative_to(report.parent).parts[:2]: path for path in pages}
-    assert len(kinds) >= len(SUBCATEGORIES["2 Tables"]) + 4
+    assert len(kinds) >= sum(map(len, MENU["2 Tables"].values())) + 2
     for path in kinds.values():
         check_accessible(browser, path)
 
@@ -157,28 +221,30 @@ def test_every_link_of_the_front_page_leads_to_a_file(browser, report):
 
 def test_every_figure_opens_and_no_edge_of_it_is_cut(page):
     seen = []
-    for subcategory in SUBCATEGORIES["3 Figures"]:
-        open_first(page, "3 Figures", subcategory)
-        seen.append(page.wait_for_function(OTHER_FIGURE, arg=seen).json_value())
-        box = page.locator(FIGURE).bounding_box()
-        assert box["y"] >= 0
-        assert box["x"] + box["width"] <= page.viewport_size["width"]
+    for subcategory, names in MENU["3 Figures"].items():
+        show(page, "3 Figures", subcategory)
+        for name in names:
+            open_first(page, name)
+            seen.append(page.wait_for_function(OTHER_FIGURE, arg=seen).json_value())
+            box = page.locator(FIGURE).bounding_box()
+            assert box["y"] >= 0
+            assert box["x"] + box["width"] <= page.viewport_size["width"]
         page.get_by_role("link", name="Results").click()
 
 
 def test_the_pages_open(page):
-    open_first(page, "1 Overview", None)
+    show(page, "1 Overview", "")
+    open_first(page, "A first reading")
     frame = page.frame_locator("iframe")
     assert frame.get_by_role("heading", level=1).inner_text() == "π-Soft Bench · tiny"
     assert frame.get_by_text("not distinguishable").count() > 0
-    page.get_by_role("link", name="Results").click()
-    open_first(page, "4 Explorer", None)
-    assert frame.get_by_role("combobox", name="Model").count() == 1
+    open_first(page, "Scores token by token")
+    frame.get_by_role("combobox", name="Model").wait_for()
 
 
 def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
     captions = page.evaluate("Object.values(results).map((result) => result.caption)")
-    assert len(captions) >= sum(map(len, SUBCATEGORIES.values()))
+    assert len(captions) >= sum(len(names) for lists in MENU.values() for names in lists.values())
     for caption in [*captions, page.evaluate("workflow_desc")]:
         assert "n_failed" in caption
         assert "system-message" not in caption

@@ -6,19 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pisoft.pages.findings import Names
+from pisoft.pages.groups import ORDER, group_of
 from pisoft.pages.page import Card, Section
-
-# Which tables, figures and pages are listed together, by name; others come last.
-GROUPS = {
-    "Answer": ("pi_soft_auc", "ranks", "pi_curves", "explorer", "published"),
-    "Robustness": (
-        *("robust_statistics", "variances", "original_soft"),
-        *("insertion_deletion", "metric_agreement", "layer_study"),
-    ),
-    "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
-    "Provenance": ("accuracy", "timings", "cost"),
-}
-MORE = "More"
 
 
 def links(files: Mapping[str, Sequence[Path]], names: Names) -> Iterable[Section]:
@@ -29,16 +18,16 @@ def links(files: Mapping[str, Sequence[Path]], names: Names) -> Iterable[Section
         names: labels of what the parts of a path are.
     """
     labels = {**names.models, **names.datasets}
-    cards: dict[str, list[Card]] = {group: [] for group in (*GROUPS, MORE)}
+    cards: dict[str, list[Card]] = {group: [] for group in ORDER}
     for title, paths in files.items():
         card = Card(title, tuple((path.as_posix(), _what(path, labels)) for path in paths))
-        cards[_group(paths[0])].append(card)
+        cards[group_of(_name(paths[0]))].append(card)
     return (Section(group, cards=tuple(own)) for group, own in cards.items() if own)
 
 
-def _group(path: Path) -> str:
-    name = path.with_suffix("").parts[: 2 if len(path.parts) > 1 else 1][-1]
-    return next((group for group, members in GROUPS.items() if name in members), MORE)
+def _name(path: Path) -> str:
+    """Return the name of a page, or of a table or figure, which is below its room."""
+    return path.with_suffix("").parts[: 2 if len(path.parts) > 1 else 1][-1]
 
 
 def _what(path: Path, labels: Mapping[str, str]) -> str:

@@ -89,6 +89,19 @@ def write_html(page: Page, html: Path) -> None:
     html.write_text(render_html("page.html.jinja", page=page), encoding="utf-8")
 
 
+def write_verdicts(page: Page, text: Path) -> None:
+    """Write the warning of a page and the verdicts of its panels as plain text.
+
+    Each is a line; verdicts stand below the heading of their section, apart from others.
+    """
+    blocks = [page.warning] if page.warning else []
+    for section in page.sections:
+        if section.panels:
+            verdicts = (f"- {panel.title}: {panel.verdict}" for panel in section.panels)
+            blocks.append("\n".join((section.heading, *verdicts)))
+    text.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+
+
 def write_latex(page: Page, tex: Path) -> None:
     """Write headings, paragraphs and tables of a page as LaTeX.
 

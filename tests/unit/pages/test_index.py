@@ -9,7 +9,7 @@ import pytest
 from estimating import estimated
 from pisoft.pages.findings import Findings, Names
 from pisoft.pages.index import facts_of, index_page
-from pisoft.pages.page import Figure, write_html
+from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.tables.layout import Table
 
 NAMES = Names({"llama": "Llama"}, {"sst2": "SST-2", "imdb": "IMDb"}, {
@@ -201,6 +201,19 @@ def test_the_page_is_one_file_with_labels_as_text(tmp_path):
     assert text.count('<a href="') == 7
     assert "<Bad>" not in text
     assert "http" not in text
+
+
+def test_the_verdicts_are_text_that_begins_with_the_warning(tmp_path):
+    page = page_of(rows_of(everywhere(LEVELS)))
+    write_verdicts(page, tmp_path / "verdicts.txt")
+    ns, nc = panels(page)
+    assert (tmp_path / "verdicts.txt").read_text(encoding="utf-8").splitlines() == [
+        "Nothing <real>.",
+        "",
+        "Llama: which scores are faithful? (n = 24 samples)",
+        f"- AUC π-Soft-NS ↑, dynamic routing: {ns.verdict}",
+        f"- AUC π-Soft-NC ↑, dynamic routing: {nc.verdict}",
+    ]
 
 
 @pytest.mark.parametrize("quantization", ["none", "nf4"])

@@ -1,0 +1,24 @@
+# What a run says on the terminal. A workflow that uses this one as a module has its own. Snakemake's
+# plugins for that (`--logger`) are packages, which every environment of a caller would have to have.
+from snakemake.logging import logger
+
+from pisoft.terminal import one_line_per_job
+
+
+def ending():
+    """Return what came out and where to look; nothing of a page that the targets leave out."""
+    front, verdicts = RESULTS / "index.html", RESULTS / "verdicts.txt"
+    targeted = any(job.rule.name == "build_index" for job in workflow.dag.jobs)
+    if not (targeted and verdicts.is_file()):
+        return ""
+    said = verdicts.read_text(encoding="utf-8")
+    return f"\n{said}\nStart here: {front} (links to all else)\n"
+
+
+if workflow.modifier.is_main_snakefile() and workflow.is_main_process:
+    if not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
+        one_line_per_job(logger, ending)
+
+
+onsuccess:
+    logger.info(ending())

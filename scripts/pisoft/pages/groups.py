@@ -1,0 +1,21 @@
+"""Which results are listed together, and in which order: on the front page and in the report."""
+
+from __future__ import annotations
+
+# Tables, figures and pages, by name; others come last.
+GROUPS = {
+    "Answer": ("pi_soft_auc", "ranks", "pi_curves", "explorer", "published"),
+    "Robustness": (
+        *("robust_statistics", "variances", "original_soft"),
+        *("insertion_deletion", "metric_agreement", "layer_study"),
+    ),
+    "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
+    "Provenance": ("accuracy", "timings", "cost"),
+}
+MORE = "More"
+ORDER = (*GROUPS, MORE)
+
+
+def group_of(name: str) -> str:
+    """Return the group of a table, figure or page, given by its name."""
+    return next((group for group, members in GROUPS.items() if name in members), MORE)
