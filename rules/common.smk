@@ -19,7 +19,7 @@ from pisoft.attribution import load_method
 from pisoft.config.captions import Sentences, demonstration_warning, settings_in_words
 from pisoft.config.loading import load_run
 from pisoft.config.slices import slice_makers
-from pisoft.config.slices.cells import ranked_datasets
+from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
@@ -182,6 +182,12 @@ def first_protocol_cells(pattern):
 def ranking_cells(pattern):
     """Return a pattern's files for every combination that insertion and deletion are run on."""
     datasets = ranked_datasets(CONFIG)
+    return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
+
+
+def evidence_cells(pattern):
+    """Return a pattern's files for every combination whose dataset has known evidence."""
+    datasets = evidence_datasets(CONFIG)
     return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
 
 

@@ -94,6 +94,20 @@ use rule tabulate_pi_soft_auc as tabulate_insertion_deletion with:
         **room_job("tables/insertion_deletion", "display"),
 
 
+use rule tabulate_pi_soft_auc as tabulate_evidence with:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        evidence_samples=rules.summarise_evidence.output.evidence_samples,
+    output:
+        **table_files("evidence/{model}", "Do methods find the evidence?", of=evidence_cells),
+    log:
+        "<logs>/tabulate_evidence/{model}.log",
+    benchmark:
+        "<logs>/tabulate_evidence/{model}.tsv"
+    params:
+        **room_job("tables/evidence", "display"),
+
+
 use rule tabulate_pi_soft_auc as tabulate_ranks with:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,

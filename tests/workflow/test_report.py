@@ -20,6 +20,7 @@ SUBCATEGORIES = {
         "AUC of π-Soft-NS and π-Soft-NC",
         "AUC, other statistics",
         "Do methods agree on tokens?",
+        "Do methods find the evidence?",
         "Do metrics agree on methods?",
         "Insertion and deletion",
         "Layers that Grad-ELLM sums",
