@@ -305,8 +305,16 @@ def room_job(name, slice_name):
         "name": module,
         "cell": shown_cell,
         "files": named_files,
-        **({"warning": WARNING} if room == "tables" else {}),
+        **({"warning": WARNING, "explorer": explorer_address} if room == "tables" else {}),
     }
+
+
+def explorer_address(wildcards):
+    """Return where the explorer lies, seen from a table; nothing if the run makes none.
+
+    A table is tables/NAME.html, or in a folder of its name with one more for each wildcard but one.
+    """
+    return "../" * (1 + len(wildcards.keys())) + "explorer.html" if CONFIG.run_file.explorer else ""
 
 
 def shown_cell(wildcards):

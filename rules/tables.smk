@@ -35,7 +35,8 @@ rule tabulate_pi_soft_auc:
         "Tabulating {params.name} ({params.cell})"
     shell:
         "{params.command} {params.name} --settings {params.settings:q} "
-        "--cell {params.cell:q} --files {params.files:q} --warning {params.warning:q} "
+        "--cell {params.cell:q} --files {params.files:q} --explorer {params.explorer:q} "
+        "--warning {params.warning:q} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
 

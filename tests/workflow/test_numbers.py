@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, rankdata, spearmanr
 
+from explorable import packed_data, unpacked
 from flipping import step_down
 from pisoft.contracts import read_rows, write_rows
 from planning import SHORT
@@ -521,7 +522,8 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     assert f"{SAMPLES} nonfinite_attribution" in page
     front = (project.folder / "results/tiny/index.html").read_text()
     assert f"{SAMPLES} nonfinite_attribution" in front
-    assert "nonfinite_attribution" in (project.folder / "results/tiny/explorer.html").read_text()
+    explorer = (project.folder / "results/tiny/explorer.html").read_text(encoding="utf-8")
+    assert "nonfinite_attribution" in str(unpacked(packed_data(explorer)))
 
 
 def test_one_sample_makes_every_table_and_page_without_intervals(project):
