@@ -370,7 +370,7 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
     ]
     first, recovery, mass = numbers("evidence_samples", **cell)
     first = {"1.000": "yes", "0.000": "no"}.get(first, first)
-    evidence = f"top-1 in it {first} · recovery@1 ↑ {recovery} · mass ↑ {mass}"
+    evidence = f"top-1 in it: {first} · recovery@1 ↑ {recovery} · mass ↑ {mass}"
     assert lines == [*said, f"Evidence: {evidence}"]
     page = opened("sample=hebrew")
     assert page.locator(".card").first.locator(".measured").all_inner_texts()[2:] == [
@@ -383,9 +383,8 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
         "Evidence: prompt_too_long",
     ]
     page = opened("dataset=open")
-    lines = page.locator(".card").first.locator(".measured").all_inner_texts()
-    assert len(lines) == 2
-    assert all(line.endswith("(mean over the explained tokens)") for line in lines)
+    assert page.locator(".card").first.locator(".measured").count() == 2
+    assert "means over the explained tokens" in page.locator("#record").inner_text()
     assert page.locator(".card").last.locator(".measured").count() == 0
 
 

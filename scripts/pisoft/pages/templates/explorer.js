@@ -213,6 +213,7 @@ function describeSample(say, sample, step) {
   const cut = sample.truncated ? ", the record cut to fit" : "";
   const inside = step ? `${step.perturbable.length} of ${sample.tokens.length} tokens` : NOT_KNOWN;
   say("Perturbable", `${inside} (scope ${data.scope})${cut}`);
+  if (sample.steps.length > 1) say("AUC and evidence", "means over the explained tokens");
   say("Generated text", sample.output.length ? text : "none");
 }
 
@@ -243,14 +244,14 @@ function measuredLines(measured, sample, step) {
   });
   const found = measured?.evidence;
   if (found) lines.push(`Evidence: ${Array.isArray(found) ? evidenceText(found, sample, step) : found}`);
-  return sample?.steps.length > 1 ? lines.map((line) => `${line} (mean over the explained tokens)`) : lines;
+  return lines;
 }
 
 function evidenceText([first, recovery, mass], sample, step) {
   const inside = new Set(step.perturbable);
   const count = sample.evidence.filter((position) => inside.has(position)).length;
   const top = { 1: "yes", 0: "no" }[first] ?? first.toFixed(3);
-  return `top-1 in it ${top} · recovery@${count} ↑ ${recovery.toFixed(3)} · mass ↑ ${mass.toFixed(3)}`;
+  return `top-1 in it: ${top} · recovery@${count} ↑ ${recovery.toFixed(3)} · mass ↑ ${mass.toFixed(3)}`;
 }
 
 function buildCard(method, place) {
