@@ -19,7 +19,7 @@ from pisoft.attribution import load_method
 from pisoft.config.captions import Sentences, demonstration_warning, settings_in_words
 from pisoft.config.loading import load_run
 from pisoft.config.slices import slice_makers
-from pisoft.config.slices.cells import ranked_datasets
+from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
@@ -186,6 +186,12 @@ def ranking_cells(pattern):
     return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
 
 
+def evidence_cells(pattern):
+    """Return a pattern's files for every combination whose dataset has known evidence."""
+    datasets = evidence_datasets(CONFIG)
+    return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
+
+
 def study_cells(pattern):
     """Return a pattern's files for every combination of the layer study; none without a study."""
     return files_of(STUDY_CELLS, pattern)
@@ -306,8 +312,16 @@ def room_job(name, slice_name):
         "name": module,
         "cell": shown_cell,
         "files": named_files,
-        **({"warning": WARNING} if room == "tables" else {}),
+        **({"warning": WARNING, "explorer": explorer_address} if room == "tables" else {}),
     }
+
+
+def explorer_address(wildcards):
+    """Return where the explorer lies, seen from a table; nothing if the run makes none.
+
+    A table is tables/NAME.html, or in a folder of its name with one more for each wildcard but one.
+    """
+    return "../" * (1 + len(wildcards.keys())) + "explorer.html" if CONFIG.run_file.explorer else ""
 
 
 def shown_cell(wildcards):

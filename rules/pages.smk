@@ -108,6 +108,8 @@ rule build_explorer:
         generations=cells("<data>/generations/{model}/{dataset}.parquet"),
         attributions=cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
         soft=first_protocol_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft_samples=rules.summarise.output.soft_samples,
+        evidence_samples=EVIDENCE_SAMPLES,
     output:
         html=report(
             "<results>/explorer.html",
@@ -134,5 +136,6 @@ rule build_explorer:
         "{params.command} --settings {params.settings:q} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "--soft {input.soft:q} --warning {params.warning:q} "
+        "--soft {input.soft:q} --soft-samples {input.soft_samples:q} "
+        "--evidence-samples {input.evidence_samples:q} --warning {params.warning:q} "
         "--output {output.html:q} > {log:q} 2>&1"

@@ -46,6 +46,20 @@ use rule summarise as summarise_ranking with:
         **room_job("statistics/insertion_deletion", "summarise_ranking"),
 
 
+use rule summarise as summarise_evidence with:
+    input:
+        prompts=evidence_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        attributions=evidence_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+    output:
+        evidence_samples="<data>/summary/evidence_samples.parquet",
+    log:
+        "<logs>/summarise_evidence.log",
+    benchmark:
+        "<logs>/summarise_evidence.tsv"
+    params:
+        **room_job("statistics/evidence", "evidence"),
+
+
 use rule summarise as summarise_layer_study with:
     input:
         soft=study_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
@@ -64,10 +78,13 @@ SOFT_SAMPLES = [
     rules.summarise.output.soft_samples,
     *([rules.summarise_layer_study.output.soft_samples] if STUDY_CELLS else []),
 ]
+# Most datasets have no known evidence.
+EVIDENCE_SAMPLES = [*(rules.summarise_evidence.output if evidence_cells("{dataset}") else [])]
 # Insertion and deletion may be switched off, or no dataset may have label words.
 SAMPLE_SUMMARIES = [
     *SOFT_SAMPLES,
     *(rules.summarise_ranking.output if ranking_cells("{dataset}") else []),
+    *EVIDENCE_SAMPLES,
 ]
 
 

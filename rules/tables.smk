@@ -35,7 +35,8 @@ rule tabulate_pi_soft_auc:
         "Tabulating {params.name} {params.cell}"
     shell:
         "{params.command} {params.name} --settings {params.settings:q} "
-        "--cell {params.cell:q} --files {params.files:q} --warning {params.warning:q} "
+        "--cell {params.cell:q} --files {params.files:q} --explorer {params.explorer:q} "
+        "--warning {params.warning:q} "
         "--csv {output.csv:q} --tex {output.tex:q} --html {output.html:q} > {log:q} 2>&1"
 
 
@@ -92,6 +93,20 @@ use rule tabulate_pi_soft_auc as tabulate_insertion_deletion with:
         "<logs>/tabulate_insertion_deletion/{model}.tsv"
     params:
         **room_job("tables/insertion_deletion", "display"),
+
+
+use rule tabulate_pi_soft_auc as tabulate_evidence with:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        evidence_samples=rules.summarise_evidence.output.evidence_samples,
+    output:
+        **table_files("evidence/{model}", "Do methods find the evidence?", of=evidence_cells),
+    log:
+        "<logs>/tabulate_evidence/{model}.log",
+    benchmark:
+        "<logs>/tabulate_evidence/{model}.tsv"
+    params:
+        **room_job("tables/evidence", "display"),
 
 
 use rule tabulate_pi_soft_auc as tabulate_ranks with:

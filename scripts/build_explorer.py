@@ -15,6 +15,7 @@ FILES = {
     "generations": "…/{model}/{dataset}.parquet",
     "attributions": "…/{model}/{method}/{dataset}.parquet",
     "soft": "…/{model}/{method}/{dataset}.parquet, of one protocol",
+    "soft_samples": "of all cells",
 }
 
 
@@ -23,9 +24,9 @@ def parser() -> argparse.ArgumentParser:
     line = argparse.ArgumentParser(description=__doc__)
     line.add_argument("--settings", required=True, help="ExplorerSlice as JSON")
     for name, form in FILES.items():
-        line.add_argument(
-            f"--{name}", required=True, nargs="+", type=Path, metavar="FILE", help=form
-        )
+        option = f"--{name.replace('_', '-')}"
+        line.add_argument(option, required=True, nargs="+", type=Path, metavar="FILE", help=form)
+    line.add_argument("--evidence-samples", nargs="*", default=[], type=Path, metavar="FILE")
     line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     line.add_argument("--output", required=True, type=Path)
     return line
@@ -34,7 +35,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerSlice.model_validate_json(arguments.settings)
-    data = explorer_data(**{name: getattr(arguments, name) for name in FILES}, settings=settings)
+    files = {name: getattr(arguments, name) for name in (*FILES, "evidence_samples")}
+    data = explorer_data(**files, settings=settings)
     with whole_files(arguments.settings, arguments.output) as (path,):
         path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")
 

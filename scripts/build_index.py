@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from pisoft.commandline import add_files, run
@@ -13,9 +14,11 @@ from pisoft.pages.findings import Findings, Names
 from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files
+from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.pi_soft_auc import auc_table
 from pisoft.tables.soft import SoftRows
 
+EXPLORER = "explorer.html"  # below the run's folder, as the page
 SUMMARIES = ("statistics", "comparisons", "leave_one_out", "cost")
 
 
@@ -50,11 +53,14 @@ def main(arguments: argparse.Namespace) -> None:
     rows = SoftRows.read(files, settings, cell)
     description = f"Curves of both metrics over π, {rows.where}, {settings.datasets[dataset]}"
     origins = {settings.models[path.parts[-2]]: path for path in reversed(files["generations"])}
+    table = auc_table(rows, grid, settings.types[model])
+    if any(Path(EXPLORER) in paths for paths in arguments.links.values()):
+        table = replace(table, links=explorer_links(EXPLORER, model, settings.datasets))
     page = index_page(
         settings.run,
         found,
         Names(settings.models, settings.datasets, settings.methods),
-        table=auc_table(rows, grid, settings.types[model]),
+        table=table,
         figure=Figure.of(figure, description),
         facts=facts_of({name: read_provenance(path) for name, path in origins.items()}),
         files=arguments.links,

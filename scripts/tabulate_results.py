@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from pisoft.commandline import room_module, room_parser, run
 from pisoft.files import whole_files
 from pisoft.statistics.reading import Files
+from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.writer import write
 
 
@@ -15,7 +17,11 @@ def main(arguments: argparse.Namespace) -> None:
     """Build the table from its files and write it."""
     module = room_module("tables", arguments.name, "table")
     settings = module.Settings.model_validate_json(arguments.settings)
-    table = module.table(Files(arguments.files), settings, dict(arguments.cell))
+    cell = dict(arguments.cell)
+    table = module.table(Files(arguments.files), settings, cell)
+    if arguments.explorer and "model" in cell:
+        links = explorer_links(arguments.explorer, cell["model"], settings.datasets)
+        table = replace(table, links=links)
     files = (arguments.csv, arguments.tex, arguments.html)
     with whole_files(arguments.settings, *files) as (csv, tex, html):
         write(table, csv, tex, html, arguments.warning)
@@ -26,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     line = room_parser(__doc__)
     for kind in ("csv", "tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
+    line.add_argument("--explorer", nargs="?", const="", default="", help="its address, from HTML")
     line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     return line
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import base64
+import gzip
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +15,17 @@ from typing import Any
 import numpy as np
 
 from pisoft.config.slices.pages import ExplorerSlice
-from pisoft.contracts import DEGENERATE_BASELINE, NONFINITE_ATTRIBUTION, OK, write_rows
+from pisoft.contracts import (
+    DEGENERATE_BASELINE,
+    NO_EVIDENCE,
+    NONFINITE_ATTRIBUTION,
+    OK,
+    write_rows,
+)
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
+from pisoft.tables.evidence import FOUND
+from pisoft.tables.soft import AUC_METRICS
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)
@@ -70,7 +83,8 @@ DATASETS = {
         ),
     ),
 }
-STEPS = (0, 5)
+STEPS = range(0, 50, 5)
+PROTOCOLS = ("dynamic", "fixed")
 
 
 @dataclass
@@ -79,10 +93,14 @@ class Run:
 
     Attributes:
         raw: raw scores by model, method, dataset, sample and step; float32.
+        measured: rows of `soft_samples` and `evidence_samples`.
     """
 
     files: dict[str, list[Path]]
     raw: dict[tuple[str, str, str, str, int], np.ndarray] = field(default_factory=dict)
+    measured: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {"soft_samples": [], "evidence_samples": []}
+    )
 
 
 def settings(**changes: Any) -> ExplorerSlice:
@@ -101,15 +119,29 @@ def settings(**changes: Any) -> ExplorerSlice:
     return ExplorerSlice.model_validate(given | changes)
 
 
-def write_run(folder: Path, normalisation: Any = "minmax") -> Run:
-    """Write the run; `mine` has no file of dataset `open`, and failed for sample `bytes`."""
+def write_run(
+    folder: Path,
+    normalisation: Any = "minmax",
+    models: Iterable[str] = MODELS,
+    datasets: Mapping[str, Sequence[Record]] = DATASETS,
+    methods: Iterable[str] = METHODS,
+    **evaluation: Any,
+) -> Run:
+    """Write the run; `mine` has no file of dataset `open`, and failed for sample `bytes`.
+
+    Args:
+        folder: where to.
+        normalisation: of raw scores.
+        models, datasets, methods: what is crossed.
+        evaluation: `grid` and `aggregated`, see :func:`_evaluations`.
+    """
     run = Run({kind: [] for kind in ("prompts", "generations", "attributions", "soft")})
-    for model in MODELS:
-        for dataset, records in DATASETS.items():
+    for model in models:
+        for dataset, records in datasets.items():
             place = f"{model}/{dataset}.parquet"
             _write(run, folder, "prompts", place, map(_prompt, records))
             _write(run, folder, "generations", place, map(_generation, records))
-            for method in METHODS:
+            for method in methods:
                 if (method, dataset) == ("mine", "open"):
                     continue
                 place = f"{model}/{method}/{dataset}.parquet"
@@ -123,9 +155,44 @@ def write_run(folder: Path, normalisation: Any = "minmax") -> Run:
                         run.raw[model, method, dataset, record.name, step] = raw
                 rows = [_attribution(*line) for line in scored]
                 _write(run, folder, "attributions", place, rows)
-                lines = [row for line in scored for row in _soft(*line, normalisation)]
+                lines = _evaluations(scored, normalisation, **evaluation)
                 _write(run, folder, "soft", place, lines)
+                _measure(run, model, method, dataset, records)
+    for kind in ("soft_samples", "evidence_samples"):
+        path = folder / f"{kind}.parquet"
+        write_rows(path, kind, run.measured[kind], {})
+        run.files[kind] = [path]
     return run
+
+
+def packed_data(page: str) -> str:
+    """Return the packed data of a page as they stand there."""
+    (text,) = re.findall(r'<script type="application/gzip" id="data">(.*?)</script>', page, re.S)
+    return text
+
+
+def unpacked(text: str) -> Any:
+    """Return what packed data say."""
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def _measure(run: Run, model: str, method: str, dataset: str, records: Sequence[Record]) -> None:
+    """Add the sample metrics of a cell; a dataset has evidence if one of its records has."""
+    generator = np.random.default_rng([ord(letter) for letter in model + method + dataset])
+    cell = {"model": model, "method": method, "dataset": dataset}
+    evidence = {"": FOUND} if any(record.evidence for record in records) else {}
+    for record in records:
+        for protocol, metrics in (dict.fromkeys(PROTOCOLS, AUC_METRICS) | evidence).items():
+            status = _status(record, _raw(model, method, record, 0))
+            status = (
+                NO_EVIDENCE if (status, protocol, record.evidence) == (OK, "", None) else status
+            )
+            kind = "soft_samples" if protocol else "evidence_samples"
+            for metric in metrics:
+                value = float(generator.integers(0, 5)) / 4 if status == OK else None
+                row = {"sample_id": record.name, "metric": metric, "value": value}
+                row |= {**cell, "status": status, **({"protocol": protocol} if protocol else {})}
+                run.measured[kind].append(row)
 
 
 def _write(run: Run, folder: Path, kind: str, place: str, rows: Any) -> None:
@@ -212,22 +279,39 @@ def _attribution(record: Record, step: int, raw: np.ndarray | None) -> dict[str,
     }
 
 
+def _evaluations(
+    scored: Sequence[tuple[Record, int, np.ndarray | None]],
+    normalisation: Any,
+    grid: Sequence[float] = GRID,
+    aggregated: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `soft` of all steps, each of its own scores or all of a sample's mean."""
+    for record, of_record in itertools.groupby(scored, key=lambda line: line[0]):
+        steps, raw = zip(*((step, own) for _, step, own in of_record), strict=True)
+        if aggregated and raw[0] is not None:
+            together = list(_soft(record, 0, np.mean(raw, axis=0), normalisation, grid))
+            yield from ({**row, "step": step} for step in steps for row in together)
+        else:
+            for step, own in zip(steps, raw, strict=True):
+                yield from _soft(record, step, own, normalisation, grid)
+
+
 def _soft(
-    record: Record, step: int, raw: np.ndarray | None, normalisation: Any
+    record: Record, step: int, raw: np.ndarray | None, normalisation: Any, grid: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of one step, the original metrics first; distances are none of our matter."""
     status = _status(record, raw)
     if status == OK and record.name == "degenerate":
         status = DEGENERATE_BASELINE
-    alphas: list[float | None] = [None] * (1 + len(GRID))
+    alphas: list[float | None] = [None] * (1 + len(grid))
     if status == OK:
         assert raw is not None
         scores = normalise(raw[1 : 1 + len(record.content)], normalisation)[None]
-        solved = calibrate(scores, np.ones_like(scores, bool), np.array(GRID), FLOOR)
+        solved = calibrate(scores, np.ones_like(scores, bool), np.array(grid), FLOOR)
         alphas = [1.0, *solved.alpha[0]]
     absent = ("achieved", "feasible", "floored", "ceiled", "h0", "identity")
     measures = ("distances", "total_variations", "log_probability_changes")
-    for pi, alpha in zip((None, *GRID), alphas, strict=True):
+    for pi, alpha in zip((None, *grid), alphas, strict=True):
         yield {
             "sample_id": record.name,
             "step": step,

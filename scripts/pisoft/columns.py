@@ -63,7 +63,7 @@ _RECORD = (
 _SHOWN_DATASET = Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets")
 _CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
 _STATISTIC = (
-    _optional("protocol", _TEXT, "routing protocol; null: insertion and deletion"),
+    _optional("protocol", _TEXT, "routing protocol; null: insertion, deletion, evidence"),
     _MODEL,
     _METRIC,
     _SHOWN_DATASET,
@@ -314,6 +314,11 @@ FILES: dict[str, File] = {
             _STATUS,
             _optional("reason", _TEXT, "why a dataset is not ranked"),
         ),
+    ),
+    "evidence_samples": File(
+        "summary/evidence_samples",
+        "cell, sample and metric of how far scores find the known evidence",
+        (_MODEL, _METHOD, _DATASET, _SAMPLE, _METRIC, _VALUE, _STATUS),
     ),
     "advantage": File(
         "summary/advantage",

@@ -30,6 +30,7 @@ OK = "ok"
 EMPTY_RECORD = "empty_record"
 UNKNOWN_LABEL = "unknown_label"
 NO_CONTENT_TOKENS = "no_content_tokens"
+NO_EVIDENCE = "no_evidence"
 PROMPT_TOO_LONG = "prompt_too_long"
 EMPTY_GENERATION = "empty_generation"
 NONFINITE_ATTRIBUTION = "nonfinite_attribution"
@@ -41,6 +42,7 @@ STATUSES = (
     EMPTY_RECORD,
     UNKNOWN_LABEL,
     NO_CONTENT_TOKENS,
+    NO_EVIDENCE,
     PROMPT_TOO_LONG,
     EMPTY_GENERATION,
     NONFINITE_ATTRIBUTION,

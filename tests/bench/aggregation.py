@@ -254,7 +254,7 @@ def display_jobs(config: Config, root: Path) -> Iterator[Job]:
         for cell in cells_of(config, display.keys):
             settings = slice_of(config, display.slice_name, cell)
             made = display_files(root, display.rule, cell)
-            warned = {"warning": ""} if verb == "tabulate" else {}
+            warned = {"explorer": "", "warning": ""} if verb == "tabulate" else {}
             shown = options(settings=settings, cell=pairs(cell), files=given, **warned, **made)
             line = [name, *shown]
             yield Job(display.rule, f"{verb}_results", line, tuple(made.values()))

@@ -33,6 +33,7 @@ DENSITY = {  # reads scores, too
     "data/summary/density_correlations/toy.parquet",
     "tables/density/dynamic/toy.html",
 }
+EVIDENCE = {"data/summary/evidence_samples.parquet"}
 RANKING = {"data/summary/ranking_samples.parquet"}
 STATISTICS = {
     *(
@@ -44,6 +45,7 @@ STATISTICS = {
         for name in ("pi_soft_auc", "robust_statistics", "original_soft", "variances", "ranks")
     ),
     "tables/insertion_deletion/toy.html",
+    "tables/evidence/toy.html",
     "tables/metric_agreement/toy.html",
     "tables/published/against_paper.html",
     "figures/metric_agreement/toy.svg",
@@ -54,7 +56,7 @@ STATISTICS = {
 SCORES = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
 COST = {"data/summary/cost.parquet", "tables/cost.html", "index.html"}
 EXPLORER = {"explorer.html"}
-TAIL = SOFT | DENSITY | RANKING | STATISTICS | SCORES | COST | EXPLORER
+TAIL = SOFT | DENSITY | EVIDENCE | RANKING | STATISTICS | SCORES | COST | EXPLORER
 TIMINGS = {
     "data/summary/timings.parquet",
     "tables/timings.html",

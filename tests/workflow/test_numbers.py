@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, rankdata, spearmanr
 
+from explorable import packed_data, unpacked
 from flipping import step_down
 from pisoft.contracts import read_rows, write_rows
 from planning import SHORT
@@ -436,6 +437,40 @@ def test_density_against_faithfulness(finished):
     assert checked == 2 * len(DATASETS) * (len(METHODS) + 2)
 
 
+def test_evidence(finished):
+    results = finished.folder / "results/tiny"
+    samples = defaultdict(lambda: defaultdict(list))
+    for method, dataset in itertools.product(METHODS, DATASETS):
+        prompts = read_rows(results / f"data/prompts/toy/{dataset}.parquet", "prompts")
+        by_sample = {row["sample_id"]: row for row in prompts}
+        path = results / f"data/attributions/toy/{method}/{dataset}.parquet"
+        for row in read_rows(path, "attributions"):
+            prompt = by_sample[row["sample_id"]]
+            places = [place for place, bit in enumerate(prompt["content_mask"]) if bit]
+            marked = {place for place in places if prompt["evidence_mask"][place]}
+            raw = {place: row["raw_scores"][place] for place in places}
+            assert len(set(raw.values())) == len(raw), "no lots to draw"
+            low, high = min(raw.values()), max(raw.values())
+            scores = {place: (value - low) / (high - low) for place, value in raw.items()}
+            order = sorted(places, key=scores.get, reverse=True)
+            found = {
+                "top_1_in_evidence": order[0] in marked,
+                "recovery_at_k": len(marked & set(order[: len(marked)])) / len(marked),
+                "mass_on_evidence": sum(scores[p] for p in marked) / sum(scores.values()),
+                "evidence_by_chance": len(marked) / len(places),
+            }
+            for metric, value in found.items():
+                samples[metric, dataset, method][row["sample_id"]].append(value)
+    for (metric, dataset, method), value in numbers_of(finished, "evidence/toy").items():
+        shown = DATASETS if dataset == "average" else (dataset,)
+        means = [
+            statistics.fmean(statistics.fmean(own) for own in samples[metric, d, method].values())
+            for d in shown
+        ]
+        assert value == pytest.approx(statistics.fmean(means), rel=1e-9), (metric, dataset, method)
+    assert len(samples) == 4 * len(METHODS) * len(DATASETS)
+
+
 def test_accuracy_and_timings(finished):
     results = finished.folder / "results/tiny"
     accuracy = {
@@ -487,7 +522,8 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     assert f"{SAMPLES} nonfinite_attribution" in page
     front = (project.folder / "results/tiny/index.html").read_text()
     assert f"{SAMPLES} nonfinite_attribution" in front
-    assert "nonfinite_attribution" in (project.folder / "results/tiny/explorer.html").read_text()
+    explorer = (project.folder / "results/tiny/explorer.html").read_text(encoding="utf-8")
+    assert "nonfinite_attribution" in str(unpacked(packed_data(explorer)))
 
 
 def test_one_sample_makes_every_table_and_page_without_intervals(project):

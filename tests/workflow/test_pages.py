@@ -8,12 +8,14 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 
 def test_the_explorer_is_made_unless_the_run_file_says_null(project):
-    with_page = project.snakemake("--dry-run").stdout
+    with_page = project.snakemake("--dry-run", "--printshellcmds").stdout
     run_file = project.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text() + "explorer: null\n")
-    without = project.snakemake("--dry-run").stdout
+    without = project.snakemake("--dry-run", "--printshellcmds").stdout
     assert "build_explorer" in with_page
     assert "build_explorer" not in without
+    assert "--explorer ../../../explorer.html --warning" in with_page, "where tables lead to"
+    assert "explorer.html" not in without
 
 
 def test_a_number_of_samples_that_shows_nothing_is_refused(project):

@@ -16,7 +16,11 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 MENU = {
     "1 Overview": {"": ["A first reading", "Against the paper", "Scores token by token"]},
     "2 Tables": {
-        "1 Answer": ["AUC of π-Soft-NS and π-Soft-NC", "Ranks and critical differences"],
+        "1 Answer": [
+            "AUC of π-Soft-NS and π-Soft-NC",
+            "Do methods find the evidence?",
+            "Ranks and critical differences",
+        ],
         "2 Robustness": [
             "AUC, other statistics",
             "Do metrics agree on methods?",
@@ -252,6 +256,20 @@ def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
     for caption in captions:
         (settings,) = re.findall("<strong>Settings.</strong>(.*?)</p>", caption, re.DOTALL)
         assert "toy-sentiment" in settings
+
+
+@pytest.mark.parametrize("name", ["index", "tables/pi_soft_auc/dynamic/toy", "tables/evidence/toy"])
+def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, report, name):
+    opened = visit(browser, report.parent / f"{name}.html")
+    opened.page.locator("thead").get_by_role("link").first.click()
+    opened.page.wait_for_url((report.parent / "explorer.html").as_uri() + "#model=toy&*")
+    opened.page.locator("#record dl").wait_for()
+    assert opened.page.locator("#model").input_value() == "toy"
+    assert opened.page.locator("#dataset").input_value() == "toy-sentiment"
+    measured = opened.page.locator(".card").first.locator(".measured").all_inner_texts()
+    assert [line.split(":")[0] for line in measured] == ["AUC, dynamic routing", "Evidence"]
+    opened.assert_sound_and_offline()
+    opened.page.close()
 
 
 def test_a_label_is_text_on_every_page(browser, report):

@@ -142,6 +142,12 @@ class DatasetEntry(Strict):
         None, description="Estimates for `make plan`, which needs them before there are prompts."
     )
 
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the records say which words decide: those of the workflow and of ERASER do."""
+        source = self.source
+        return source.kind == "embedded" or (source.kind == "file" and source.format == "eraser")
+
     @field_validator("fields", mode="before")
     @classmethod
     def _short_form(cls, fields: Any) -> Any:

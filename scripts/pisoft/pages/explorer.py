@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,11 +19,14 @@ import pyarrow.compute as pc
 
 from pisoft.config.slices.pages import ExplorerSlice
 from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_table
+from pisoft.pages.explorer_metrics import Measured, sample_metrics
 from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.scores import StepScores, read_scores
 
 TEMPLATES = Path(__file__).parent / "templates"
 ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by less than 1e-7
+SCORE_DIGITS = 5  # of raw scores, and of logarithms of scores
+LOG_OF_ZERO = -1000.0  # its exponential is 0 in any float
 
 Cell = tuple[str, str]  # model, dataset
 Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample and step
@@ -30,12 +34,14 @@ Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample a
 
 @dataclass(frozen=True)
 class _CellFiles:
-    """The files of one model and dataset, those of the methods by name."""
+    """The files of one model and dataset, those of the methods by name, and of all cells."""
 
     prompts: Path
     generations: Path
     attributions: Mapping[str, Path]
     soft: Mapping[str, Path]
+    soft_samples: Sequence[Path]
+    evidence_samples: Sequence[Path]
 
 
 def explorer_data(
@@ -43,12 +49,15 @@ def explorer_data(
     generations: Iterable[Path],
     attributions: Iterable[Path],
     soft: Iterable[Path],
+    soft_samples: Sequence[Path],
+    evidence_samples: Sequence[Path],
     settings: ExplorerSlice,
 ) -> dict[str, Any]:
     """Return what the page shows, ready to be written as JSON.
 
-    Raw scores and logarithms of scores are little-endian float32 in base64. The logarithm is what
-    keeps powers exact: an error of 1 part in 10⁷ moves no s^α by more than 3e-8, however large α.
+    Raw scores and logarithms of scores are rounded to five significant digits. The logarithm keeps
+    powers right: an error of 5 parts in 10⁵ moves no s^α by more than 2e-5, however large α. Steps
+    of a sample that have the same scores, as with `step_scores: aggregated`, share one entry.
 
     Args:
         prompts: `prompts` files `…/{model}/{dataset}.parquet`.
@@ -56,6 +65,8 @@ def explorer_data(
         attributions: `attributions` files `…/{model}/{method}/{dataset}.parquet`.
         soft: `soft` files `…/{model}/{method}/{dataset}.parquet`, for their α, which is the same
             under every protocol.
+        soft_samples: `soft_samples` files.
+        evidence_samples: `evidence_samples` files; none where no dataset has evidence.
         settings: labels in order, and how scores are made.
 
     Raises:
@@ -65,8 +76,11 @@ def explorer_data(
     asked = {_cell(path): path for path in prompts}
     answered = {_cell(path): path for path in generations}
     attributed, evaluated = _by_method(attributions), _by_method(soft)
+    summaries = (soft_samples, evidence_samples)
     cells = {
-        cell: _CellFiles(path, answered[cell], attributed.get(cell, {}), evaluated.get(cell, {}))
+        cell: _CellFiles(
+            path, answered[cell], attributed.get(cell, {}), evaluated.get(cell, {}), *summaries
+        )
         for cell, path in asked.items()
     }
     return {
@@ -82,10 +96,11 @@ def explorer_data(
 def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
     """Return the page: one HTML document that needs no other file and loads nothing.
 
-    A warning, of what the numbers do not show, stands at its head.
+    A warning, of what the numbers do not show, stands at its head. The data lie in it compressed by
+    gzip, in base64, which makes them a fraction as long; browsers know how to unpack them.
 
-    Whatever a record holds is data to the browser, never markup: no `<` of it reaches the document,
-    and the page's policy lets no script run but the page's own, known by its hash.
+    Whatever a record holds is data to the browser, never markup: none of it stands in the document
+    as text, and the page's policy lets no script run but the page's own, known by its hash.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -97,7 +112,6 @@ def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
     )
     style = (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
     script = (TEMPLATES / "explorer.js").read_text(encoding="utf-8")
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", r"\u003c")
     return environment.get_template("explorer.html.jinja").render(
         run=data["run"],
         warning=warning,
@@ -105,8 +119,14 @@ def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        data=text,
+        data=_packed(data),
     )
+
+
+def _packed(data: Mapping[str, Any]) -> str:
+    """Return data as JSON compressed by gzip, in base64; equal data give equal text."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
 
 
 def _model(model: str, cells: Mapping[Cell, _CellFiles], settings: ExplorerSlice) -> dict[str, Any]:
@@ -122,21 +142,26 @@ def _model(model: str, cells: Mapping[Cell, _CellFiles], settings: ExplorerSlice
             if name in known
         ],
         "datasets": [
-            {"name": name, "label": settings.datasets[name], **_samples(files, settings)}
+            {
+                "name": name,
+                "label": settings.datasets[name],
+                **_samples(model, name, files, settings),
+            }
             for name, files in here.items()
         ],
     }
 
 
-def _samples(files: _CellFiles, settings: ExplorerSlice) -> dict[str, Any]:
+def _samples(
+    model: str, dataset: str, files: _CellFiles, settings: ExplorerSlice
+) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
     prompts = read_prompts(files.prompts)
     rows = prompts[: settings.samples]
     answers = read_generations(files.generations, files.prompts, prompts)
-    alphas = {
-        method: _alphas(path, [row["sample_id"] for row in rows], settings.pi_grid)
-        for method, path in files.soft.items()
-    }
+    shown = [row["sample_id"] for row in rows]
+    alphas = {method: _alphas(path, shown, settings.pi_grid) for method, path in files.soft.items()}
+    measured = sample_metrics(model, dataset, shown, files.soft_samples, files.evidence_samples)
     found = read_scores(
         files.prompts,
         files.attributions.values(),
@@ -144,21 +169,26 @@ def _samples(files: _CellFiles, settings: ExplorerSlice) -> dict[str, Any]:
         settings.samples,
     )
     steps = {
-        sample_id: [_step(step, alphas) for step in group]
+        sample_id: _steps(group, alphas)
         for sample_id, group in groupby(found, key=lambda step: step.prompt["sample_id"])
     }
     samples = [
-        _sample(row, answer, steps.get(row["sample_id"], []))
+        _sample(row, answer, steps.get(row["sample_id"], _steps([], {})), measured)
         for row, answer in zip(rows, answers, strict=False)  # as many as are shown
     ]
     return {"total": len(prompts), "samples": samples}
 
 
-def _sample(prompt: Mapping[str, Any], answer: Mapping[str, Any], steps: list[Any]) -> Any:
+def _sample(
+    prompt: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    steps: Mapping[str, Any],
+    measured: Measured,
+) -> Any:
     """Return what the page says of one sample."""
-    evidence = prompt["evidence_mask"]
+    evidence, identifier = prompt["evidence_mask"], prompt["sample_id"]
     return {
-        "id": prompt["sample_id"],
+        "id": identifier,
         "status": answer["status"],
         "truncated": prompt["truncated"],
         "tokens": prompt["token_texts"],
@@ -167,29 +197,43 @@ def _sample(prompt: Mapping[str, Any], answer: Mapping[str, Any], steps: list[An
         "predicted": answer["predicted_label"],
         "label": answer["label"],
         "correct": answer["correct"],
-        "steps": steps,
+        **steps,
+        "measured": {method: own for (name, method), own in measured.items() if name == identifier},
     }
 
 
-def _step(found: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, Any]:
-    """Return what the page says of one step: tokens that have scores, and every method's."""
+def _steps(found: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dict[str, Any]:
+    """Return a sample's tokens that have scores, its different scores, and which a step has."""
+    perturbable: list[int] = []
+    scores: list[dict[str, Any]] = []
+    steps = []
+    for one in found:
+        perturbable = one.perturbable.tolist()  # the same of every step
+        own = _step_scores(one, alphas)
+        if own not in scores:
+            scores.append(own)
+        steps.append({"step": one.step, "scores": scores.index(own)})
+    return {"perturbable": perturbable, "scores": scores, "steps": steps}
+
+
+def _step_scores(found: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, Any]:
+    """Return every method's scores of one step."""
     key = (found.prompt["sample_id"], found.step)
-    methods = {
+    return {
         name: _scores(found, name, *alphas.get(name, {}).get(key, (None, None)))
         if status == OK and len(found.perturbable)
         else {"status": NO_CONTENT_TOKENS if status == OK else status}
         for name, status in found.status.items()
     }
-    return {"step": found.step, "perturbable": found.perturbable.tolist(), "methods": methods}
 
 
 def _scores(
     found: StepScores, method: str, evaluation: str | None, alpha: list[float] | None
 ) -> dict[str, Any]:
     """Return a method's scores of one step; without α, why it could not be calibrated."""
-    with np.errstate(divide="ignore"):  # a score of 0 has the logarithm -inf, and comes back as 0
-        logarithms = np.log(found.scores(method))
-    shown: dict[str, Any] = {"raw": _floats(found.raw[method]), "log": _floats(logarithms)}
+    with np.errstate(divide="ignore"):
+        logarithms = np.maximum(np.log(found.scores(method)), LOG_OF_ZERO)
+    shown: dict[str, Any] = {"raw": _numbers(found.raw[method]), "log": _numbers(logarithms)}
     return shown | ({"evaluation": evaluation} if alpha is None else {"alpha": alpha})
 
 
@@ -208,9 +252,9 @@ def _alphas(path: Path, samples: list[str], grid: Iterable[float]) -> Alphas:
     return found
 
 
-def _floats(values: np.ndarray) -> str:
-    """Return numbers as little-endian float32 in base64."""
-    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")
+def _numbers(values: np.ndarray) -> list[float]:
+    """Return rounded numbers."""
+    return [float(f"{value:.{SCORE_DIGITS}g}") for value in values]
 
 
 def _hash(text: str) -> str:

@@ -17,7 +17,7 @@ class Metric:
 
     Attributes:
         label: as in tables, with the arrow of its direction.
-        of: metric of `soft_samples` or `ranking_samples` that it is taken of.
+        of: metric of `soft_samples`, `ranking_samples` or `evidence_samples` that it is taken of.
         best: which values are better; None: neither, so that methods are not ranked by it.
         over: a ratio's denominator: the statistic is mean of `of` / mean of `over`.
         median: the statistic is the median, not the mean.
@@ -54,4 +54,8 @@ METRICS = {
     "h0": Metric("H₀", "h0", None),
     "deletion_auc": Metric("Deletion ↑", "deletion_auc", "highest"),
     "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest"),
+    "top_1_in_evidence": Metric("Top-1 in evidence ↑", "top_1_in_evidence", "highest"),
+    "recovery_at_k": Metric("Recovery@k ↑", "recovery_at_k", "highest"),
+    "mass_on_evidence": Metric("Mass on evidence ↑", "mass_on_evidence", "highest"),
+    "evidence_by_chance": Metric("By chance", "evidence_by_chance", None),
 }

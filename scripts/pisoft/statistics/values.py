@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pisoft.contracts import OK, read_table
 
-KEY = ["protocol", "model", "metric", "method"]  # protocol None: insertion and deletion
+KEY = ["protocol", "model", "metric", "method"]  # protocol None: not of the soft metrics
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ def sample_values(paths: Iterable[Path], dataset: str, metrics: Iterable[str]) -
     """Read the values of one dataset.
 
     Args:
-        paths: summary files named `soft_samples.parquet` and `ranking_samples.parquet`.
+        paths: summary files, named after their kind: `soft_samples.parquet` and, if there are any,
+            `ranking_samples.parquet` and `evidence_samples.parquet`.
         dataset: its name.
         metrics: the sample metrics wanted.
 
@@ -62,8 +63,8 @@ def _read(path: Path, where: pc.Expression) -> pa.Table:
     kind = path.stem
     columns = [name for name in KEY if kind == "soft_samples" or name != "protocol"]
     table = read_table(path, kind, [*columns, "sample_id", "value", "status", "dataset"], where)
-    if kind == "ranking_samples":
-        table = table.filter(pc.is_valid(table.column("sample_id")))
+    table = table.filter(pc.is_valid(table.column("sample_id")))
+    if kind != "soft_samples":
         table = table.append_column("protocol", pa.nulls(table.num_rows, pa.string()))
     return table.select([*KEY, "sample_id", "value", "status"]).cast(_SCHEMA)
 

@@ -31,7 +31,7 @@ def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Tabl
     samples = files.rows("ranking_samples", **cell)
     statistics = files.rows("statistics", **cell)
     return insertion_deletion_table(
-        statistics[statistics["protocol"].isna()],
+        statistics[statistics["metric"].isin(RANKING_METRICS)],
         samples,
         where=settings.where(cell),
         methods=present(settings.methods, samples),
@@ -50,7 +50,7 @@ def insertion_deletion_table(
     """Build the table of insertion and deletion.
 
     Args:
-        statistics: `statistics` rows of one model, those without a protocol.
+        statistics: `statistics` rows of one model and these metrics.
         samples: its `ranking_samples` rows.
         where: model, for the title.
         methods: label of each method, in the order of the columns.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -55,7 +55,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """A table's layout, without anything of LaTeX or HTML, and its numbers."""
+    """A table's layout, without anything of LaTeX or HTML, and its numbers.
+
+    Attributes:
+        links: where the heading of a column leads, in HTML.
+    """
 
     title: str
     corner: str  # heading of the row labels
@@ -64,6 +68,7 @@ class Table:
     notes: tuple[str, ...]
     values: pd.DataFrame  # full precision: what the CSV holds
     spanner: str | None = None  # heading over all columns
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 # Numbers --------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
 from pisoft.config.slices import slice_makers
-from pisoft.config.slices.cells import ranked_datasets
+from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
@@ -29,6 +30,7 @@ SLICES = {
     "uncertainty": (),
     "advantage": (),
     "density": (),
+    "evidence": (),
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
@@ -85,7 +87,8 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     of_scores = {"scores", "tokens", "protocol_figure", "explorer"}
     assert (
         changed(raw, evaluation=everywhere)
-        == {"evaluate", "ranking", "plan", "compare", "density", "published"} | of_scores
+        == {"evaluate", "ranking", "plan", "compare", "density", "evidence", "published"}
+        | of_scores
     )
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
@@ -123,6 +126,18 @@ def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
     assert ranked_datasets(without) == ()
     with pytest.raises(BenchmarkError, match="ranking: is null"):
         MAKE["ranking"](without, "demo-llama", "demo-sentiment")
+
+
+def test_evidence_is_known_of_records_that_say_which_words_decide(raw, tmp_path):
+    path = write_eraser(tmp_path / "boolq", {"a1": ["One . "]}, {"a1": [(0, 1)]})
+    eraser = {
+        "extends": "boolq_eraser",
+        "source": {"kind": "file", "path": str(path), "format": "eraser"},
+    }
+    added = {**raw["catalogue"], "datasets": {"rationales": eraser}}
+    chosen = {"catalogue": added, "datasets": ["rationales", "sst2", *raw["datasets"]]}
+    config = load_config(raw | chosen, ROOT / "config/catalogue", "test", load_method)
+    assert evidence_datasets(config) == ("rationales", *raw["datasets"])
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):

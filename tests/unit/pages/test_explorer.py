@@ -5,17 +5,36 @@ import hashlib
 import html
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from explorable import DATASETS, FLOOR, GRID, HOSTILE, METHODS, MODELS, settings, write_run
+from explorable import (
+    DATASETS,
+    FLOOR,
+    GRID,
+    HOSTILE,
+    METHODS,
+    MODELS,
+    Record,
+    packed_data,
+    settings,
+    unpacked,
+    write_run,
+)
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_config
+from pisoft.config.validation import read_yaml
 from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page
+from pisoft.tables.evidence import FOUND
+from pisoft.tables.soft import AUC_METRICS
 
+ROOT = Path(__file__).parents[3]
 HOSTILE_ID = DATASETS["words"][1].name
 
 
@@ -29,16 +48,13 @@ def data(run):
     return explorer_data(**run.files, settings=settings())
 
 
-def floats(text):
-    return np.frombuffer(base64.b64decode(text), "<f4")
-
-
 def samples_of(data):
-    """Yield model, dataset and sample."""
+    """Yield model, dataset and sample, whose steps have the scores that they share."""
     for model in data["models"]:
         for dataset in model["datasets"]:
             for sample in dataset["samples"]:
-                yield model["name"], dataset["name"], sample
+                steps = [{**s, "methods": sample["scores"][s["scores"]]} for s in sample["steps"]]
+                yield model["name"], dataset["name"], {**sample, "steps": steps}
 
 
 def sample_of(data, model, dataset, name):
@@ -72,7 +88,7 @@ def test_tokens_and_answers_are_the_stored_ones(data, run):
             assert sample["correct"] == answer["correct"]
             assert sample["status"] == answer["status"]
             positions = [place for place, bit in enumerate(row["content_mask"]) if bit]
-            assert all(step["perturbable"] == positions for step in sample["steps"])
+            assert sample["perturbable"] == positions
 
 
 def test_evidence_is_known_unknown_or_none(data):
@@ -95,18 +111,18 @@ def test_every_score_is_the_stored_one_normalised_and_calibrated(tmp_path, how):
                     continue
                 seen.add(key)
                 raw = run.raw[key]
-                assert floats(entry["raw"]).tobytes() == raw.tobytes()
-                scores = normalise(raw[step["perturbable"]], how)
-                logarithms = floats(entry["log"]).astype(np.float64)
-                np.testing.assert_allclose(np.exp(logarithms), scores, rtol=0, atol=1e-6)
+                np.testing.assert_allclose(entry["raw"], raw.astype(float), rtol=5e-5)
+                scores = normalise(raw[sample["perturbable"]], how)
+                logarithms = np.array(entry["log"])
+                np.testing.assert_allclose(np.exp(logarithms), scores, rtol=0, atol=2e-5)
                 if "alpha" not in entry:
                     continue
                 within = np.clip(logarithms, np.log(FLOOR), np.log(1 - FLOOR))
                 for alpha, pi in zip(entry["alpha"], GRID, strict=True):
                     shown = np.exp(alpha * within)
-                    assert shown.mean() == pytest.approx(pi, abs=1e-6)
+                    assert shown.mean() == pytest.approx(pi, abs=2e-5)
                     exact = clip_scores(scores, FLOOR) ** alpha
-                    np.testing.assert_allclose(shown, exact, rtol=0, atol=1e-6)
+                    np.testing.assert_allclose(shown, exact, rtol=0, atol=2e-5)
     assert seen == set(run.raw)
 
 
@@ -115,6 +131,53 @@ def test_large_powers_are_among_the_tested(data):
     alphas = [a for s in steps for entry in s["methods"].values() for a in entry.get("alpha", [])]
     assert max(alphas) > 100
     assert min(alphas) < 0.05
+
+
+def test_what_was_measured_of_a_sample_stands_with_it(data, run):
+    found = {(m, d, s["id"]): s["measured"] for m, d, s in samples_of(data)}
+    rows = [row for kind in run.measured.values() for row in kind]
+    assert len(rows) > 100
+    for row in rows:
+        own = found[row["model"], row["dataset"], row["sample_id"]][row["method"]]
+        shown = own["areas"][row["protocol"]] if "protocol" in row else own["evidence"]
+        metrics = AUC_METRICS if "protocol" in row else FOUND
+        if row["status"] == "ok":
+            assert shown[metrics.index(row["metric"])] == row["value"]
+            assert len(shown) == len(metrics)
+        else:
+            assert shown == row["status"]
+    assert "evidence" not in found["llama", "open", "two steps"]["random"]
+
+
+def test_numbers_of_a_sample_have_four_digits(tmp_path, run):
+    (path,) = run.files["soft_samples"]
+    rows = [{**r, "value": r["value"] and r["value"] / 3} for r in read_rows(path, "soft_samples")]
+    write_rows(tmp_path / path.name, "soft_samples", rows, {})
+    files = run.files | {"soft_samples": [tmp_path / path.name]}
+    data = explorer_data(**files, settings=settings())
+    measured = sample_of(data, "llama", "words", "plain")["measured"].values()
+    areas = {area for own in measured for pair in own["areas"].values() for area in pair}
+    assert areas <= {0.0, 0.08333, 0.1667, 0.25, 0.3333}
+    assert len(areas) > 1
+
+
+@pytest.mark.parametrize(("how", "different"), [("own", 2), ("aggregated", 1)])
+def test_scores_that_steps_share_are_written_once(tmp_path, how, different):
+    run = write_run(tmp_path, aggregated=how == "aggregated")
+    data = explorer_data(**run.files, settings=settings(step_scores=how))
+    sample = sample_of(data, "llama", "open", "two steps")
+    assert [step["step"] for step in sample["steps"]] == [0, 5]
+    assert len(sample["scores"]) == different
+    for place, step in enumerate(sample["steps"]):
+        raw = [run.raw["llama", "random", "open", "two steps", s] for s in (0, 5)]
+        expected = raw[place] if how == "own" else np.mean(raw, axis=0)
+        np.testing.assert_allclose(step["methods"]["random"]["raw"], expected, rtol=1e-4)
+
+
+def test_without_evidence_there_are_areas_alone(run):
+    data = explorer_data(**run.files | {"evidence_samples": []}, settings=settings())
+    for *_, sample in samples_of(data):
+        assert all(list(own) == ["areas"] for own in sample["measured"].values())
 
 
 def test_what_failed_says_why_and_has_no_scores(data):
@@ -151,8 +214,9 @@ def test_a_scope_without_tokens_is_a_status(tmp_path):
         ]
         write_rows(path, "prompts", rows, {})
     data = explorer_data(**run.files, settings=settings(scope="user_turn"))
-    (step,) = sample_of(data, "llama", "words", "plain")["steps"]
-    assert step["perturbable"] == []
+    sample = sample_of(data, "llama", "words", "plain")
+    assert sample["perturbable"] == []
+    (step,) = sample["steps"]
     assert step["methods"] == {key: {"status": "no_content_tokens"} for key in METHODS}
 
 
@@ -176,10 +240,11 @@ def test_nothing_of_a_record_is_markup_and_nothing_is_lost(data):
     assert page.count("</script>") == 2
     assert page.count("<script") == 2
     assert page.count("<!--") == page.count("<img") == page.count("<b>") == 0
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    assert "<" not in text
-    assert json.loads(text) == json.loads(json.dumps(data))
-    tokens = sample_of(json.loads(text), "llama", "words", HOSTILE_ID)["tokens"]
+    text = packed_data(page)
+    assert re.fullmatch("[A-Za-z0-9+/=]+", text)
+    found = unpacked(text)
+    assert found == json.loads(json.dumps(data))
+    tokens = sample_of(found, "llama", "words", HOSTILE_ID)["tokens"]
     assert tokens[1:-2] == list(HOSTILE)
 
 
@@ -200,7 +265,7 @@ def test_the_policy_names_the_only_script_and_style_that_may_run(data):
 
 
 def test_the_page_loads_nothing(data):
-    head = explorer_page(data).split('<script type="application/json"')[0]
+    head = explorer_page(data).split('<script type="application/gzip"')[0]
     assert re.findall(r'(?:src|href)="([^"]*)"', head) == ["data:,"]
     assert "url(" not in head
     assert "@import" not in head
@@ -209,3 +274,50 @@ def test_the_page_loads_nothing(data):
 def test_equal_inputs_give_equal_bytes(run, data):
     again = explorer_data(**run.files, settings=settings())
     assert explorer_page(again) == explorer_page(data)
+
+
+def test_twenty_samples_of_the_papers_run_stay_below_ten_megabytes(tmp_path):
+    """A fifteenth of it: 4 of 20 samples, 1 of 3 models, texts as long as the catalogue expects."""
+    content = read_yaml(ROOT / "config/paper.yaml")
+    del content["restrictions"]  # so that every model has all methods
+    config = load_config(content, ROOT / "config/catalogue", "paper.yaml", load_method)
+    samples = config.run_file.explorer.samples
+    assert (len(config.models), samples, len(config.datasets)) == (3, 20, 5)
+    datasets = {
+        name: [paper_like(f"{name}/{number}", entry) for number in range(samples // 5)]
+        for name, entry in config.datasets.items()
+    }
+    evaluation = config.run_file.evaluation
+    run = write_run(
+        tmp_path,
+        models=["one"],
+        datasets=datasets,
+        methods=config.methods,
+        grid=evaluation.pi_grid,
+        aggregated=evaluation.step_scores == "aggregated",
+    )
+    shown = settings(
+        models={"one": "One"},
+        datasets=dict.fromkeys(datasets, ""),
+        methods=dict.fromkeys(config.methods, ""),
+        pi_grid=evaluation.pi_grid,
+        step_scores=evaluation.step_scores,
+    )
+    page = explorer_page(explorer_data(**run.files, settings=shown))
+    print(f"{15 * len(page) / 1e6:.1f} MB")
+    assert 15 * len(page) < 10e6
+
+
+def paper_like(name, entry):
+    """Return a sample of the dataset's mean length, with a template and answers of 50 tokens."""
+    generator = np.random.default_rng([ord(letter) for letter in name])
+    words = ["".join(letters) for letters in generator.choice(list("abcdefgh "), (500, 5))]
+    length = 50 + round(entry.expected.content_tokens)
+    open_answer = entry.task == "generation"
+    return Record(
+        name,
+        list(generator.choice(words, length)),
+        output=list(generator.choice(words, 50)) if open_answer else ["Positive"],
+        predicted=None if open_answer else "Positive",
+        label=None if open_answer else "Negative",
+    )

@@ -1,12 +1,15 @@
 """The three file formats of a table: full precision, marks, intervals, hostile labels."""
 
 import csv
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
 
 from pisoft.statistics.soft import SAMPLE_METRICS
+from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.tables.writer import write
 from pisoft.units import NOTHING
@@ -55,6 +58,17 @@ def hostile_table():
         values=pd.DataFrame({"metric": [HOSTILE]}),
         spanner=HOSTILE,
     )
+
+
+def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
+    links = explorer_links("../explorer.html", "a-model", {"a&b": HOSTILE, "other": "Other"})
+    csv_file, tex, path = written(replace(hostile_table(), links=links), tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r'<a href="([^"]*)">', text) == [
+        "../explorer.html#model=a-model&amp;dataset=a%26b"
+    ]
+    assert '<th scope="col">B</th>' in text
+    assert "explorer.html" not in csv_file.read_text() + tex.read_text(encoding="utf-8")
 
 
 def test_latex_specials_are_escaped(tmp_path):

@@ -141,6 +141,11 @@ def ranked_datasets(config: Config) -> tuple[str, ...]:
     return tuple(name for name, entry in config.datasets.items() if ranking_obstacle(entry) is None)
 
 
+def evidence_datasets(config: Config) -> tuple[str, ...]:
+    """Return the datasets whose records have known evidence."""
+    return tuple(name for name, entry in config.datasets.items() if entry.has_evidence)
+
+
 def _ranking_settings(config: Config) -> RankingSettings:
     if config.run_file.ranking is None:
         raise BenchmarkError("ranking: is null, which switches insertion and deletion off")

@@ -55,6 +55,10 @@ class DensitySlice(ScoreSettings, Slice):
     resamples: int
 
 
+class EvidenceSlice(ScoreSettings, Slice):
+    """Settings of `summarise_evidence`."""
+
+
 class LayerStudySlice(Slice):
     """Settings of `summarise_layer_study`."""
 
@@ -116,6 +120,11 @@ def density_slice(config: Config) -> DensitySlice:
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )
+
+
+def evidence_slice(config: Config) -> EvidenceSlice:
+    """Return what `summarise_evidence` depends on."""
+    return EvidenceSlice(**dict(score_settings(config)))
 
 
 def compare_slice(config: Config, model: str) -> CompareSlice:

@@ -1,12 +1,12 @@
 "use strict";
-// Shows the data below. Text of records goes into the page as textContent only.
+// Shows the packed data of the page. Text of records goes into the page as textContent only.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const VIEWS = ["raw", "normalised", "calibrated"];
 const LIGHT_TO_DARK = [[237, 245, 252], [158, 202, 225], [49, 130, 189], [8, 48, 107]];
 const NOT_KNOWN = "not known";
 
 const state = { model: "", dataset: "", sample: "", step: 0, view: "normalised", pi: 0, hidden: new Set(), whole: false };
+let data = null; // what Python has written into the page, unpacked
 let shown = null; // the chosen model, dataset, sample and step
 let cards = []; // of the methods that are shown
 let active = null; // position of the token whose values are read
@@ -18,6 +18,25 @@ function make(name, className, text) {
   if (className) element.className = className;
   if (text !== undefined) element.textContent = text;
   return element;
+}
+
+// Data ------------------------------------------------------------------------------------------
+
+// Returns JSON that was compressed by gzip and written in base64.
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// Gives every step the tokens and scores that it shares with others of its sample.
+function shareOut({ models }) {
+  for (const sample of models.flatMap(({ datasets }) => datasets.flatMap(({ samples }) => samples))) {
+    for (const step of sample.steps) {
+      step.perturbable = sample.perturbable;
+      step.methods = sample.scores[step.scores];
+    }
+  }
 }
 
 // What is chosen ---------------------------------------------------------------------------------
@@ -62,10 +81,6 @@ function writeAddress() {
 
 // Scores -----------------------------------------------------------------------------------------
 
-function floats(text) {
-  return new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
-}
-
 // Returns a method's shown values of the perturbable tokens; null if it has none.
 function values(card) {
   if (!card.raw) return null;
@@ -84,16 +99,7 @@ function gap(entry) {
   return `Not calibrated: ${entry.evaluation ?? "not evaluated"}`;
 }
 
-// Returns the shortest number that is this float32.
-function exactly(value) {
-  for (let digits = 1; digits < 9; digits++) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return String(short);
-  }
-  return String(Number(value.toPrecision(9)));
-}
-
-const written = (value) => (state.view === "raw" ? exactly(value) : value.toFixed(6));
+const written = (value) => (state.view === "raw" ? String(value) : value.toFixed(4));
 
 // Colours ----------------------------------------------------------------------------------------
 
@@ -207,6 +213,7 @@ function describeSample(say, sample, step) {
   const cut = sample.truncated ? ", the record cut to fit" : "";
   const inside = step ? `${step.perturbable.length} of ${sample.tokens.length} tokens` : NOT_KNOWN;
   say("Perturbable", `${inside} (scope ${data.scope})${cut}`);
+  if (sample.steps.length > 1) say("AUC and evidence", "means over the explained tokens");
   say("Generated text", sample.output.length ? text : "none");
 }
 
@@ -227,6 +234,26 @@ function tokenSpans(sample, step) {
   });
 }
 
+// Says what the tables count of this sample, or why they do not.
+function measuredLines(measured, sample, step) {
+  const lines = Object.entries(measured?.areas ?? {}).map(([protocol, areas]) => {
+    const said = Array.isArray(areas)
+      ? `π-Soft-NS ↑ ${areas[0].toFixed(3)} · π-Soft-NC ↑ ${areas[1].toFixed(3)}`
+      : areas;
+    return `AUC, ${protocol} routing: ${said}`;
+  });
+  const found = measured?.evidence;
+  if (found) lines.push(`Evidence: ${Array.isArray(found) ? evidenceText(found, sample, step) : found}`);
+  return lines;
+}
+
+function evidenceText([first, recovery, mass], sample, step) {
+  const inside = new Set(step.perturbable);
+  const count = sample.evidence.filter((position) => inside.has(position)).length;
+  const top = { 1: "yes", 0: "no" }[first] ?? first.toFixed(3);
+  return `top-1 in it: ${top} · recovery@${count} ↑ ${recovery.toFixed(3)} · mass ↑ ${mass.toFixed(3)}`;
+}
+
 function buildCard(method, place) {
   const { sample, step } = shown;
   const entry = step?.methods[method.name];
@@ -235,10 +262,11 @@ function buildCard(method, place) {
   const heading = make("h2");
   heading.id = `heading-${place}`;
   heading.append(make("bdi", "", method.label));
-  card.article.append(heading, card.figures);
+  const lines = measuredLines(sample?.measured[method.name], sample, step);
+  card.article.append(heading, ...lines.map((line) => make("p", "measured", line)), card.figures);
   if (!entry?.raw) return card;
-  card.raw = floats(entry.raw);
-  card.log = floats(entry.log);
+  card.raw = entry.raw;
+  card.log = entry.log;
   card.alpha = entry.alpha;
   card.places = new Map(step.perturbable.map((position, index) => [position, index]));
   card.spans = tokenSpans(sample, step);
@@ -319,7 +347,7 @@ function activate(position) {
 function valueText(card) {
   const index = card.places.get(active);
   if (index !== undefined) return card.values ? written(card.values[index]) : "–";
-  return state.view === "raw" ? `${exactly(card.raw[active])} (not perturbable)` : "not perturbable";
+  return state.view === "raw" ? `${card.raw[active]} (not perturbable)` : "not perturbable";
 }
 
 function readValues() {
@@ -385,44 +413,59 @@ function showFromAddress() {
   update();
 }
 
-for (const key of ["model", "dataset", "sample"]) {
-  get(key).addEventListener("change", (event) => change(key, event.target.value));
-}
-get("step").addEventListener("change", (event) => change("step", Number(event.target.value)));
-get("previous").addEventListener("click", () => move(-1));
-get("next").addEventListener("click", () => move(1));
-for (const radio of document.querySelectorAll('input[name="view"]')) {
-  radio.addEventListener("change", () => {
-    state.view = radio.value;
+function listen() {
+  for (const key of ["model", "dataset", "sample"]) {
+    get(key).addEventListener("change", (event) => change(key, event.target.value));
+  }
+  get("step").addEventListener("change", (event) => change("step", Number(event.target.value)));
+  get("previous").addEventListener("click", () => move(-1));
+  get("next").addEventListener("click", () => move(1));
+  for (const radio of document.querySelectorAll('input[name="view"]')) {
+    radio.addEventListener("change", () => {
+      state.view = radio.value;
+      repaint();
+    });
+  }
+  get("normalisation").textContent = `(${data.normalisation})`;
+  get("pi").max = data.grid.length - 1;
+  get("pi").addEventListener("input", (event) => {
+    state.pi = Number(event.target.value);
+    state.view = "calibrated";
     repaint();
   });
+  get("show-all").addEventListener("click", () => {
+    state.hidden.clear();
+    update();
+  });
+  get("show-none").addEventListener("click", () => {
+    state.hidden = new Set(shown.model.methods.map(({ name }) => name));
+    update();
+  });
+  get("whole").addEventListener("change", (event) => {
+    state.whole = event.target.checked;
+    repaint();
+  });
+  get("controls").addEventListener("submit", (event) => event.preventDefault());
+  document.addEventListener("keydown", (event) => {
+    // A letter in a list of choices looks for an entry that begins with it.
+    if (event.target.tagName === "SELECT" || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key === "n") move(1);
+    if (event.key === "p") move(-1);
+  });
+  window.addEventListener("hashchange", showFromAddress);
+  get("gradient").style.background = `linear-gradient(to right, ${[0, 64, 128, 191, 255].map((level) => PALETTE[level].background)})`;
 }
-get("normalisation").textContent = `(${data.normalisation})`;
-get("pi").max = data.grid.length - 1;
-get("pi").addEventListener("input", (event) => {
-  state.pi = Number(event.target.value);
-  state.view = "calibrated";
-  repaint();
-});
-get("show-all").addEventListener("click", () => {
-  state.hidden.clear();
-  update();
-});
-get("show-none").addEventListener("click", () => {
-  state.hidden = new Set(shown.model.methods.map(({ name }) => name));
-  update();
-});
-get("whole").addEventListener("change", (event) => {
-  state.whole = event.target.checked;
-  repaint();
-});
-get("controls").addEventListener("submit", (event) => event.preventDefault());
-document.addEventListener("keydown", (event) => {
-  // A letter in a list of choices looks for an entry that begins with it.
-  if (event.target.tagName === "SELECT" || event.ctrlKey || event.altKey || event.metaKey) return;
-  if (event.key === "n") move(1);
-  if (event.key === "p") move(-1);
-});
-window.addEventListener("hashchange", showFromAddress);
-get("gradient").style.background = `linear-gradient(to right, ${[0, 64, 128, 191, 255].map((level) => PALETTE[level].background)})`;
-showFromAddress();
+
+async function start() {
+  if (!("DecompressionStream" in window)) {
+    const needed = "This page needs a newer browser: Chrome or Edge 80, Firefox 113, Safari 16.4, or later.";
+    get("cards").append(make("p", "notice", needed));
+    return;
+  }
+  data = await unpacked(get("data").textContent);
+  shareOut(data);
+  listen();
+  showFromAddress();
+}
+
+start();

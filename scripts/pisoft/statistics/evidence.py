@@ -1,0 +1,101 @@
+"""Whether the highest scores lie on the words that are known to decide.
+
+Where a record says which of its words are the evidence, k of a prompt's m perturbable tokens are
+evidence. Of the scores s of one step:
+
+- top_1_in_evidence: 1 if the highest score is of evidence, else 0;
+- recovery_at_k: the share of the k highest scores that are of evidence, which is the share of the
+  evidence among them, too (R-precision);
+- mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
+- evidence_by_chance = k / m, which all three are on average for scores that know nothing.
+
+Equal scores are ordered by lot: what is given is the mean over all orders. A sample's value is the
+mean over its explained steps that have scores, as for the soft metrics; its evidence is the same at
+each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from pisoft.config.slices.summaries import EvidenceSlice
+from pisoft.contracts import NO_EVIDENCE, OK
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.scores import StepScores, read_scores
+
+METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_by_chance")
+Settings = EvidenceSlice
+
+
+def summaries(files: Files, settings: EvidenceSlice) -> dict[str, Summary]:
+    """Return one file of samples, from prompts and scores of all datasets with evidence."""
+    prompts = {path.parts[-2:]: path for path in files["prompts"]}
+    rows = []
+    for path in files["attributions"]:
+        model, method, file = path.parts[-3:]
+        cell = {"model": model, "method": method, "dataset": path.stem}
+        steps = read_scores(prompts[model, file], [path], settings)
+        rows += [{**cell, **row} for row in evidence_rows(steps, method)]
+    return {"evidence_samples": rows}
+
+
+def evidence_rows(steps: Iterable[StepScores], method: str) -> Iterator[dict[str, Any]]:
+    """Yield a row per sample and metric, without model, method and dataset.
+
+    Args:
+        steps: of one model and dataset, the steps of a sample next to each other.
+        method: whose scores.
+    """
+    for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
+        found = list(sample)
+        status, values = _sample(found, method)
+        for metric, value in zip(METRICS, values, strict=True):
+            yield {"sample_id": sample_id, "metric": metric, "value": value, "status": status}
+
+
+def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, float, float, float]:
+    """Return the numbers of :data:`METRICS` of one step.
+
+    Args:
+        scores: of the perturbable tokens, in [0, 1] and not all 0, (m,).
+        evidence: which of these tokens are evidence, at least one, (m,).
+    """
+    k = int(evidence.sum())
+    return (
+        share_of_highest(scores, evidence, 1),
+        share_of_highest(scores, evidence, k),
+        float(scores[evidence].sum() / scores.sum()),
+        k / evidence.size,
+    )
+
+
+def share_of_highest(scores: np.ndarray, evidence: np.ndarray, count: int) -> float:
+    """Return the share of the `count` highest scores that are of evidence, equal ones by lot.
+
+    Args:
+        scores: (m,).
+        evidence: which of them are of evidence, (m,).
+        count: 1 to m.
+    """
+    lowest = np.partition(scores, -count)[-count]
+    above, tied = scores > lowest, scores == lowest
+    by_lot = (count - above.sum()) * evidence[tied].mean()
+    return float((evidence[above].sum() + by_lot) / count)
+
+
+def _sample(steps: list[StepScores], method: str) -> tuple[str, list[float | None]]:
+    """Return a sample's status and its numbers; None if it has no scores or no evidence."""
+    scored = [step for step in steps if method in step.raw]
+    if not scored:
+        return steps[0].status[method], [None] * len(METRICS)
+    prompt, perturbable = steps[0].prompt, steps[0].perturbable
+    marked = prompt["evidence_mask"]
+    evidence = np.zeros(0, bool) if marked is None else np.asarray(marked, bool)[perturbable]
+    if not evidence.any():
+        return NO_EVIDENCE, [None] * len(METRICS)
+    of_steps = [on_evidence(step.scores(method), evidence) for step in scored]
+    return OK, np.mean(of_steps, axis=0).tolist()

@@ -1,0 +1,115 @@
+"""How far scores find the evidence, against all orders of equal scores and closed forms."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import explained
+import rooms
+from pisoft.contracts import read_rows
+from pisoft.faithfulness.scores import normalise
+from pisoft.statistics.evidence import METRICS, on_evidence, share_of_highest
+
+SETTINGS = {"scope": "content", "normalisation": "minmax", "step_scores": "own"}
+GENERATOR = np.random.default_rng(5)
+
+
+def all_orders(scores, evidence, count):
+    """Mean share of evidence among the first tokens, over all orders from high to low."""
+    orders = [
+        order
+        for order in itertools.permutations(range(len(scores)))
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
+    ]
+    return np.mean([np.mean([evidence[place] for place in order[:count]]) for order in orders])
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 100])
+def test_equal_scores_are_ordered_by_lot(levels):
+    for _ in range(20):
+        scores = GENERATOR.integers(levels, size=6) / levels
+        evidence = GENERATOR.random(6) < 0.4
+        for count in range(1, 7):
+            expected = all_orders(scores, evidence, count)
+            assert share_of_highest(scores, evidence, count) == pytest.approx(expected)
+
+
+def test_numbers_of_scores_that_know_all_nothing_and_the_opposite():
+    evidence = np.array([True, False, True, False, False])
+    assert on_evidence(evidence.astype(float), evidence) == (1, 1, 1, 0.4)
+    assert on_evidence((~evidence).astype(float), evidence) == (0, 0, 0, 0.4)
+    assert on_evidence(np.full(5, 0.5), evidence) == pytest.approx((0.4, 0.4, 0.4, 0.4))
+    assert on_evidence(np.ones(5), np.ones(5, bool)) == (1, 1, 1, 1)
+
+
+def test_random_scores_are_where_chance_is_on_average():
+    evidence = np.arange(12) < 3
+    drawn = [on_evidence(GENERATOR.random(12), evidence) for _ in range(4000)]
+    assert np.mean(drawn, axis=0) == pytest.approx([0.25] * 4, abs=0.03)
+
+
+def summarised(folder, asked, attributions, **changes):
+    """Return values and status by sample and metric, of one method."""
+    prompts = explained.write(folder, "prompts", asked, "llama")
+    scores = explained.write(folder, "attributions", attributions, "llama", "mine")
+    made = {"evidence_samples": folder / "evidence_samples.parquet"}
+    files = {"prompts": [prompts], "attributions": [scores]}
+    rooms.summarise("evidence", SETTINGS | changes, files, made)
+    rows = read_rows(made["evidence_samples"], "evidence_samples")
+    assert {(r["model"], r["method"], r["dataset"]) for r in rows} == {("llama", "mine", "sst2")}
+    return {(r["sample_id"], r["metric"]): (r["value"], r["status"]) for r in rows}
+
+
+def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
+    raw = {step: GENERATOR.normal(size=6) for step in (0, 5, 10)}
+    evidence = np.array([False, True, False, False, True, True])
+    rows = [explained.attribution("a", raw[step], step) for step in (0, 5)]
+    rows.append(explained.attribution("a", None, 10, "nonfinite_attribution"))
+    asked = [explained.prompt("a", ["t"] * 6, evidence=[1, 4, 5])]
+    found = summarised(tmp_path, asked, rows)
+    expected = []
+    for step in (0, 5):
+        scores = normalise(raw[step].astype(np.float32), "minmax")
+        first = np.argsort(-scores)
+        share = scores[evidence].sum() / scores.sum()
+        expected.append([evidence[first[0]], evidence[first[:3]].mean(), share, 0.5])
+    for metric, value in zip(METRICS, np.mean(expected, axis=0), strict=True):
+        assert found["a", metric] == (pytest.approx(value), "ok")
+
+
+def test_one_heatmap_per_sample_is_the_mean_of_its_steps(tmp_path):
+    raw = {0: [4.0, 0.0, 1.0], 5: [0.0, 0.0, 5.0]}
+    asked = [explained.prompt("a", ["t"] * 3, evidence=[2])]
+    rows = [explained.attribution("a", scores, step) for step, scores in raw.items()]
+    own = summarised(tmp_path / "own", asked, rows)
+    together = summarised(tmp_path / "together", asked, rows, step_scores="aggregated")
+    assert own["a", "top_1_in_evidence"] == (0.5, "ok")
+    assert together["a", "top_1_in_evidence"] == (1.0, "ok")
+    assert together["a", "mass_on_evidence"] == (pytest.approx(1 / (1 + 2 / 3)), "ok")
+
+
+def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_path):
+    asked = [
+        explained.prompt("failed", ["t"] * 3, evidence=[0]),
+        explained.prompt("unmarked", ["t"] * 3),
+        explained.prompt("nowhere", ["t"] * 3, evidence=[]),
+    ]
+    rows = [
+        explained.attribution("failed", None, 0, "nonfinite_attribution"),
+        explained.attribution("unmarked", [1, 2, 3]),
+        explained.attribution("nowhere", [1, 2, 3]),
+    ]
+    found = summarised(tmp_path, asked, rows)
+    for metric in METRICS:
+        assert found["failed", metric] == (None, "nonfinite_attribution")
+        assert found["unmarked", metric] == (None, "no_evidence")
+        assert found["nowhere", metric] == (None, "no_evidence")
+
+
+def test_only_tokens_that_a_perturbation_may_touch_count(tmp_path):
+    """Template tokens have the highest raw score in these rows."""
+    asked = [explained.prompt("a", ["t"] * 3, evidence=[2])]
+    found = summarised(tmp_path, asked, [explained.attribution("a", [1, 2, 3])])
+    assert found["a", "top_1_in_evidence"] == (1.0, "ok")
+    assert found["a", "evidence_by_chance"] == (pytest.approx(1 / 3), "ok")
