@@ -388,7 +388,7 @@ def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monke
     assert [entry.text for entry in rows["ReAGent"]] == ["0.559", "–", "–", "not run", "–"]
     assert rows["ReAGent"][1].interval is None
     retained = next(table for table in single.tables if table.title.startswith("E[R]"))
-    assert [row.entries[0].text for row in retained.blocks[0].rows][:2] == ["17", "17.0"]
+    assert [entry.text for entry in retained.blocks[0].rows[0].entries[:2]] == ["17", "17.0"]
 
 
 def test_robustness_tables_mark_another_best(published, tmp_path, monkeypatch):
@@ -458,7 +458,7 @@ def test_latex_fits_two_columns_with_booktabs_alone(published, tmp_path, monkeyp
 def test_markup_in_a_label_stays_text(tmp_path):
     hostile = "<script>alert(1)</script> & 50% \\x"
     table = Table(
-        title=hostile,
+        title=f"{hostile}, too",
         corner=hostile,
         columns=(hostile,),
         blocks=(Block(hostile, (Row(hostile, (Entry(hostile, strong=True),), strong=True),)),),

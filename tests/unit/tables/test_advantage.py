@@ -94,7 +94,8 @@ def test_without_random_scores_the_table_says_so_in_one_line(tmp_path):
     files = {"advantage": tmp_path / "advantage.parquet"}
     write_rows(files["advantage"], "advantage", rows_of(), {})
     settings = {"models": {"llama": "Llama", "gemma": "Gemma"}, "datasets": DATASETS,
-                "methods": METHODS, "clamp": "draw", "types": {}}  # fmt: skip
+                "methods": METHODS, "families": dict.fromkeys(METHODS, "gradient"),
+                "clamp": "draw", "types": {}}  # fmt: skip
     made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="llama")
     assert len(pd.read_csv(made["csv"])) == len(rows_of())
     made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="gemma")

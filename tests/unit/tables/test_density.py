@@ -42,9 +42,9 @@ def test_densities_of_methods_and_correlations_of_datasets():
 
 
 def test_a_small_p_value_and_a_negative_correlation_are_written_as_such():
-    rows = [{**row, "value": -row["value"], "p_adjusted": 1e-5} for row in correlation_rows()]
+    rows = [{**row, "p_adjusted": 1e-5} for row in correlation_rows()]
     entry = table_of(density_rows(), rows).blocks[1].rows[0].entries[0]
-    assert entry.text.startswith("\N{MINUS SIGN}0.")
+    assert entry.text == "\N{MINUS SIGN}0.250"
     assert entry.interval.endswith("], p < 0.001")
 
 
