@@ -28,7 +28,6 @@ rule build_index:
         leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
         cost=rules.summarise_cost.output.cost,
         soft_samples=SOFT_SAMPLES,
-        soft_curves=rules.summarise.output.soft_curves,
         figure=next(iter(FIGURES)),
         generations=cells("<data>/generations/{model}/{dataset}.parquet"),
     output:

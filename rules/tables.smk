@@ -92,7 +92,7 @@ use rule tabulate_pi_soft_auc as tabulate_insertion_deletion with:
     benchmark:
         "<logs>/tabulate_insertion_deletion/{model}.tsv"
     params:
-        **room_job("tables/insertion_deletion", "display"),
+        **room_job("tables/insertion_deletion", "ranked"),
 
 
 use rule tabulate_pi_soft_auc as tabulate_evidence with:

@@ -1,9 +1,8 @@
-"""Write the front page of a run: who leads, links to all else, main table, failures, costs."""
+"""Write the front page of a run: who leads, all ranks, links to all else, failures, costs."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from pisoft.commandline import add_files, run
@@ -14,11 +13,7 @@ from pisoft.pages.findings import Findings, Names
 from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files
-from pisoft.tables.explorer_links import explorer_links
-from pisoft.tables.pi_soft_auc import auc_table
-from pisoft.tables.soft import SoftRows
 
-EXPLORER = "explorer.html"  # below the run's folder, as the page
 SUMMARIES = ("statistics", "comparisons", "leave_one_out", "cost")
 
 
@@ -39,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read the summaries and write the page; its table is of the figure's protocol and model."""
+    """Read the summaries and write the page."""
     settings = IndexSlice.model_validate_json(arguments.settings)
     files = Files(arguments.files)
     found = Findings(
@@ -48,20 +43,13 @@ def main(arguments: argparse.Namespace) -> None:
     )
     (figure,) = files["figure"]
     protocol, model, dataset = figure.with_suffix("").parts[-3:]
-    cell = {"protocol": protocol, "model": model}
-    grid = sorted(files.rows("soft_curves", **cell)["pi"].unique())
-    rows = SoftRows.read(files, settings, cell)
-    description = f"Curves of both metrics over π, {rows.where}, {settings.datasets[dataset]}"
+    where = settings.where({"protocol": protocol, "model": model, "dataset": dataset})
     origins = {settings.models[path.parts[-2]]: path for path in reversed(files["generations"])}
-    table = auc_table(rows, grid, settings.types[model])
-    if any(Path(EXPLORER) in paths for paths in arguments.links.values()):
-        table = replace(table, links=explorer_links(EXPLORER, model, settings.datasets))
     page = index_page(
         settings.run,
         found,
         Names(settings.models, settings.datasets, settings.methods),
-        table=table,
-        figure=Figure.of(figure, description),
+        figure=Figure.of(figure, f"Curves of both metrics over π, {where}"),
         facts=facts_of({name: read_provenance(path) for name, path in origins.items()}),
         files=arguments.links,
         warning=arguments.warning,

@@ -12,6 +12,7 @@ from pisoft.tables.writer import write
 
 GRID = [0.05, 0.5, 0.95]
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
+FAMILIES = {"random": "baseline", "attention": "attention", "mine": "gradient"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 
 
@@ -55,7 +56,8 @@ def outcomes_of(rows):
 
 
 def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp="draw"):
-    names = {"methods": methods, "datasets": datasets, "clamp": clamp}
+    families = {name: FAMILIES.get(name, "gradient") for name in methods}
+    names = {"methods": methods, "families": families, "datasets": datasets, "clamp": clamp}
     where = "Llama · dynamic routing"
     return SoftRows(estimated(rows).statistics, outcomes_of(rows), where, **names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,22 +13,33 @@ from pisoft.tables.layout import Table
 from pisoft.tables.writer import write
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
+# Two columns of 7.7 cm on a page of 24.7 cm, as narrow as conferences have them.
+PREAMBLE = """\\documentclass[twocolumn]{article}
+\\usepackage{booktabs}
+\\setlength{\\textwidth}{16cm}
+\\setlength{\\columnsep}{6mm}
+\\setlength{\\textheight}{24.7cm}
+\\setlength{\\topmargin}{-2cm}
+"""
+# What is wider than its column, or longer than its page.
+TOO_LARGE = re.compile(r"Overfull \\[hv]box .*|.*Float too large.*")
 
 
-def assert_latex_compiles(table: Table, folder: Path) -> None:
-    """Check that a document with booktabs and xcolor alone can read a table's LaTeX file."""
+def assert_latex_fits(table: Table, folder: Path) -> None:
+    """Check that a table's LaTeX file fits a paper of two columns that loads booktabs alone."""
     write(table, *(folder / f"table.{kind}" for kind in ("csv", "tex", "html")))
     typeset(folder / "table.tex")
 
 
 def typeset(path: Path) -> str:
-    """Return what LaTeX says of a document with booktabs and xcolor that reads a file."""
-    (path.parent / "document.tex").write_text(
-        "\\documentclass{article}\n\\usepackage{booktabs,xcolor}\n"
-        f"\\begin{{document}}\n\\input{{{path.name}}}\n\\end{{document}}\n",
+    """Typeset a paper of two columns that reads a file, check that all fits; return the log."""
+    document = path.with_suffix(".paper.tex")
+    document.write_text(
+        f"{PREAMBLE}\\begin{{document}}\n\\input{{{path.name}}}\n\\end{{document}}\n",
         encoding="utf-8",
     )
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "document.tex"]
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document.name]
     result = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-2000:]
+    assert TOO_LARGE.findall(result.stdout) == [], path
     return result.stdout

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+MINUS = "\N{MINUS SIGN}"
 NOTHING = "\N{EN DASH}"  # shown where there is no value
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+
+
+def signed(text: str) -> str:
+    """Return a number as written by Python with a minus sign in place of its hyphen."""
+    return text.replace("-", MINUS)
 
 
 def scaled(value: float, unit: str = "") -> str:

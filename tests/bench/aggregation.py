@@ -80,9 +80,7 @@ DISPLAYS = (
     Display("tabulate_original_soft", "soft_display", ("statistics", "soft_samples")),
     Display("tabulate_robust_statistics", "soft_display", ("statistics", "soft_samples")),
     Display("tabulate_variances", "soft_display", ("variances",)),
-    Display(
-        "tabulate_insertion_deletion", "display", ("statistics", "ranking_samples"), ("model",)
-    ),
+    Display("tabulate_insertion_deletion", "ranked", ("statistics", "ranking_samples"), ("model",)),
     Display("tabulate_ranks", "model_display", ("statistics", "leave_one_out")),
     Display("tabulate_metric_agreement", "model_display", ("statistics",), ("model",)),
     Display("tabulate_advantage", "soft_display", ("advantage",)),

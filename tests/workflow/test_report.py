@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from browsing import check_accessible, chromium, visit
+from typesetting import needs_latex, typeset
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -208,6 +209,15 @@ def test_every_page_can_be_read_by_all_and_on_a_telephone(browser, report):
     assert len(kinds) >= sum(map(len, MENU["2 Tables"].values())) + 2
     for path in kinds.values():
         check_accessible(browser, path)
+
+
+@needs_latex
+def test_every_latex_table_fits_a_paper_of_two_columns(report):
+    files = [path for path in report.parent.rglob("*.tex") if ".paper" not in path.name]
+    kinds = {path.relative_to(report.parent).parts[:2]: path for path in files}
+    assert len(kinds) >= len(SUBCATEGORIES["2 Tables"])
+    for path in kinds.values():
+        typeset(path)
 
 
 def test_every_link_of_the_front_page_leads_to_a_file(browser, report):

@@ -181,7 +181,8 @@ def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
 
 def _reading() -> tuple[str, ...]:
     return (
-        "Every published number, this run's with its 95 % bootstrap interval, and the difference. "
+        "Every published number, this run's with its 95 % bootstrap interval in brackets, and the "
+        "difference. "
         "A published number stands for all that are printed so: it is inside if one of them lies "
         "in the interval. n counts the samples in this run's mean, in brackets those that failed. "
         f"{NOTHING} stands where there is no number.",
@@ -205,7 +206,7 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
         "means with each dataset left out. The means are computed from the printed numbers; 1 is "
         "best, and methods with equal means share the mean of their ranks. Kendall's τ compares "
         "an order with that on all datasets: 1 is the same order, \N{MINUS SIGN}1 the reverse. "
-        "Best names the method of rank 1, in bold where it is another one than on all datasets.",
+        "Bold: the best, which may be another one without a dataset.",
         f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
         "there is a dataset without which another method would be best or share the first rank. "
         f"The order changes most in {METRICS[least['metric']].label} of {of}, without "

@@ -10,8 +10,16 @@ import pandas as pd
 from pisoft.statistics.against_paper import OUTSIDE, SECONDS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
-from pisoft.tables.layout import Block, Entry, Row, Table
-from pisoft.units import NOTHING
+from pisoft.tables.layout import (
+    Block,
+    Entry,
+    Row,
+    Table,
+    interval_text,
+    number_text,
+    rank_text,
+)
+from pisoft.units import NOTHING, signed
 
 ROWS = {**DATASETS, AVERAGE: "Average"}
 _COUNTS = {
@@ -20,23 +28,14 @@ _COUNTS = {
     "outside": "Outside",
     "no_interval": "No interval",
 }
+_NONE = ""  # instead of the name of a dataset that is left out
 _DIFFERENCE, _RATIO = "Run minus paper", "Run divided by paper"
-_LINES = (
-    "Paper",
-    "This run",
-    "95 % interval, from",
-    "95 % interval, to",
-    _DIFFERENCE,
-    "Paper's number",
-    "n (failed)",
-)
 _TIMES_NOTE = (
     "A ratio of times is one of machines and of algorithms, not of methods. Here, samples and "
     "steps share batches, gradients of all explained steps of a sample come from one forward "
     "pass, and value zeroing is computed in closed form, without a forward pass for each token; "
     "the paper explains token by token. The ratio says what to expect of a run here."
 )
-_MINUS = "\N{MINUS SIGN}"
 
 
 def where(model: str, protocol: str) -> str:
@@ -46,7 +45,7 @@ def where(model: str, protocol: str) -> str:
 
 def tau_text(tau: float) -> str:
     """Return Kendall's τ as text."""
-    return NOTHING if pd.isna(tau) else f"{tau:.2f}".replace("-", _MINUS)
+    return NOTHING if pd.isna(tau) else signed(f"{tau:.2f}")
 
 
 def summary_table(agreements: pd.DataFrame) -> Table:
@@ -90,13 +89,13 @@ def cell_tables(cells: pd.DataFrame) -> Iterator[Table]:
         cells: rows of :func:`pisoft.statistics.against_paper.compare`.
     """
     for (protocol, model, metric), column in cells.groupby(COLUMN, sort=False):
-        methods = list(column["method"].unique())
+        difference = _RATIO if metric == SECONDS else _DIFFERENCE
         yield Table(
             title=f"{METRICS[metric].label} · {where(model, protocol)}",
-            corner="Dataset",
-            columns=tuple({**METHODS, **VARIANTS}[name] for name in methods),
+            corner="Method",
+            columns=("Paper", "This run", difference, "Paper's number", "n (failed)"),
             blocks=tuple(
-                _cell_block(ROWS[dataset], rows.set_index("method"), methods)
+                Block(ROWS[dataset], tuple(map(_cell_row, rows.itertuples())))
                 for dataset, rows in column.groupby("dataset", sort=False)
             ),
             notes=(
@@ -104,7 +103,6 @@ def cell_tables(cells: pd.DataFrame) -> Iterator[Table]:
                 *([_TIMES_NOTE] if metric == SECONDS else []),
             ),
             values=column,
-            spanner="Methods",
         )
 
 
@@ -115,13 +113,15 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
         robustness: rows of :func:`pisoft.statistics.against_paper.published_robustness`.
     """
     for (protocol, model), part in robustness.groupby(["protocol", "model"], sort=False):
-        methods = list(part["method"].unique())
+        left_out = list(part["left_out"].fillna(_NONE).unique())
         yield Table(
             title=f"Ranks of the published means · {where(model, protocol)}",
-            corner="Datasets",
-            columns=("Kendall's τ", "Best", *(METHODS[name] for name in methods)),
+            corner="Method",
+            columns=tuple(
+                "All" if name == _NONE else f"Without {DATASETS[name]}" for name in left_out
+            ),
             blocks=tuple(
-                Block(METRICS[metric].label, tuple(_robustness_rows(column, methods)))
+                Block(METRICS[metric].label, tuple(_robustness_rows(column, left_out)))
                 for metric, column in part.groupby("metric", sort=False)
             ),
             notes=(),
@@ -137,35 +137,21 @@ def _summary_row(metric: str, protocol: str, column: pd.DataFrame) -> Row:
     return Row(label, (*counts, *taus))
 
 
-def _cell_block(title: str, cells: pd.DataFrame, methods: Sequence[str]) -> Block:
-    """Return the lines of one dataset; a method that is not printed for it has none."""
-    printed = {str(cell.Index): _cell_texts(cell) for cell in cells.itertuples()}
-    nothing = (NOTHING,) * len(_LINES)
-    ratio = (cells["metric"] == SECONDS).all()
-    by_line = zip(*(printed.get(name, nothing) for name in methods), strict=True)
-    return Block(
-        title,
-        tuple(
-            Row(
-                _RATIO if ratio and label == _DIFFERENCE else label,
-                tuple(Entry(text, strong=text == OUTSIDE) for text in texts),
-            )
-            for label, texts in zip(_LINES, by_line, strict=True)
-        ),
-    )
-
-
-def _cell_texts(cell: Any) -> tuple[str, ...]:
-    """Return the texts of one cell, line by line; whole numbers get one digit more."""
+def _cell_row(cell: Any) -> Row:
+    """Return one method's row of a dataset; whole numbers get one digit more."""
     shown = max(cell.decimals, 1)
-    values = (cell.value, cell.low, cell.high)
     failed = f" ({cell.n_failed:.0f})" if cell.n_failed > 0 else ""
-    return (
-        f"{cell.published:.{cell.decimals}f}",
-        *(NOTHING if pd.isna(value) else f"{value:.{shown}f}" for value in values),
-        _comparison(cell, shown),
-        cell.outcome,
-        NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}",
+    return Row(
+        {**METHODS, **VARIANTS}[cell.method],
+        (
+            Entry(f"{cell.published:.{cell.decimals}f}"),
+            Entry(
+                number_text(cell.value, shown), interval=interval_text(cell.low, cell.high, shown)
+            ),
+            Entry(_comparison(cell, shown)),
+            Entry(cell.outcome, strong=cell.outcome == OUTSIDE),
+            Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),
+        ),
     )
 
 
@@ -175,20 +161,20 @@ def _comparison(cell: Any, shown: int) -> str:
         return NOTHING
     if cell.metric == SECONDS:
         return f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
-    return f"{cell.difference:+.{shown}f}".replace("-", _MINUS)
+    return signed(f"{cell.difference:+.{shown}f}")
 
 
-def _robustness_rows(column: pd.DataFrame, methods: Sequence[str]) -> Iterator[Row]:
-    """Yield the ranks of one metric: on all datasets, then without each."""
-    for left_out, part in column.groupby("left_out", dropna=False, sort=False):
-        ranks = part.set_index("method")["rank"].reindex(methods)
-        order = part.iloc[0]
-        best = ", ".join(METHODS[name] for name in order["best"])
+def _robustness_rows(column: pd.DataFrame, left_out: Sequence[str]) -> Iterator[Row]:
+    """Yield each method's ranks for one metric, the best first, and a row of τ."""
+    by_name = dict(iter(column.groupby(column["left_out"].fillna(_NONE))))
+    parts = [by_name[name].set_index("method") for name in left_out]
+    for method in parts[0].sort_values("rank", kind="stable").index:
         yield Row(
-            "All" if pd.isna(left_out) else f"Without {DATASETS[left_out]}",
-            (
-                Entry(tau_text(order["kendall_tau"])),
-                Entry(best or NOTHING, strong=bool(order["best_changes"])),
-                *(Entry(NOTHING if pd.isna(rank) else f"{rank:g}") for rank in ranks),
+            METHODS[method],
+            tuple(
+                Entry(rank_text(part["rank"][method]), strong=method in part["best"].iloc[0])
+                for part in parts
             ),
         )
+    taus = (tau_text(part["kendall_tau"].iloc[0]) for part in parts)
+    yield Row("Kendall's τ", tuple(map(Entry, taus)))

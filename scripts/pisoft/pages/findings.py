@@ -47,13 +47,18 @@ _LEGEND = (
 )
 
 
+def averages(statistics: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the means over datasets of :data:`READ_METRICS`."""
+    return statistics[
+        (statistics["dataset"] == AVERAGE)
+        & statistics["metric"].isin(READ_METRICS)
+        & statistics["protocol"].notna()
+    ]
+
+
 def answers(found: Findings, names: Names) -> Iterable[Section]:
     """Show for each model how its methods are ranked, under each protocol and by each metric."""
-    shown = found.statistics[
-        (found.statistics["dataset"] == AVERAGE)
-        & found.statistics["metric"].isin(READ_METRICS)
-        & found.statistics["protocol"].notna()
-    ]
+    shown = averages(found.statistics)
     legend: tuple[str, ...] = (_LEGEND,)
     for model, rows in shown.groupby("model", sort=False):
         ends = rows[["value", "low", "high"]]

@@ -1,4 +1,4 @@
-"""The front page of a run: what came out, in words, a figure and a table, and what it rests on."""
+"""The front page of a run: what came out, in panels, a table and words, and what it rests on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pisoft.contracts import OK
 from pisoft.pages.findings import Findings, Names, answers, readings
 from pisoft.pages.links import links
 from pisoft.pages.page import Figure, Page, Section
+from pisoft.pages.standings import standings_table
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.tables.layout import FAMILIES, LEVEL, Table
+from pisoft.tables.layout import FAMILIES, LEVEL
 from pisoft.units import duration, scaled
 
 
@@ -22,7 +23,6 @@ def index_page(
     found: Findings,
     names: Names,
     *,
-    table: Table,
     figure: Figure,
     facts: tuple[str, ...],
     files: Mapping[str, Sequence[Path]],
@@ -34,7 +34,6 @@ def index_page(
         run: name of the run.
         found: its summaries.
         names: labels.
-        table: the main table.
         figure: the main figure.
         facts: what made the results; see :func:`facts_of`.
         files: the run's other pages, tables and figures, below its folder, by title.
@@ -45,8 +44,8 @@ def index_page(
         warning=warning,
         sections=(
             *answers(found, names),
-            *links(files, names),
-            Section("Numbers", tables=(table,)),
+            Section("Ranks", tables=(standings_table(found.statistics, names),)),
+            links(files, names),
             Section("What was measured", (_WHAT, _size(found.statistics, names))),
             *readings(found, names),
             Section("Main figure", figure=figure),

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from pisoft.pages.findings import Names
 from pisoft.pages.groups import ORDER, group_of
-from pisoft.pages.page import Card, Section
+from pisoft.pages.page import Card, Line, Link, Section
 
 
-def links(files: Mapping[str, Sequence[Path]], names: Names) -> Iterable[Section]:
-    """Link to every file, with a card for each title.
+def links(files: Mapping[str, Sequence[Path]], names: Names) -> Section:
+    """Link to every file: a card for each group, a line for each kind of table, figure or page.
 
     Args:
         files: by title, `{page}.html` or `{tables|figures}/{name}/…`, below the run's folder.
         names: labels of what the parts of a path are.
     """
-    labels = {**names.models, **names.datasets}
-    cards: dict[str, list[Card]] = {group: [] for group in ORDER}
+    cards: dict[str, list[Line]] = {group: [] for group in ORDER}
     for title, paths in files.items():
-        card = Card(title, tuple((path.as_posix(), _what(path, labels)) for path in paths))
-        cards[group_of(_name(paths[0]))].append(card)
-    return (Section(group, cards=tuple(own)) for group, own in cards.items() if own)
+        for _, own in groupby(paths, key=lambda path: path.parts[0]):
+            line = _line(title, list(own), names)
+            cards[group_of(_name(paths[0]))].append(line)
+    return Section(
+        "All results",
+        cards=tuple(Card(group, tuple(lines)) for group, lines in cards.items() if lines),
+    )
 
 
 def _name(path: Path) -> str:
@@ -30,9 +34,25 @@ def _name(path: Path) -> str:
     return path.with_suffix("").parts[: 2 if len(path.parts) > 1 else 1][-1]
 
 
-def _what(path: Path, labels: Mapping[str, str]) -> str:
-    """Say what a file shows: a page, or a table or figure of a protocol, model, dataset."""
+def _line(title: str, paths: Sequence[Path], names: Names) -> Line:
+    """Return the links to files of one title in one folder, those of a model together."""
+    room, *cell = _parts(paths[0], names)
+    if not cell:
+        return Line("", (("", tuple(Link(path.as_posix(), title, title) for path in paths)),))
+    shown = f"{title} ({room})"
+    groups: dict[str, list[Link]] = {}
+    for path in paths:
+        _, *before, last = _parts(path, names)
+        name = ", ".join((shown, *before, last))
+        groups.setdefault(" ".join(before), []).append(Link(path.as_posix(), last, name))
+    return Line(shown, tuple((heading, tuple(own)) for heading, own in groups.items()))
+
+
+def _parts(path: Path, names: Names) -> list[str]:
+    """Return what a file is, `table` or other, and what of: model, protocol, dataset and so on."""
     room, name, *cell = (*path.with_suffix("").parts, "")
     if room not in ("tables", "figures") or name == "published":
-        return "page"
-    return " · ".join([room.removesuffix("s"), *(labels.get(part, part) for part in cell if part)])
+        return ["page"]
+    labels = {**names.models, **names.datasets}
+    of_model_first = sorted(filter(None, cell), key=lambda part: part not in names.models)
+    return [room.removesuffix("s"), *(labels.get(part, part) for part in of_model_first)]

@@ -55,11 +55,34 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Card:
-    """Links to files beside the page under a title, each an address and what it shows."""
+class Link:
+    """A link to a file beside the page.
+
+    Attributes:
+        address: the file.
+        text: what is to be read of it where it stands.
+        name: what it leads to, for who hears it without what stands around it.
+    """
+
+    address: str
+    text: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """Links to files of one kind, those under a common heading together."""
 
     title: str
-    links: tuple[tuple[str, str], ...]
+    groups: tuple[tuple[str, tuple[Link, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Card:
+    """Lines of links under a title."""
+
+    title: str
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +128,7 @@ def write_verdicts(page: Page, text: Path) -> None:
 def write_latex(page: Page, tex: Path) -> None:
     """Write headings, paragraphs and tables of a page as LaTeX.
 
-    The file is to be read by `\\input` in a document with booktabs and xcolor; it gives each table
-    a page.
+    The file is to be read by `\\input` in a document with booktabs; it gives each table a
+    page.
     """
     tex.write_text(render_latex("page.tex.jinja", page=page), encoding="utf-8")

@@ -74,8 +74,8 @@ def density_table(
     missing = [] if CONTROL in methods else ["Random scores are not among the methods."]
     return Table(
         title=f"Density of scores against faithfulness · {where}",
-        corner="",
-        columns=tuple(text for name in MEASURES.values() for text in (name, "p")),
+        corner="Method or dataset",
+        columns=tuple(MEASURES.values()),
         blocks=tuple(blocks),
         notes=(*_NOTES, *missing, sample_note(pd.concat([density, correlations]), datasets)),
         values=values.reset_index("number").drop(columns=["protocol", "model"]),
@@ -83,23 +83,25 @@ def density_table(
 
 
 def _rows(numbers: pd.DataFrame, key: str, labels: Mapping[str, str]) -> tuple[Row, ...]:
-    """Return a line per label: each measure's number with its interval and p-value."""
+    """Return a line per label: each measure's number with its interval and, if tested, p-value."""
     found = numbers.set_index([key, "measure"])
     return tuple(
         Row(
             label,
-            tuple(entry for measure in MEASURES for entry in _entries(found.loc[name, measure])),
+            tuple(_entry(found.loc[name, measure]) for measure in MEASURES),
             strong=name == AVERAGE,
         )
         for name, label in labels.items()
     )
 
 
-def _entries(number: pd.Series) -> tuple[Entry, Entry]:
-    interval = interval_text(number["low"], number["high"], 3)
-    return Entry(number_text(number["value"], 3), interval=interval), Entry(
-        p_text(number["p_adjusted"])
+def _entry(number: pd.Series) -> Entry:
+    tested = f"p = {p_text(number['p_adjusted'])}".replace("= <", "< ")
+    below = (
+        interval_text(number["low"], number["high"], 3),
+        None if pd.isna(number["p_adjusted"]) else tested,
     )
+    return Entry(number_text(number["value"], 3), interval=", ".join(filter(None, below)) or None)
 
 
 _NOTES = (
@@ -113,6 +115,5 @@ _NOTES = (
     "and near −1 with the Gini index.",
     "In brackets: 95 % bootstrap interval over samples. p: two-sided sign-flip permutation test of "
     "a mean ρ of 0, corrected by step-down max-T over all tests of the metric (below "
-    f"{LEVEL}: told apart from 0). {NOTHING}: none, or not tested. The CSV has every dataset's "
-    "densities.",
+    f"{LEVEL}: told apart from 0). {NOTHING}: no value. The CSV has every dataset's densities.",
 )

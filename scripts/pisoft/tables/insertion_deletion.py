@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices.display import RankedSlice
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
@@ -23,10 +23,10 @@ from pisoft.tables.layout import (
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
 
 
-Settings = DisplaySlice
+Settings = RankedSlice
 
 
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(files: Files, settings: RankedSlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     samples = files.rows("ranking_samples", **cell)
     statistics = files.rows("statistics", **cell)
@@ -35,6 +35,7 @@ def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Tabl
         samples,
         where=settings.where(cell),
         methods=present(settings.methods, samples),
+        families=settings.families,
         datasets=settings.datasets,
     )
 
@@ -45,6 +46,7 @@ def insertion_deletion_table(
     *,
     where: str,
     methods: Mapping[str, str],
+    families: Mapping[str, str],
     datasets: Mapping[str, str],
 ) -> Table:
     """Build the table of insertion and deletion.
@@ -53,9 +55,10 @@ def insertion_deletion_table(
         statistics: `statistics` rows of one model and these metrics.
         samples: its `ranking_samples` rows.
         where: model, for the title.
-        methods: label of each method, in the order of the columns.
-        datasets: label of each dataset, in the order of the rows; those that cannot be ranked are
-            named below the table.
+        methods: label of each method.
+        families: family of each method.
+        datasets: label of each dataset, in the order of the columns; those that cannot be ranked
+            are named below the table.
     """
     without = samples.dropna(subset="reason").drop_duplicates("dataset")
     left_out = without.set_index("dataset")["reason"]
@@ -64,7 +67,11 @@ def insertion_deletion_table(
     columns = dataset_columns(shown)
     blocks = tuple(
         statistic_block(
-            METRICS[metric].label, statistics, [(metric, name, 4) for name in columns], methods
+            METRICS[metric].label,
+            statistics,
+            [(metric, name, 4) for name in columns],
+            methods,
+            families,
         )
         for metric in RANKING_METRICS
     )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pisoft.contracts import OK
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.units import NOTHING
+from pisoft.units import NOTHING, signed
 
 Cell = tuple[str, str, int]  # metric, dataset or average, and decimals of a column
 LEVEL = 0.05  # below it, a method counts as told apart from the best
@@ -38,11 +38,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table; a strong one is set in bold."""
+    """One line of a table; a strong one is set in bold.
+
+    Attributes:
+        family: of the method, in a ranking: a reader may have rows of a family together.
+    """
 
     label: str
     entries: tuple[Entry, ...]
     strong: bool = False
+    family: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Table:
     blocks: tuple[Block, ...]
     notes: tuple[str, ...]
     values: pd.DataFrame  # full precision: what the CSV holds
-    spanner: str | None = None  # heading over all columns
+    spanners: tuple[tuple[str, int], ...] = ()  # headings over so many columns each, of all columns
     links: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -93,6 +98,7 @@ def statistic_block(
     statistics: pd.DataFrame,
     columns: Sequence[Cell],
     methods: Mapping[str, str],
+    families: Mapping[str, str],
     ranked_by: int = -1,
 ) -> Block:
     """Return a block with a row for each method: its rank by one of the columns, and all numbers.
@@ -104,16 +110,21 @@ def statistic_block(
         statistics: rows of `statistics` of one protocol and model.
         columns: which numbers stand side by side.
         methods: label of each method.
+        families: family of each method.
         ranked_by: place of the column.
     """
     entries = [statistic_entries(statistics, *cell, methods) for cell in columns]
     metric, dataset, _ = columns[ranked_by]
     ranks = _of_cell(statistics, metric, dataset, methods)["rank"].to_numpy(dtype=float)
-    labels = list(methods.values())
+    names = list(methods)
     return Block(
         title,
         tuple(
-            Row(labels[place], (Entry(rank_text(ranks[place])), *(own[place] for own in entries)))
+            Row(
+                methods[names[place]],
+                (Entry(rank_text(ranks[place])), *(own[place] for own in entries)),
+                family=families[names[place]],
+            )
             for place in np.argsort(ranks, kind="stable")
         ),
     )
@@ -176,7 +187,7 @@ def p_text(p_value: float) -> str:
 
 def number_text(value: float, decimals: int) -> str:
     """Return a number as tables show it."""
-    return NOTHING if np.isnan(value) else f"{value:.{decimals}f}"
+    return NOTHING if np.isnan(value) else signed(f"{value:.{decimals}f}")
 
 
 def interval_text(low: float, high: float, decimals: int) -> str | None:
@@ -185,7 +196,7 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
         return None
     ends = (f"{end:.{decimals}f}" for end in (low, high))
     shown = (end.replace("0.", ".", 1) if abs(float(end)) < 1 else end for end in ends)
-    return f"[{', '.join(shown)}]"
+    return signed(f"[{', '.join(shown)}]")
 
 
 # Notes ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pisoft.statistics.agreement_means import triangle, with_average
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Table
-from pisoft.tables.matrix import symmetric_rows
+from pisoft.tables.matrix import column_numbers, symmetric_rows
 
 STATISTICS = {
     "kendall_tau": "Kendall's τ-b of the scores",
@@ -46,15 +46,16 @@ def method_agreement_table(
     """
     values = with_average(agreement, datasets)
     average = values[values["dataset"] == AVERAGE]
+    labels = list(methods.values())
     blocks = []
     for statistic, title in STATISTICS.items():
         below = triangle(average, statistic, list(methods))
         numbers = np.where(np.isnan(below), below.T, below)
-        blocks.append(Block(title, symmetric_rows(numbers, list(methods.values()))))
+        blocks.append(Block(title, symmetric_rows(numbers, labels)))
     return Table(
         title=f"Agreement of methods on tokens · {where}",
         corner="Method",
-        columns=tuple(methods.values()),
+        columns=column_numbers(labels),
         blocks=tuple(blocks),
         notes=(*_METHOD_NOTES, *_error_notes(average), *_coverage_notes(agreement, datasets)),
         values=values,

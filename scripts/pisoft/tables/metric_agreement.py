@@ -12,7 +12,7 @@ from pisoft.statistics.metric_agreement import agreement_matrix, metric_agreemen
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Table
-from pisoft.tables.matrix import symmetric_rows
+from pisoft.tables.matrix import column_numbers, symmetric_rows
 
 Settings = DisplaySlice
 
@@ -40,13 +40,13 @@ def metric_agreement_table(
     metrics, left_out = ordering_metrics(statistics)
     values = metric_agreement(statistics, metrics, datasets)
     below = agreement_matrix(values, metrics, AVERAGE)
-    names = [f"{number} {metric.label}" for number, metric in enumerate(metrics, start=1)]
+    labels = [metric.label for metric in metrics]
     without = "; ".join(metric.label for metric in left_out)
     return Table(
         title=f"Agreement of metrics on methods · {where}",
         corner="Metric",
-        columns=tuple(str(number) for number in range(1, 1 + len(metrics))),
-        blocks=(Block("", symmetric_rows(np.where(np.isnan(below), below.T, below), names)),),
+        columns=column_numbers(labels),
+        blocks=(Block("", symmetric_rows(np.where(np.isnan(below), below.T, below), labels)),),
         notes=(
             *_METRIC_NOTES,
             *_method_notes(values),

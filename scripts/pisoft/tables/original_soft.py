@@ -29,6 +29,7 @@ def original_table(rows: SoftRows) -> Table:
             rows.statistics,
             [(metric, name, decimals) for metric, decimals in ORIGINAL_METRICS.items()],
             rows.methods,
+            rows.families,
             ranked_by=0,
         )
         for name, title in rows.datasets.items()

@@ -36,6 +36,7 @@ class SoftRows:
         outcomes: its `soft_samples` rows of the metric `identity`.
         where: model and protocol, for titles.
         methods: label of each method.
+        families: family of each method.
         datasets: label of each dataset, in the order of the columns.
         clamp: where Soft-NS is clamped at 0.
     """
@@ -44,6 +45,7 @@ class SoftRows:
     outcomes: pd.DataFrame
     where: str
     methods: Mapping[str, str]
+    families: Mapping[str, str]
     datasets: Mapping[str, str]
     clamp: Clamp
 
@@ -56,6 +58,7 @@ class SoftRows:
             outcomes=outcomes,
             where=settings.where(cell),
             methods=present(settings.methods, outcomes),
+            families=settings.families,
             datasets=settings.datasets,
             clamp=settings.clamp,
         )
@@ -87,6 +90,7 @@ class SoftRows:
                 self.statistics,
                 [(metric, name, 3) for name in columns],
                 self.methods,
+                self.families,
             )
             for metric in metrics
         )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.slices.display import TimingsSlice
+from pisoft.config.studies import SELECTED_METHODS
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
@@ -37,29 +38,32 @@ def timings_table(
     Args:
         rows: rows of kind `timings`.
         models: label of each model, in the order of the columns.
-        methods: label of each method, in the order of the rows.
+        methods: label of each method, in the order of the rows; selections among depths have none.
         datasets: label of each dataset, in the order of the blocks.
         controls: methods that are shown but cannot be the fastest.
     """
-    cells = pd.MultiIndex.from_product([models, methods, datasets])
+    selected = [label for name, label in methods.items() if name in SELECTED_METHODS.values()]
+    timed = {name: label for name, label in methods.items() if label not in selected}
+    cells = pd.MultiIndex.from_product([models, timed, datasets])
     cells.names = ["model", "method", "dataset"]
     wanted = rows.set_index(cells.names).reindex(cells)
     numbers = wanted[list(_MEASURES)].astype(np.float64)
     blocks = tuple(
-        _block(label, numbers.xs(dataset, level="dataset"), models, methods, controls)
+        _block(label, numbers.xs(dataset, level="dataset"), models, timed, controls)
         for dataset, label in datasets.items()
     )
-    labels = models.values()
     return Table(
         title="Attribution: milliseconds per sample and peak memory",
         corner="Method",
-        columns=(*(f"{name}, ms ↓" for name in labels), *(f"{name}, MB" for name in labels)),
+        columns=("ms ↓", "MB") * len(models),
         blocks=blocks,
         notes=(
-            *_explanations(rows, [methods[name] for name in methods if name in controls]),
-            *_coverage_notes(wanted, models, methods, datasets),
+            *_explanations(rows, [timed[name] for name in timed if name in controls]),
+            *_selections(selected),
+            *_coverage_notes(wanted, models, timed, datasets),
         ),
         values=wanted.dropna(subset="n").reset_index()[rows.columns].astype(rows.dtypes),
+        spanners=tuple((label, 2) for label in models.values()),
     )
 
 
@@ -80,15 +84,17 @@ def _block(
         tuple(
             Row(
                 label,
-                (
-                    *(
+                tuple(
+                    entry
+                    for model in models
+                    for entry in (
                         Entry(
-                            _milliseconds(value),
-                            strong=method not in controls and value == best,
-                        )
-                        for value, best in zip(seconds.loc[method], fastest, strict=True)
-                    ),
-                    *(Entry(_whole(value)) for value in megabytes.loc[method]),
+                            _milliseconds(seconds.loc[method, model]),
+                            strong=method not in controls
+                            and seconds.loc[method, model] == fastest[model],
+                        ),
+                        Entry(_whole(megabytes.loc[method, model])),
+                    )
                 ),
             )
             for method, label in methods.items()
@@ -127,6 +133,13 @@ def _explanations(rows: pd.DataFrame, controls: list[str]) -> list[str]:
         f"Measured on: {', '.join(rows['device'].unique())}. Times are of this machine and differ "
         "from run to run.",
     ]
+
+
+def _selections(labels: list[str]) -> list[str]:
+    """Say which methods have no row, as nothing is computed to select among depths."""
+    if not labels:
+        return []
+    return [f"Without a row, as a selection has no time of its own: {', '.join(labels)}."]
 
 
 def _coverage_notes(

@@ -15,9 +15,9 @@ from pisoft.tables.soft import AUC_METRICS
 from pisoft.units import NOTHING
 
 SOURCES = {
-    "between_samples": "between samples",
-    "monte_carlo": "draws",
-    "numerical": "rounding",
+    "between_samples": "Between samples",
+    "monte_carlo": "Draws",
+    "numerical": "Rounding",
 }
 
 
@@ -47,26 +47,24 @@ def variance_table(
     Args:
         variances: `variances` rows of one protocol and model.
         where: model and protocol, for the title.
-        methods: label of each method, in the order of the columns.
-        datasets: label of each dataset, in the order of the rows.
+        methods: label of each method, in the order of the rows.
+        datasets: label of each dataset, in the order of the blocks.
     """
-    numbers = variances.set_index(["metric", "dataset", "method"])
+    numbers = variances.set_index(["metric", "dataset", "method"])[["total", *SOURCES]]
     blocks = tuple(
         Block(
-            f"{METRICS[metric].label.rstrip(' ↑')}, {datasets[dataset]}",
-            (
-                Row("standard deviation", _deviations(numbers, metric, dataset, methods)),
-                *(
-                    Row(f"share {label}", _shares(numbers, metric, dataset, methods, source))
-                    for source, label in SOURCES.items()
-                ),
+            f"{METRICS[metric].label.rstrip(' ↑')}, {label}",
+            tuple(
+                _row(methods[name], numbers.reindex([(metric, dataset, name)]).iloc[0])
+                for name in methods
             ),
         )
         for metric in AUC_METRICS
-        for dataset in datasets
+        for dataset, label in datasets.items()
     )
     notes = (
-        "Variance of the samples' AUC (π-Soft-NS not clamped). Draws: the mean Monte Carlo "
+        "Deviation: standard deviation of the samples' AUC (π-Soft-NS not clamped). The other "
+        "columns are shares of its square, the variance. Draws: the mean Monte Carlo "
         "variance of a sample, which more draws make smaller; with one draw it is estimated from "
         "the roughness of the curve. Rounding: an upper bound, from the distance of the "
         "unperturbed input evaluated again. Between samples: the rest, which only more samples "
@@ -75,29 +73,17 @@ def variance_table(
     )
     return Table(
         title=f"Where the variance comes from · {where}",
-        corner="Variance",
-        columns=tuple(methods.values()),
+        corner="Method",
+        columns=("Deviation", *SOURCES.values()),
         blocks=blocks,
         notes=notes,
         values=variances.drop(columns=["protocol", "model"]),
-        spanner="Methods",
     )
 
 
-def _deviations(
-    numbers: pd.DataFrame, metric: str, dataset: str, methods: Mapping[str, str]
-) -> tuple[Entry, ...]:
-    deviations = np.sqrt(numbers["total"])
-    found = (deviations.get((metric, dataset, method), np.nan) for method in methods)
-    return tuple(Entry(number_text(value, 4)) for value in found)
-
-
-def _shares(
-    numbers: pd.DataFrame, metric: str, dataset: str, methods: Mapping[str, str], source: str
-) -> tuple[Entry, ...]:
-    shares = numbers[source] / numbers["total"]
-    found = (shares.get((metric, dataset, method), np.nan) for method in methods)
-    return tuple(Entry(_share_text(value)) for value in found)
+def _row(label: str, numbers: pd.Series) -> Row:
+    shares = (_share_text(numbers[source] / numbers["total"]) for source in SOURCES)
+    return Row(label, tuple(map(Entry, (number_text(np.sqrt(numbers["total"]), 4), *shares))))
 
 
 def _share_text(share: float) -> str:

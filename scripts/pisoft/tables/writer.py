@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import jinja2
 
-from pisoft.tables.layout import Table
+from pisoft.tables.layout import Block, Table
 
 
 def write(table: Table, csv: Path, tex: Path, html: Path, warning: str = "") -> None:
     """Write a table's numbers as CSV and its layout as LaTeX and HTML.
 
     A warning stands above the HTML table, and is the first note below the LaTeX one.
-    The LaTeX file is to be read by `\\input` in a document with booktabs and xcolor; the HTML
-    file needs no other file.
+    The LaTeX file is to be read by `\\input` in a document with booktabs: it holds floats, each as
+    wide as a column, or as both where the table does not fit one. The HTML file needs no other
+    file; where rows have families, a button puts those of a family together.
     """
     table.values.to_csv(csv, index=False, lineterminator="\n")
     warned = replace(table, notes=(warning, *table.notes)) if warning else table
     tex.write_text(render_latex("table.tex.jinja", table=warned), encoding="utf-8")
-    html.write_text(render_html("table.html.jinja", table=table, warning=warning), "utf-8")
+    families = any(row.family for block in table.blocks for row in block.rows)
+    values = {"table": table, "warning": warning, "families": families}
+    html.write_text(render_html("table.html.jinja", **values), "utf-8")
 
 
 def render_html(template: str, **values: Any) -> str:
@@ -37,6 +43,7 @@ def render_latex(template: str, **values: Any) -> str:
 # Pages hold tables, too, and include the layout of one.
 _ROOM = Path(__file__).parents[1]
 TEMPLATE_FOLDERS = [_ROOM / "tables/templates", _ROOM / "pages/templates"]
+LINES = 40  # of a float in LaTeX, besides heading and notes
 _LATEX_CHARACTERS = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -80,6 +87,57 @@ def _latex_tied(code: str, tied: bool) -> str:
     return rf"{code}\,$\approx$" if tied else code
 
 
+def _latex_lines(text: str, letters: int, side: str, place: str = "t", below: bool = False) -> str:
+    """Escape text for LaTeX in lines of so many letters, so that its column is no wider.
+
+    Args:
+        text: the text.
+        letters: of a line, unless a word has more.
+        side: where the lines begin or end: `l`, `c` or `r`.
+        place: which line stands beside other columns: `t`, the first, or `b`, the last.
+        below: whether the row has a second line, where a second one of the text fits.
+    """
+    lines = wrap(" ".join(text.split()), letters, break_long_words=False)
+    if len(lines) < 2:
+        return _latex(text)
+    stacked = r" \\ ".join(map(_latex, lines))
+    code = rf"\begin{{tabular}}[{place}]{{@{{}}{side}@{{}}}}{stacked}\end{{tabular}}"
+    return rf"\raisebox{{0pt}}[\height][0pt]{{{code}}}" if below and len(lines) == 2 else code
+
+
+def _latex_floats(table: Table) -> Iterator[Table]:
+    """Yield a table in parts that each fit a page, the last with the notes."""
+    parts: list[list[Block]] = [[]]
+    for block in table.blocks:
+        if parts[-1] and sum(map(_lines, [*parts[-1], block])) > LINES:
+            parts.append([])
+        parts[-1].append(block)
+    for number, blocks in enumerate(parts, start=1):
+        yield replace(
+            table,
+            title=table.title if number == 1 else f"{table.title} (continued)",
+            blocks=tuple(blocks),
+            notes=table.notes if number == len(parts) else (),
+        )
+
+
+def _lines(block: Block) -> int:
+    """Return how many lines a block has; an interval stands on one of its own."""
+    intervals = (any(entry.interval for entry in row.entries) for row in block.rows)
+    return bool(block.title) + len(block.rows) + sum(intervals)
+
+
+def _places(spanners: Sequence[tuple[str, int]]) -> list[tuple[int, int]]:
+    """Return the first and the last column of each heading over columns, that of labels being 1."""
+    ends = accumulate((width for _, width in spanners), initial=1)
+    return [(before + 1, last) for before, last in pairwise(ends)]
+
+
+def _unbroken(heading: str) -> str:
+    """Return a heading that is never broken before its arrow."""
+    return heading.replace(" ↑", "\N{NO-BREAK SPACE}↑").replace(" ↓", "\N{NO-BREAK SPACE}↓")
+
+
 def _environment(**syntax: Any) -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATE_FOLDERS),
@@ -101,4 +159,6 @@ _LATEX = _environment(
     comment_start_string="((#",
     comment_end_string="#))",
 )
-_LATEX.filters.update(latex=_latex, bold=_latex_bold, tied=_latex_tied)
+_HTML.filters.update(unbroken=_unbroken)
+_LATEX.filters.update(latex=_latex, bold=_latex_bold, tied=_latex_tied, lines=_latex_lines)
+_LATEX.filters.update(floats=_latex_floats, places=_places)

@@ -34,6 +34,7 @@ SLICES = {
     "layer_study": (),
     "layer_study_display": (),
     "display": (),
+    "ranked": (),
     "soft_display": (),
     "compare": ("demo-llama",),
     "model_display": ("demo-llama",),
@@ -93,7 +94,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
-        "summarise", "layer_study", "soft_display", "index", "published",
+        "summarise", "layer_study", "soft_display", "published",
     }  # fmt: skip
     resampled = {"uncertainty", "advantage", "density"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
@@ -104,7 +105,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
-        "display", "soft_display", "timings", "plan", "compare", "model_display", "index",
+        "display", "ranked", "soft_display", "timings", "plan", "compare", "model_display", "index",
         "ranks", "published",
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
@@ -156,6 +157,13 @@ def test_tables_follow_the_order_of_selection(raw):
     names = ["saliency", "attention", "random"]
     display = json.loads(slices(raw | {"methods": names})["display"])
     assert list(display["methods"]) == [*names, "grad_ellm_selected"]
+
+
+def test_every_method_that_is_ranked_has_a_family(raw):
+    shown = json.loads(slices(raw)["ranked"])
+    assert set(shown["families"]) == set(shown["methods"])
+    assert shown["families"]["random"] == "baseline"
+    assert shown["families"]["grad_ellm_selected"] == shown["families"]["grad_ellm"] == "gradient"
 
 
 def test_what_shows_one_model_depends_on_its_methods_only(raw):

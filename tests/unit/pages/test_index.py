@@ -6,17 +6,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from browsing import check_accessible, chromium, visit
 from estimating import estimated
 from pisoft.pages.findings import Findings, Names
 from pisoft.pages.index import facts_of, index_page
-from pisoft.pages.page import Figure, write_html, write_verdicts
-from pisoft.tables.layout import Table
+from pisoft.pages.links import links as link_section
+from pisoft.pages.page import Figure, Line, Link, write_html, write_verdicts
 
 NAMES = Names({"llama": "Llama"}, {"sst2": "SST-2", "imdb": "IMDb"}, {
     "random": "Random", "good": "Good", "twin": "Twin", "bad": "<Bad>",
 })  # fmt: skip
 LEVELS = {"random": 0.3, "good": 0.9, "twin": 0.9, "bad": 0.1}
-TABLE = Table("Main", "Dataset", (), (), (), pd.DataFrame())
 FIGURE = Figure("data:image/svg+xml;base64,", "curves")
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_ns_unclamped", "auc_pi_soft_nc", "h0", "identity",
            "auc_numerator_ns", "auc_numerator_nc", "monte_carlo_ns", "monte_carlo_nc",
@@ -65,7 +65,7 @@ def page_of(rows, cost=None):
         frame[frame["metric"] == "identity"], pd.DataFrame(rules),
     )  # fmt: skip
     return index_page(
-        "demo", findings, NAMES, table=TABLE, figure=FIGURE, facts=("Code: abc",),
+        "demo", findings, NAMES, figure=FIGURE, facts=("Code: abc",),
         files={title: [Path(name) for name in names] for title, names in FILES.items()},
         warning="Nothing <real>.",
     )  # fmt: skip
@@ -126,22 +126,99 @@ def test_what_is_not_told_apart_from_the_best_is_shaded_and_counted():
 
 
 def test_every_file_is_linked_under_its_group_by_its_labels():
-    page = page_of(rows_of(everywhere(LEVELS)))
-    cards = {s.heading: s.cards for s in page.sections if s.cards}
+    cards = cards_of(page_of(rows_of(everywhere(LEVELS))))
     assert list(cards) == ["Answer", "Robustness", "Provenance", "More"]
     curves, explorer, published = cards["Answer"]
-    assert curves.title == "Curves over π"
-    address = "figures/pi_curves/dynamic/llama/sst2.svg"
-    assert curves.links == ((address, "figure · dynamic · Llama · SST-2"),)
-    assert explorer.links == (("explorer.html", "page"),)
-    assert published.links == (("tables/published/against_paper.html", "page"),)
-    (mine,) = cards["More"]
-    assert mine.title == "Mine"
-    assert [said for _, said in mine.links] == ["table · Llama", "figure"]
-    linked = [
-        address for of_group in cards.values() for card in of_group for address, _ in card.links
-    ]
+    assert curves.title == "Curves over π (figure)"
+    ((before, links),) = curves.groups
+    assert before == "Llama dynamic"
+    said = "Curves over π (figure), Llama, dynamic, SST-2"
+    assert links == (Link("figures/pi_curves/dynamic/llama/sst2.svg", "SST-2", said),)
+    link = Link("explorer.html", "Token by token", "Token by token")
+    assert explorer == Line("", (("", (link,)),))
+    assert published.groups[0][1][0].text == "Against the paper"
+    assert [line.title for line in cards["More"]] == ["Mine (table)", ""]
+    assert [link.text for link in links_of(cards)] == [
+        "SST-2", "Token by token", "Against the paper", "dynamic", "Cost", "Llama", "Mine",
+    ]  # fmt: skip
+    linked = [link.address for link in links_of(cards)]
     assert sorted(linked) == sorted(itertools.chain(*FILES.values()))
+
+
+def test_links_of_a_model_stand_together_and_each_has_a_name_of_its_own():
+    names = Names({"a": "A", "b": "B"}, NAMES.datasets, NAMES.methods)
+    variants = ["dynamic/a", "dynamic/b", "fixed/a", "fixed/b"]
+    files = {"AUC": [Path(f"tables/auc/{one}.html") for one in variants]}
+    files["AUC"] += [Path(f"figures/auc/{one}/sst2.svg") for one in variants]
+    (card,) = link_section(files, names).cards
+    table, figure = card.lines
+    assert [(heading, [link.text for link in own]) for heading, own in table.groups] == [
+        ("A", ["dynamic", "fixed"]), ("B", ["dynamic", "fixed"]),
+    ]  # fmt: skip
+    assert [heading for heading, _ in figure.groups] == [
+        "A dynamic", "B dynamic", "A fixed", "B fixed",
+    ]  # fmt: skip
+    spoken = [link.name for link in links_of({card.title: card.lines})]
+    assert len(set(spoken)) == 8
+    assert all(link.text in link.name for link in links_of({card.title: card.lines}))
+
+
+def cards_of(page):
+    """Lines of links by the title of their card."""
+    (section,) = [section for section in page.sections if section.cards]
+    return {card.title: card.lines for card in section.cards}
+
+
+def links_of(cards):
+    return [
+        link for lines in cards.values() for line in lines for _, own in line.groups for link in own
+    ]
+
+
+def test_the_small_table_has_a_row_for_each_method_and_its_ranks_side_by_side():
+    rows = rows_of(everywhere({**LEVELS, "good": 0.95}))
+    fixed = rows_of(everywhere({**LEVELS, "twin": 0.05}))
+    rows += [{**row, "protocol": "fixed"} for row in fixed]
+    (table,) = next(s for s in page_of(rows).sections if s.heading == "Ranks").tables
+    assert table.spanners == (("Llama", 4),)
+    assert table.columns == (
+        "π-Soft-NS, dynamic", "π-Soft-NS, fixed", "π-Soft-NC, dynamic", "π-Soft-NC, fixed",
+    )  # fmt: skip
+    (block,) = table.blocks
+    assert [(row.label, [entry.text for entry in row.entries]) for row in block.rows] == [
+        ("Good", ["1", "1", "1", "1"]),
+        ("Random", ["3", "2", "3", "2"]),
+        ("Twin", ["2", "4", "2", "4"]),
+        ("<Bad>", ["4", "3", "4", "3"]),
+    ]
+    assert [[entry.strong for entry in row.entries] for row in block.rows] == [
+        [True] * 4, *[[False] * 4] * 3
+    ]  # fmt: skip
+
+
+def test_the_small_table_names_the_methods_without_a_rank():
+    failed = {("twin", number) for number in range(12)}
+    (table,) = next(
+        s for s in page_of(rows_of(everywhere(LEVELS), failed)).sections if s.heading == "Ranks"
+    ).tables
+    assert [row.label for row in table.blocks[0].rows] == ["Good", "Random", "<Bad>"]
+    assert table.notes[-1] == "Without a rank: Twin."
+
+
+def test_the_first_screen_holds_verdict_panel_and_n(tmp_path):
+    write_html(page_of(rows_of(everywhere(LEVELS))), tmp_path / "page.html")
+    with chromium() as browser:
+        opened = visit(browser, tmp_path / "page.html", width=1440, height=900)
+        for seen in (
+            opened.page.get_by_text("n = 24 samples"),
+            opened.page.get_by_text("lead. Every other method").first,
+            opened.page.locator(".panel").nth(0),
+            opened.page.locator(".panel").nth(1),
+        ):
+            box = seen.bounding_box()
+            assert box["y"] + box["height"] <= 900
+        opened.assert_silent_and_offline()
+        check_accessible(browser, tmp_path / "page.html")
 
 
 def test_equal_methods_are_not_said_to_differ():

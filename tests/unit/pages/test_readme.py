@@ -23,7 +23,7 @@ LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens
 METHODS = {"random": "Random", "other": "Other", "mine": "Mine"}
 DATASETS = {"films": "Films", "books": "Books"}
-END_OF_INTERVAL = r"-?\d?\.\d{3}"
+END_OF_INTERVAL = r"−?\d?\.\d{3}"
 CELL = re.compile(
     r"(\*\*)?-?\d\.\d{3}(\*\*)?(&nbsp;≈)?"
     rf"&nbsp;<sub>\[{END_OF_INTERVAL},&nbsp;{END_OF_INTERVAL}\]</sub>"

@@ -11,7 +11,7 @@ from pisoft.statistics.sign_flips import P_VALUES
 from pisoft.tables.advantage import HALVES, METRICS, advantage_table, spans_above_zero
 from pisoft.units import NOTHING
 from rooms import tabulate
-from typesetting import assert_latex_compiles, needs_latex
+from typesetting import assert_latex_fits, needs_latex
 
 METHODS = {"random": "Random", "late": "Late", "both": "Both", "none": "None", "mine": "$ M_{"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
@@ -54,9 +54,9 @@ def test_numbers_p_values_spans_and_verdicts():
     assert texts == {
         "Late": ["0.010", "0.600", "0.200", "0.010", "0.190", "0.020", "0.5 to 0.9",
                  "only for π > 0.5"],
-        "Both": ["0.300", "0.010", "0.100", "0.040", "-0.200", "0.040", "0.1 to 0.5",
+        "Both": ["0.300", "0.010", "0.100", "0.040", "−0.200", "0.040", "0.1 to 0.5",
                  "in both halves"],
-        "None": ["-0.300", "0.001", "0.100", "0.050", "0.400", "0.300", "0.1, 0.9",
+        "None": ["−0.300", "0.001", "0.100", "0.050", "0.400", "0.300", "0.1, 0.9",
                  "in neither half"],
         "$ M_{": [*[NOTHING] * 7, "no value"],
     }  # fmt: skip
@@ -94,7 +94,8 @@ def test_without_random_scores_the_table_says_so_in_one_line(tmp_path):
     files = {"advantage": tmp_path / "advantage.parquet"}
     write_rows(files["advantage"], "advantage", rows_of(), {})
     settings = {"models": {"llama": "Llama", "gemma": "Gemma"}, "datasets": DATASETS,
-                "methods": METHODS, "clamp": "draw", "types": {}}  # fmt: skip
+                "methods": METHODS, "families": dict.fromkeys(METHODS, "gradient"),
+                "clamp": "draw", "types": {}}  # fmt: skip
     made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="llama")
     assert len(pd.read_csv(made["csv"])) == len(rows_of())
     made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="gemma")
@@ -106,8 +107,8 @@ def test_without_random_scores_the_table_says_so_in_one_line(tmp_path):
 
 @needs_latex
 @pytest.mark.parametrize("rows", [rows_of(), []], ids=["rows", "none"])
-def test_the_latex_table_compiles(rows, tmp_path):
+def test_the_latex_table_fits_a_column_or_both(rows, tmp_path):
     shown = table_of(rows_of()) if rows else advantage_table(
         pd.DataFrame(rows_of())[:0], where="Llama", methods={}, datasets=DATASETS, clamp="draw"
     )  # fmt: skip
-    assert_latex_compiles(shown, tmp_path)
+    assert_latex_fits(shown, tmp_path)

@@ -7,7 +7,7 @@ from pisoft.contracts import write_rows
 from pisoft.tables.density import density_table
 from pisoft.units import NOTHING
 from rooms import tabulate
-from typesetting import assert_latex_compiles, needs_latex
+from typesetting import assert_latex_fits, needs_latex
 
 
 def table_of(density, correlations, methods=METHODS):
@@ -29,15 +29,23 @@ def test_densities_of_methods_and_correlations_of_datasets():
     ]
     texts = [[(r.label, *(e.text for e in r.entries)) for r in b.rows] for b in table.blocks]
     assert texts[0] == [
-        ("Random", "0.500", NOTHING, "0.500", NOTHING),
-        ("Saliency", "0.125", NOTHING, "0.125", NOTHING),
-        ("$ M_{", *[NOTHING] * 4),
+        ("Random", "0.500", "0.500"),
+        ("Saliency", "0.125", "0.125"),
+        ("$ M_{", NOTHING, NOTHING),
     ]
-    numbers = ("0.750", "0.040", "0.750", "0.040")
-    assert texts[2] == [(label, *numbers) for label in ("SST2", "IMDb", "Avg")]
-    assert table.blocks[2].rows[0].entries[0].interval in ("[.687, .812]", "[.688, .812]")
+    assert texts[2] == [(label, "0.750", "0.750") for label in ("SST2", "IMDb", "Avg")]
+    below = table.blocks[2].rows[0].entries[0].interval
+    assert below in ("[.687, .812], p = 0.040", "[.688, .812], p = 0.040")
+    assert "p =" not in table.blocks[0].rows[0].entries[0].interval, "a density is not tested"
     assert not any("not among" in note for note in table.notes)
     assert "at most 20 failed" in table.notes[-1]
+
+
+def test_a_small_p_value_and_a_negative_correlation_are_written_as_such():
+    rows = [{**row, "p_adjusted": 1e-5} for row in correlation_rows()]
+    entry = table_of(density_rows(), rows).blocks[1].rows[0].entries[0]
+    assert entry.text == "\N{MINUS SIGN}0.250"
+    assert entry.interval.endswith("], p < 0.001")
 
 
 def test_without_random_scores_the_table_says_so_in_one_line():
@@ -64,5 +72,5 @@ def test_the_table_script_reads_one_cell_of_the_files(tmp_path):
 
 
 @needs_latex
-def test_the_latex_table_compiles(tmp_path):
-    assert_latex_compiles(table_of(density_rows(), correlation_rows()), tmp_path)
+def test_the_latex_table_fits_a_column_or_both(tmp_path):
+    assert_latex_fits(table_of(density_rows(), correlation_rows()), tmp_path)

@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from estimating import estimated
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices.display import RankedSlice
 from pisoft.contracts import write_rows
 from pisoft.tables.insertion_deletion import insertion_deletion_table
 from rooms import tabulate, write_frame
-from soft_tables import DATASETS, METHODS, value_of
+from soft_tables import DATASETS, FAMILIES, METHODS, value_of
 
 
 def ranking_rows(means, failed=()):
@@ -59,7 +59,7 @@ def insertion_deletion_of(rows):
     datasets = {"wikibio": "WikiBio", **DATASETS}
     statistics = estimated([*rows, *left_out_rows()], "ranking_samples").statistics
     frame = pd.DataFrame([*rows, *left_out_rows()])
-    names = {"methods": METHODS, "datasets": datasets}
+    names = {"methods": METHODS, "families": FAMILIES, "datasets": datasets}
     return insertion_deletion_table(statistics, frame, where="Llama", **names)
 
 
@@ -107,7 +107,9 @@ def test_the_script_writes_insertion_and_deletion(tmp_path):
     write_rows(files["ranking_samples"], "ranking_samples", rows, {})
     write_frame(files["statistics"], "statistics", estimated(rows, "ranking_samples").statistics)
     datasets = {**DATASETS, "wikibio": "WikiBio"}
-    settings = DisplaySlice(models={"llama": "Llama"}, datasets=datasets, methods=METHODS)
+    settings = RankedSlice(
+        models={"llama": "Llama"}, datasets=datasets, methods=METHODS, families=FAMILIES
+    )
     made = tabulate("insertion_deletion", settings, files, tmp_path, model="llama")
     lines = list(csv.DictReader(made["csv"].open(encoding="utf-8")))
     values = {(line["metric"], line["dataset"], line["method"]): line["value"] for line in lines}

@@ -6,7 +6,7 @@ from agreeing import DATASETS, METHODS, SETTINGS, VALUES, agreement_files, agree
 from pisoft.tables.method_agreement import method_agreement_table
 from pisoft.units import NOTHING
 from rooms import tabulate
-from typesetting import assert_latex_compiles, needs_latex
+from typesetting import assert_latex_fits, needs_latex
 
 
 def table_of(values=VALUES, methods=METHODS):
@@ -17,10 +17,12 @@ def table_of(values=VALUES, methods=METHODS):
 def test_table_is_symmetric_and_says_what_was_left_out():
     table = table_of()
     texts = [[entry.text for entry in row.entries] for row in table.blocks[0].rows]
-    assert texts == [["", "0.40", NOTHING], ["0.40", "", "0.75"], [NOTHING, "0.75", ""]]
+    assert texts == [["", ".40", NOTHING], [".40", "", ".75"], [NOTHING, ".75", ""]]
     texts = [[entry.text for entry in row.entries] for row in table.blocks[1].rows]
-    assert texts == [["", "0.15", NOTHING], ["0.15", "", "0.85"], [NOTHING, "0.85", ""]]
-    assert [row.label for row in table.blocks[0].rows] == list(METHODS.values())
+    assert texts == [["", ".15", NOTHING], [".15", "", ".85"], [NOTHING, ".85", ""]]
+    assert table.columns == ("1", "2", "3")
+    labels = [row.label for row in table.blocks[0].rows]
+    assert labels == ["1 Random", "2 Attention", "3 $ Mine_{ <b>"]
     assert "Samples per dataset: SST2 10, IMDb 10." in table.notes
     assert "Samples without such a step, of the pair with most: IMDb 10." in table.notes
     assert len(table.values) == 3 * 2 * 3
@@ -44,8 +46,8 @@ def test_the_table_script_writes_the_csv_of_all_datasets(tmp_path):
 
 
 @needs_latex
-def test_the_latex_table_compiles(tmp_path):
-    assert_latex_compiles(table_of(), tmp_path)
+def test_the_latex_table_fits_a_column_or_both(tmp_path):
+    assert_latex_fits(table_of(), tmp_path)
 
 
 def test_a_model_whose_samples_all_failed_makes_a_table():

@@ -12,8 +12,18 @@ from pisoft.tables.robust_statistics import robust_table
 from pisoft.tables.variances import variance_table
 from pisoft.units import NOTHING
 from rooms import tabulate, write_frame
-from soft_tables import DATASETS, GRID, MEANS, METHODS, auc_of, sample_rows, soft_rows, value_of
-from typesetting import assert_latex_compiles, needs_latex
+from soft_tables import (
+    DATASETS,
+    FAMILIES,
+    GRID,
+    MEANS,
+    METHODS,
+    auc_of,
+    sample_rows,
+    soft_rows,
+    value_of,
+)
+from typesetting import assert_latex_fits, needs_latex
 
 
 def soft_table(build, rows, clamp="draw"):
@@ -187,17 +197,23 @@ def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance()
     for row in rows:
         row["value"] = {"monte_carlo_ns": 5e-5, "numerical": 1e-3}.get(row["metric"], row["value"])
     table = variances_of(rows)
-    deviation, between, draws, rounding = table.blocks[0].rows
+    assert table.columns == ("Deviation", "Between samples", "Draws", "Rounding")
+    assert [block.title for block in table.blocks[:2]] == [
+        "AUC π-Soft-NS, SST2",
+        "AUC π-Soft-NS, IMDb",
+    ]
+    assert [row.label for row in table.blocks[0].rows] == list(METHODS.values())
+    deviation, between, draws, rounding = (e.text for e in table.blocks[0].rows[0].entries)
     total = np.var(np.arange(5) / 100, ddof=1)
-    assert deviation.entries[0].text == f"{np.sqrt(total):.4f}"
-    assert draws.entries[0].text == f"{5e-5 / total:.2f}"
-    assert rounding.entries[0].text == "<0.01"  # 0.004
-    assert between.entries[0].text == f"{1 - (5e-5 + 1e-6) / total:.2f}"
+    assert deviation == f"{np.sqrt(total):.4f}"
+    assert draws == f"{5e-5 / total:.2f}"
+    assert rounding == "<0.01"  # 0.004
+    assert between == f"{1 - (5e-5 + 1e-6) / total:.2f}"
 
 
 def test_a_single_sample_has_no_variance():
     entries = variances_of(sample_rows(MEANS, samples=1)).blocks[0].rows[0].entries
-    assert {entry.text for entry in entries} == {NOTHING}
+    assert [entry.text for entry in entries] == [NOTHING] * 4
 
 
 @needs_latex
@@ -211,8 +227,8 @@ def test_a_single_sample_has_no_variance():
         lambda: variances_of(sample_rows(MEANS)),
     ],
 )
-def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
-    assert_latex_compiles(make(), tmp_path)
+def test_latex_fits_a_column_or_both_with_booktabs_alone(tmp_path, make):
+    assert_latex_fits(make(), tmp_path)
 
 
 # Command line ---------------------------------------------------------------------------------
@@ -220,7 +236,7 @@ def test_latex_compiles_with_booktabs_and_xcolor_alone(tmp_path, make):
 
 SETTINGS = {
     "models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS,
-    "clamp": "draw", "types": {"llama": "float32"},
+    "families": FAMILIES, "clamp": "draw", "types": {"llama": "float32"},
 }  # fmt: skip
 
 

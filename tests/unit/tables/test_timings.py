@@ -46,8 +46,8 @@ def timings(seconds=SECONDS, **changes):
     return pd.DataFrame(rows)
 
 
-def table_of(rows, controls=("random",)):
-    return timings_table(rows, models=MODELS, methods=METHODS, datasets=DATASETS, controls=controls)
+def table_of(rows, controls=("random",), methods=METHODS):
+    return timings_table(rows, models=MODELS, methods=methods, datasets=DATASETS, controls=controls)
 
 
 def texts(table, block):
@@ -55,21 +55,30 @@ def texts(table, block):
 
 
 def strong(table, block):
-    return [[entry.strong for entry in row.entries[:2]] for row in table.blocks[block].rows]
+    return [[entry.strong for entry in row.entries[::2]] for row in table.blocks[block].rows]
 
 
 def test_methods_are_rows_models_columns_and_datasets_blocks():
     table = table_of(timings())
-    assert table.columns == ("Llama, ms ↓", "Mistral, ms ↓", "Llama, MB", "Mistral, MB")
+    assert table.spanners == (("Llama", 2), ("Mistral", 2))
+    assert table.columns == ("ms ↓", "MB", "ms ↓", "MB")
     assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
     assert [row.label for row in table.blocks[0].rows] == ["Random", "Attention", "Mine"]
-    memory = ["812", "16000"]
     assert texts(table, 0) == [
-        ["0.021", "0.021", *memory],
-        ["310", "1200000", *memory],
-        ["45000", "10000", *memory],
+        ["0.021", "812", "0.021", "16000"],
+        ["310", "812", "1200000", "16000"],
+        ["45000", "812", "10000", "16000"],
     ]
-    assert texts(table, 1)[0][:2] == ["0.030", NOTHING]
+    assert texts(table, 1)[0] == ["0.030", "812", NOTHING, "16000"]
+
+
+def test_a_selection_among_depths_has_no_row_and_a_note_says_so():
+    chosen = {**METHODS, "grad_ellm_selected": "Grad-ELLM (depth selected)"}
+    table = table_of(timings(), methods=chosen)
+    assert [row.label for row in table.blocks[0].rows] == list(METHODS.values())
+    note = "Without a row, as a selection has no time of its own: Grad-ELLM (depth selected)."
+    assert note in table.notes
+    assert not any("Without a row" in text for text in table_of(timings()).notes)
 
 
 def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_it():
@@ -85,7 +94,7 @@ def test_times_have_two_significant_digits_and_no_spread():
         ("mistral", "mine", "sst2"): 0.0996,
     }
     rows = table_of(timings(seconds)).blocks[0].rows
-    assert [entry.text for entry in rows[2].entries[:2]] == ["10", "100"]
+    assert [entry.text for entry in rows[2].entries[::2]] == ["10", "100"]
     assert rows[0].entries[0].text == "0.0"
     assert {entry.interval for row in rows for entry in row.entries} == {None}
 
@@ -98,7 +107,7 @@ def test_without_a_control_every_method_can_be_the_fastest():
 
 def test_memory_is_the_devices_where_there_is_one():
     table = table_of(timings(peak_device_memory_mb=77.7, device="NVIDIA X"))
-    assert texts(table, 0)[0][2:] == ["78", "78"]
+    assert texts(table, 0)[0][1::2] == ["78", "78"]
     assert "on the device" in table.notes[1]
     assert "resident" not in table.notes[1]
     assert "Measured on: NVIDIA X." in table.notes[2]
@@ -116,7 +125,7 @@ def test_failed_samples_are_counted_below_the_table():
 def test_a_missing_cell_is_a_dash_and_not_in_the_csv(tmp_path):
     rows = timings({cell: s for cell, s in SECONDS.items() if cell[:2] != ("mistral", "mine")})
     table = table_of(rows)
-    assert texts(table, 0)[2] == ["45000", NOTHING, "812", NOTHING]
+    assert texts(table, 0)[2] == ["45000", "812", NOTHING, NOTHING]
     path, _, _ = written(table, tmp_path)
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     assert len(lines) == len(rows)
@@ -125,8 +134,8 @@ def test_a_missing_cell_is_a_dash_and_not_in_the_csv(tmp_path):
 
 def test_bold_reaches_both_layouts_and_full_precision_the_csv(tmp_path):
     path, latex, html = written(table_of(timings()), tmp_path)
-    assert r"Attention & \textbf{310} & 1200000 & 812 & 16000 \\" in latex.read_text()
-    assert "<td><b>310</b></td><td>1200000</td>" in html.read_text()
+    assert r"Attention & \textbf{310} & 812 & 1200000 & 16000 \\" in latex.read_text()
+    assert "<td><b>310</b></td><td>812</td><td>1200000</td>" in html.read_text()
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     found = {(row["model"], row["method"], row["dataset"]): row for row in lines}
     assert float(found["llama", "attention", "imdb"]["seconds_per_sample"]) == 0.50001

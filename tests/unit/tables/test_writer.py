@@ -8,13 +8,14 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from browsing import check_accessible, chromium, visit
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.tables.writer import write
 from pisoft.units import NOTHING
 from soft_tables import MEANS, auc_of, sample_rows, written
-from typesetting import assert_latex_compiles, needs_latex
+from typesetting import assert_latex_fits, needs_latex, typeset
 
 
 def test_csv_holds_every_number_in_full_precision(tmp_path):
@@ -56,7 +57,7 @@ def hostile_table():
         blocks=(Block(HOSTILE, rows), Block("[second]", rows)),
         notes=(HOSTILE, "second\n\nnote"),
         values=pd.DataFrame({"metric": [HOSTILE]}),
-        spanner=HOSTILE,
+        spanners=((HOSTILE, 2),),
     )
 
 
@@ -105,6 +106,39 @@ def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
     assert html.read_text(encoding="utf-8").count('<span class="tied"> ≈</span>') == 2
 
 
+def test_latex_is_a_float_of_each_part_that_fits_a_page_the_notes_below_the_last(tmp_path):
+    long = Block("Long", tuple(Row(f"row {n}", (Entry("1", interval="[0]"),)) for n in range(15)))
+    table = Table("Title", "Row", ("Value",), (long, long), ("The note.",), pd.DataFrame())
+    first, second = written(table, tmp_path)[1].read_text().split(r"\end{\pisoftfloat}")[:2]
+    assert r"\caption{Title}" in first
+    assert r"\caption{Title (continued)}" in second
+    assert "The note." not in first
+    assert "The note." in second
+    for part in (first, second):
+        assert part.count("row 14 & 1") == 1
+        assert part.count("{[}0{]}") == 15
+
+
+@needs_latex
+def test_a_table_takes_both_columns_only_where_it_does_not_fit_one(tmp_path):
+    for width, environment in ((5, "table"), (16, "table*")):
+        row = Row("A label", (Entry("0.123"),) * width)
+        columns = tuple(map(str, range(width)))
+        table = Table("T", "", columns, (Block("", (row,)),), (), pd.DataFrame())
+        _, tex, _ = written(table, tmp_path)
+        tex.write_text(tex.read_text() + r"\typeout{<\pisoftfloat>}")
+        assert f"<{environment}>" in typeset(tex)
+
+
+def test_latex_headings_over_columns_span_them(tmp_path):
+    row = Row("a", tuple(Entry(text) for text in "1234"))
+    table = Table("T", "Row", ("w", "x", "y", "z"), (Block("", (row,)),), (), pd.DataFrame(),
+                  (("One", 1), ("Three of them all", 3)))  # fmt: skip
+    text = written(table, tmp_path)[1].read_text()
+    assert r" & \multicolumn{1}{c}{One} & \multicolumn{3}{c}{\begin{tabular}[b]{@{}c@{}}" in text
+    assert r"\cmidrule(lr){2-2}\cmidrule(lr){3-5}" in text
+
+
 class Page(HTMLParser):
     """Collects the elements of a page, their text, and whether every one is closed."""
 
@@ -144,6 +178,36 @@ def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
     assert page.text.count(" ≈") == 12  # of 3 samples, all others are tied
 
 
+def test_a_button_puts_families_together_and_ranks_again(tmp_path):
+    _, _, path = written(auc_of(sample_rows(MEANS)), tmp_path)
+    with chromium() as browser:
+        opened = visit(browser, path)
+        button = opened.page.get_by_role("button", name="Families together")
+
+        def shown():
+            first = opened.page.locator("tbody").first
+            return [
+                text.split("\n")[0] for text in first.get_by_role("rowheader").all_inner_texts()
+            ]
+
+        ranked = ["AUC π-Soft-NS ↑", "Mine", "Attention", "Random"]
+        assert shown() == ranked
+        for pressed, order in (
+            ("true", ["AUC π-Soft-NS ↑", "Attention", "Random", "Mine"]),  # attention, baseline, …
+            ("false", ranked),
+        ):
+            button.click()
+            assert button.get_attribute("aria-pressed") == pressed
+            assert shown() == order
+        opened.assert_silent_and_offline()
+        check_accessible(browser, path)
+
+
+def test_a_table_of_something_else_than_methods_has_no_button(tmp_path):
+    _, _, path = written(hostile_table(), tmp_path)
+    assert "<button" not in path.read_text(encoding="utf-8")
+
+
 def test_tables_are_equal_bytes_every_time(tmp_path):
     first = [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
     assert first == [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
@@ -161,5 +225,5 @@ def test_a_warning_stands_above_the_page_and_in_the_notes_of_the_paper(tmp_path)
 
 
 @needs_latex
-def test_latex_with_hostile_labels_compiles(tmp_path):
-    assert_latex_compiles(hostile_table(), tmp_path)
+def test_latex_with_hostile_labels_fits_a_column_or_both(tmp_path):
+    assert_latex_fits(hostile_table(), tmp_path)

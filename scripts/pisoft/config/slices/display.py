@@ -37,7 +37,13 @@ class DisplaySlice(Slice):
         return " · ".join([*labels, *routing])
 
 
-class SoftDisplaySlice(DisplaySlice):
+class RankedSlice(DisplaySlice):
+    """Settings of tables that rank methods."""
+
+    families: dict[str, str]  # of each method, whose rows a reader may have together
+
+
+class SoftDisplaySlice(RankedSlice):
     """Settings of tables of the soft metrics."""
 
     clamp: Clamp  # where Soft-NS is clamped at 0
@@ -91,10 +97,18 @@ def accuracy_slice(config: Config) -> DisplaySlice:
     return display_slice(config).model_copy(update={"methods": {}})
 
 
+def ranked_slice(config: Config) -> RankedSlice:
+    """Return what tables that rank methods depend on, besides the summary files."""
+    selected = selected_labels(config)
+    families = {name: method.family for name, method in config.methods.items()}
+    families |= {name: study.method.family for study in config.study_methods for name in selected}
+    return RankedSlice(**dict(display_slice(config)), families=families)
+
+
 def soft_display_slice(config: Config) -> SoftDisplaySlice:
     """Return what tables of the soft metrics depend on, besides the summary files."""
     return SoftDisplaySlice(
-        **dict(display_slice(config)),
+        **dict(ranked_slice(config)),
         clamp=config.run_file.evaluation.clamp,
         types=_number_types(config),
     )

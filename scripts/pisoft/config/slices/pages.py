@@ -11,11 +11,11 @@ from pisoft.config.models import ModelEntry
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.slices.base import Slice
 from pisoft.config.slices.display import (
+    DisplaySlice,
     ScoresSlice,
-    SoftDisplaySlice,
     _number_types,
+    display_slice,
     scores_slice,
-    soft_display_slice,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ OTHER_RECORDS = {
 PUBLISHED_FILES = ("boolq_eraser",)
 
 
-class IndexSlice(SoftDisplaySlice):
+class IndexSlice(DisplaySlice):
     """Settings of the front page."""
 
     run: str
@@ -69,7 +69,7 @@ class ExplorerSlice(ScoresSlice):
 
 def index_slice(config: Config) -> IndexSlice:
     """Return what the front page depends on, besides the summary files."""
-    return IndexSlice(**dict(soft_display_slice(config)), run=config.run_file.run)
+    return IndexSlice(**dict(display_slice(config)), run=config.run_file.run)
 
 
 def published_slice(config: Config) -> PublishedSlice:

@@ -1,0 +1,88 @@
+"""LaTeX tables as large as the paper's: models, methods and datasets, all of them crossed."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agreeing import agreement_of
+from estimating import estimated
+from pisoft.statistics.published import DATASETS, METHODS, MODELS
+from pisoft.tables.method_agreement import method_agreement_table
+from pisoft.tables.original_soft import original_table
+from pisoft.tables.pi_soft_auc import auc_table
+from pisoft.tables.robust_statistics import robust_table
+from pisoft.tables.soft import SoftRows
+from pisoft.tables.timings import timings_table
+from pisoft.tables.variances import variance_table
+from soft_tables import outcomes_of, sample_rows
+from typesetting import assert_latex_fits, needs_latex
+
+WHERE = "Llama-3.1-70B-Instruct · dynamic routing"
+GRID = [step / 20 for step in range(1, 20)]
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Rows of `soft_samples`, and what is estimated from them."""
+    means = {
+        (method, dataset): 0.9 - place / 20
+        for place, method in enumerate(METHODS)
+        for dataset in DATASETS
+    }
+    rows = sample_rows(means, samples=7)
+    return rows, estimated(rows)
+
+
+def soft(build):
+    def table(results):
+        rows, found = results
+        families = dict.fromkeys(METHODS, "gradient")
+        return build(
+            SoftRows(
+                found.statistics, outcomes_of(rows), WHERE, METHODS, families, DATASETS, "none"
+            )
+        )
+
+    return table
+
+
+def variances(results):
+    return variance_table(results[1].variances, where=WHERE, methods=METHODS, datasets=DATASETS)
+
+
+def timings(results):
+    cells = itertools.product(MODELS, METHODS, DATASETS)
+    rows = pd.DataFrame(cells, columns=["model", "method", "dataset"]).assign(
+        n=2000, n_failed=0, seconds_per_sample=123.4, peak_memory_mb=123456.0,
+        peak_device_memory_mb=np.nan, device="NVIDIA H100 80GB HBM3",
+    )  # fmt: skip
+    return timings_table(
+        rows, models=MODELS, methods=METHODS, datasets=DATASETS, controls=("random",)
+    )
+
+
+def method_agreement(results):
+    pairs = itertools.combinations(METHODS, 2)
+    values = {(*pair, dataset): (-0.25, 0.5) for pair in pairs for dataset in DATASETS}
+    return method_agreement_table(
+        agreement_of(values), where=WHERE, methods=METHODS, datasets=DATASETS
+    )
+
+
+@needs_latex
+@pytest.mark.parametrize(
+    "table",
+    [
+        soft(lambda rows: auc_table(rows, GRID, "bfloat16")),
+        soft(robust_table),
+        soft(original_table),
+        variances,
+        timings,
+        method_agreement,
+    ],
+    ids=("pi_soft_auc", "robust_statistics", "original_soft", "variances", "timings", "agreement"),
+)
+def test_the_paper_s_numbers_fit_a_column_or_both(results, tmp_path, table):
+    assert_latex_fits(table(results), tmp_path)
