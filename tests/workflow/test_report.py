@@ -32,6 +32,7 @@ SUBCATEGORIES = {
         "Advantage over random scores by π",
         "Are dense scores what is rewarded?",
         "Curves over the retaining probability",
+        "Curves over the retaining probability, all methods",
         "Distribution of the scores",
         "Do methods agree on tokens?",
         "Do metrics agree on methods?",

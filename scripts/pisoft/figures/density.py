@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pisoft.config.slices.display import DisplaySlice
-from pisoft.figures.pi_curves import draw_legend, sample_text
+from pisoft.figures.lines import draw_legend, sample_text
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.reading import Files, present
 

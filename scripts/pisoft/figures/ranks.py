@@ -14,9 +14,9 @@ from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, of_cell
+from pisoft.statistics.standing import LEVEL
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
-SIGNIFICANCE = 0.05
 WIDTH = 12.0  # inches
 LINE = 0.26  # inches per method or bar
 LABEL_GAP = 0.15  # ranks between a label and the line that leads to it
@@ -130,7 +130,7 @@ def _draw_differences(
     drawn = critical_difference_diagram(
         pd.Series(mean_ranks[names].to_numpy(), index=numbers),
         pd.DataFrame(p_values.loc[names, names].to_numpy(), index=numbers, columns=numbers),
-        alpha=SIGNIFICANCE,
+        alpha=LEVEL,
         ax=panel,
         color_palette={number: styles[names[number]].colour for number in numbers},
         label_fmt_left="{label}",

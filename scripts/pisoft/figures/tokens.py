@@ -23,7 +23,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from pisoft.config.slices.display import TokensSlice
 from pisoft.figures.examples import Example, chosen_answers, examples, key_sentence
-from pisoft.figures.pi_curves import legend_columns
+from pisoft.figures.lines import legend_columns
 from pisoft.figures.style import line_styles, theme
 from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.reading import Files

@@ -13,7 +13,8 @@ from pisoft.pages.findings import Findings, Names, answers, readings
 from pisoft.pages.links import links
 from pisoft.pages.page import Figure, Page, Section
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.tables.layout import FAMILIES, LEVEL, Table
+from pisoft.statistics.standing import LEVEL
+from pisoft.tables.layout import FAMILIES, Table
 from pisoft.units import duration, scaled
 
 

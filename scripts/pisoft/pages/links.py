@@ -10,7 +10,7 @@ from pisoft.pages.page import Card, Section
 
 # Which tables, figures and pages are listed together, by name; others come last.
 GROUPS = {
-    "Answer": ("pi_soft_auc", "ranks", "pi_curves", "explorer", "published"),
+    "Answer": ("pi_soft_auc", "ranks", "pi_curves", "pi_curves_all", "explorer", "published"),
     "Robustness": (
         *("robust_statistics", "variances", "original_soft"),
         *("insertion_deletion", "metric_agreement", "layer_study"),

@@ -125,7 +125,7 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
         "mine": "nonfinite attribution",
         "absent": "no row",
     }
-    assert "explained: “t3” (step 3)" in found.heading
+    assert "explained token 4: “t3”" in found.heading, "readers count from 1"
     assert "1 of 10 tokens are top" in found.heading
 
 
