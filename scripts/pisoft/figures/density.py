@@ -103,4 +103,4 @@ def _number_text(row: pd.Series) -> str:
     if pd.isna(row["value"]):
         return "undefined"
     interval = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-    return f"{row['value']:.2f}{interval}"
+    return f"{row['value']:.2f}{interval}".replace("-", "\N{MINUS SIGN}")
