@@ -9,6 +9,7 @@ FIRST_DATASET = next(iter(CONFIG.datasets))
 rule plot_pi_curves:
     input:
         soft_curves=rules.summarise.output.soft_curves,
+        statistics=rules.estimate_uncertainty.output.statistics,
     output:
         **figure_files(
             "pi_curves/{protocol}/{model}/{dataset}",
@@ -32,6 +33,22 @@ rule plot_pi_curves:
         "{params.command} {params.name} --settings {params.settings:q} "
         "--cell {params.cell:q} --files {params.files:q} "
         "--pdf {output.pdf:q} --svg {output.svg:q} --png {output.png:q} > {log:q} 2>&1"
+
+
+use rule plot_pi_curves as plot_pi_curves_all with:
+    input:
+        soft_curves=rules.summarise.output.soft_curves,
+    output:
+        **figure_files(
+            "pi_curves_all/{protocol}/{model}/{dataset}",
+            "Curves over the retaining probability, all methods",
+        ),
+    log:
+        "<logs>/plot_pi_curves_all/{protocol}/{model}/{dataset}.log",
+    benchmark:
+        "<logs>/plot_pi_curves_all/{protocol}/{model}/{dataset}.tsv"
+    params:
+        **room_job("figures/pi_curves_all", "display"),
 
 
 use rule plot_pi_curves as plot_protocol with:

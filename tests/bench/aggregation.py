@@ -86,7 +86,10 @@ DISPLAYS = (
     Display("tabulate_advantage", "soft_display", ("advantage",)),
     Display("plot_advantage", "display", ("advantage",), ("protocol", "model", "dataset")),
     Display("plot_ranks", "model_display", ("statistics", "comparisons")),
-    Display("plot_pi_curves", "display", ("soft_curves",), ("protocol", "model", "dataset")),
+    Display(
+        "plot_pi_curves", "display", ("soft_curves", "statistics"), ("protocol", "model", "dataset")
+    ),
+    Display("plot_pi_curves_all", "display", ("soft_curves",), ("protocol", "model", "dataset")),
 )
 
 

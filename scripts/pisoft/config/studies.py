@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, field_validator
 
+from pisoft.config import naming
 from pisoft.config.base import Selection, Strict, TokenWeights, check_selection
 from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
@@ -25,9 +26,8 @@ SELECTED_METHODS: dict[TokenWeights, str] = {
     "loosened": "grad_ellm_selected",
     "original": "grad_ellm_original_selected",
 }
-SELECTED_LABELS: dict[TokenWeights, str] = {
-    "loosened": "Grad-ELLM (depth selected)",
-    "original": "Grad-ELLM, original (depth selected)",
+SELECTED_LABELS = {
+    weights: naming.grad_ellm(weights, "depth selected") for weights in SELECTED_METHODS
 }
 
 

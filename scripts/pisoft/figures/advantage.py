@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.config.slices.display import DisplaySlice
-from pisoft.figures.pi_curves import draw_curves
+from pisoft.figures.lines import draw_curves
 from pisoft.figures.style import theme
 from pisoft.statistics.metrics import NO_CONTROL
 from pisoft.statistics.reading import Files, of_cell, present

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pisoft.config.slices.display import DisplaySlice
-from pisoft.figures.pi_curves import draw_legend, sample_text
+from pisoft.figures.lines import draw_legend, sample_text
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.reading import Files, present
 
@@ -103,4 +103,4 @@ def _number_text(row: pd.Series) -> str:
     if pd.isna(row["value"]):
         return "undefined"
     interval = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-    return f"{row['value']:.2f}{interval}"
+    return f"{row['value']:.2f}{interval}".replace("-", "\N{MINUS SIGN}")

@@ -181,4 +181,4 @@ def _heading(answer: Mapping[str, Any], tokens: int, share: float) -> str:
     step = answer["steps"][0]
     target = answer["output_token_texts"][step].strip()
     count = f"{top_count(tokens, share)} of {tokens} tokens are top"
-    return f"{said} · explained: “{target}” (step {step}) · {count}"
+    return f"{said} · explained token {step + 1}: “{target}” · {count}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import pandas as pd
 import seaborn
@@ -10,7 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from pisoft.config import naming
+from pisoft.config.base import TokenWeights
 from pisoft.config.slices.display import DisplaySlice
+from pisoft.figures.lines import draw_legend
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.layer_study import METRICS, REST, depth_statistics
@@ -53,29 +57,22 @@ def plot_layer_study(samples: pd.DataFrame, where: str) -> Figure:
         for panel, (metric, label) in zip(axes, METRICS.items(), strict=True):
             chosen = numbers[numbers["metric"] == metric]
             for weights, line in chosen.groupby("token_weights", sort=False):
-                _draw_line(panel, line.sort_values("depth"), str(weights))
+                _draw_line(panel, line.sort_values("depth"), cast(TokenWeights, weights))
             _finish_panel(panel, label, sorted(chosen["depth"].unique()))
         figure.suptitle(f"{where} · {_sample_text(numbers)}", fontsize="medium")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles,
-            labels,
-            title="Grad-ELLM, token weights",
-            loc="outside lower center",
-            ncols=len(labels),
-            frameon=False,
-        )
+        draw_legend(figure)
     return figure
 
 
-def _draw_line(panel: Axes, line: pd.DataFrame, weights: str) -> None:
+def _draw_line(panel: Axes, line: pd.DataFrame, weights: TokenWeights) -> None:
     style: LineStyle = STYLES[weights]
+    name = naming.grad_ellm(weights)
     shift = DODGE if weights == "original" else 1 / DODGE
     panel.errorbar(
         line["depth"].astype(int) * shift,
         line["value"],
         yerr=half_widths(line["standard_error"], line["n"]),
-        label=f"{weights} (too few samples)" if line["value"].isna().all() else weights,
+        label=f"{name} (too few samples)" if line["value"].isna().all() else name,
         color=style.colour,
         marker=style.marker,
         linestyle=style.dash,

@@ -1,25 +1,39 @@
-"""The paper's figures (π-Soft curves, figure soft-ns/nc_fig)."""
+"""π-Soft curves that tell a story: who leads, the paper's method, random scores, the worst.
+
+All others are grey; :mod:`pisoft.figures.pi_curves_all` names every method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from scipy.optimize import isotonic_regression
 
 from pisoft.config.slices.display import DisplaySlice
-from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.intervals import half_widths
+from pisoft.figures.lines import (
+    PI_SOFT,
+    begin_at_zero,
+    draw_curve,
+    finish_panel,
+    sample_text,
+    share_range,
+    with_bands,
+)
+from pisoft.figures.style import line_styles, theme
+from pisoft.statistics.metrics import CONTROL, PROPOSED
 from pisoft.statistics.reading import Files, present
+from pisoft.statistics.standing import standing
 
-PANELS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
-LEGEND_CHARACTERS = 120  # that fit side by side below the panels
-HANDLE_CHARACTERS = 9  # width of a line sample and its gaps
-MARKED_EVERY = 3  # grid points; a marker on each would hide the lines
-BAND_OPACITY = 0.22  # of a single band; many lie on top of one another
-ROOM_FOR_BANDS = 0.25  # above and below the lines, in spans of the lines
+MOST_LEADERS = 4  # of the best and those not told apart from them, that are in colour
+OTHERS = "#D4D4D4"
+LABEL_HEIGHT = 0.064  # in panels, line spacing included
+KEYS, LABELS = 1.05, 1.075  # where markers stand and labels begin, in panels
 
 
 Settings = DisplaySlice
@@ -27,115 +41,146 @@ Settings = DisplaySlice
 
 def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
     """Draw the figure of one protocol, model and dataset."""
-    curves = files.rows("soft_curves", **cell)
+    curves, statistics = files.rows("soft_curves", **cell), files.rows("statistics", **cell)
     methods = present(settings.methods, curves)
-    return (plot_pi_curves(curves, methods, settings.where(cell)),)
+    return (plot_pi_curves(curves, statistics, methods, settings.where(cell)),)
 
 
-def plot_pi_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:
-    """Draw π-Soft-NS and π-Soft-NC over the retaining probability, one line per method.
+def plot_pi_curves(
+    curves: pd.DataFrame, statistics: pd.DataFrame, methods: Mapping[str, str], where: str
+) -> Figure:
+    """Draw π-Soft-NS and π-Soft-NC over the retaining probability, few methods in colour.
 
-    Bands are 95 % confidence intervals of the mean over samples (Student's t). A method without any
-    value has no line and says so in the legend.
+    Each panel colours those of its own AUC, see :func:`highlighted`, and names them at their line's
+    end: the best in bold, ≈ behind those not told apart from it, as in tables. Their bands are 95 %
+    confidence intervals of the mean over samples (Student's t).
 
     Args:
         curves: `soft_curves` rows of one protocol, model and dataset.
-        methods: label of each method, in the order of the legend.
+        statistics: `statistics` rows of the same; they may have methods without a curve.
+        methods: label of each method that has curves.
         where: model, dataset and protocol, for the title.
     """
-    half_width = half_widths(curves["standard_error"], curves["n"])
-    ends = {"low": curves["mean"] - half_width, "high": curves["mean"] + half_width}
-    figure = draw_curves(curves.assign(**ends), PANELS, methods, where)
-    for panel, metric in zip(figure.axes, PANELS, strict=True):
-        lowest = curves.loc[curves["metric"] == metric, "mean"].min()
-        if not lowest < 0:  # π-Soft-NS is negative only where it is not clamped
-            panel.set_ylim(bottom=0)
+    shown = with_bands(curves)
+    with theme():
+        figure = Figure(figsize=(11.5, 4.6), layout="constrained")
+        axes = figure.subplots(1, len(PI_SOFT))
+        found = {}
+        for panel, (metric, label) in zip(axes, PI_SOFT.items(), strict=True):
+            of_metric = statistics[statistics["metric"] == f"auc_{metric}"].set_index("method")
+            found[metric] = highlighted(of_metric, methods)
+            _draw_lines(panel, shown[shown["metric"] == metric], methods, found[metric])
+            finish_panel(panel, label)
+            panel.set_title(found[metric].in_words(), fontsize="small")
+        share_range(axes, curves["mean"])
+        begin_at_zero(axes, curves["mean"])
+        for panel, (metric, chosen) in zip(axes, found.items(), strict=True):
+            _name_lines(panel, curves[curves["metric"] == metric], methods, chosen)
+        figure.suptitle(f"{where} · {sample_text(curves)}", fontsize="medium")
     return figure
 
 
-def draw_curves(
-    curves: pd.DataFrame, panels: Mapping[str, str], methods: Mapping[str, str], where: str
-) -> Figure:
-    """Draw one panel per metric, with a line and a band per method over π.
+@dataclass(frozen=True)
+class Highlighted:
+    """Methods in colour, and what the tests say of them.
+
+    Attributes:
+        methods: those in colour.
+        best: the best of all methods, several if they are equal.
+        tied: those not told apart from the best.
+        compared: how many methods have a value.
+    """
+
+    methods: Sequence[str]
+    best: Sequence[str]
+    tied: Sequence[str]
+    compared: int
+
+    def in_words(self) -> str:
+        """Say how many methods lead, and how many of these are in colour."""
+        leading = {*self.best, *self.tied}
+        coloured = leading.intersection(self.methods)
+        said = f"Best, or not told apart from it: {len(leading)} of {self.compared} methods"
+        return said if len(coloured) == len(leading) else f"{said}, {len(coloured)} in colour"
+
+
+def highlighted(rows: pd.DataFrame, methods: Mapping[str, str]) -> Highlighted:
+    """Choose the methods in colour by the AUC of one metric.
+
+    They are the best and those not told apart from it, of many the first :data:`MOST_LEADERS`; the
+    paper's own; random scores; the lowest.
 
     Args:
-        curves: `metric`, `method`, `pi`, `mean`, `low`, `high`, `n` of one model and dataset.
-        panels: label of each metric.
-        methods: label of each method, in the order of the legend.
-        where: what is shown, for the title.
+        rows: `statistics` rows of one metric and dataset, by method.
+        methods: those that have curves.
+    """
+    best, tied = standing(rows)
+    values = rows["value"].dropna().sort_values(ascending=False, kind="stable")
+    drawn = [name for name in values.index if name in methods]
+    leading = [name for name in drawn if name in (*best, *tied)][:MOST_LEADERS]
+    wanted = {*leading, *PROPOSED, CONTROL, *drawn[-1:]}
+    return Highlighted([name for name in drawn if name in wanted], best, tied, len(values))
+
+
+def _draw_lines(
+    panel: Axes, curves: pd.DataFrame, methods: Mapping[str, str], chosen: Highlighted
+) -> None:
+    """Draw the others in grey, and on top of them those in colour with their bands."""
+    styles = line_styles(methods)
+    for position, method in enumerate(methods):
+        curve = curves[curves["method"] == method].sort_values("pi")
+        if method in chosen.methods:
+            draw_curve(panel, curve, styles[method], position)
+        else:
+            panel.plot(curve["pi"], curve["mean"], color=OTHERS, linewidth=1, zorder=1)
+
+
+def _name_lines(
+    panel: Axes, curves: pd.DataFrame, methods: Mapping[str, str], chosen: Highlighted
+) -> None:
+    """Write the names of the lines in colour beside the panel, the best on top, joined to the ends.
+
+    All lines meet at π = 1, so that the order by AUC says more than that of the ends.
     """
     styles = line_styles(methods)
-    with theme():
-        figure = Figure(figsize=(9.2, 4.6), layout="constrained")
-        axes = figure.subplots(1, len(panels))
-        for panel, (metric, label) in zip(axes, panels.items(), strict=True):
-            chosen = curves[curves["metric"] == metric]
-            for position, (method, name) in enumerate(methods.items()):
-                curve = chosen[chosen["method"] == method].sort_values("pi")
-                _draw_curve(panel, curve, name, styles[method], position)
-            for band in panel.collections:
-                band.set_alpha(BAND_OPACITY / len(methods) ** 0.5)
-            _finish_panel(panel, label, chosen["mean"])
-        figure.suptitle(f"{where} · {sample_text(curves)}", fontsize="medium")
-        draw_legend(figure)
-    return figure
+    last = curves.dropna(subset="mean").sort_values("pi").groupby("method").last()
+    upwards = list(reversed(chosen.methods))
+    ends = last.loc[upwards, ["pi", "mean"]].to_numpy(dtype=float)
+    low, high = panel.get_ylim()
+    others, *places = spread(np.r_[0, (ends[:, 1] - low) / (high - low)], LABEL_HEIGHT)
+    for method, end, place in zip(upwards, ends, places, strict=True):
+        style = styles[method]
+        line = {"arrowstyle": "-", "color": style.colour, "shrinkA": 0, "shrinkB": 0}
+        beside = (KEYS, place)
+        panel.annotate("", xy=end, xytext=beside, textcoords="axes fraction", arrowprops=line)
+        text = _write_name(panel, place, style.colour, style.marker, methods[method])
+        if method in chosen.best:
+            text.set_fontweight("bold")
+        if method in chosen.tied:
+            text.set_text(f"{methods[method]} ≈")
+    if len(last) > len(chosen.methods):
+        _write_name(panel, others, OTHERS, "_", "others")
 
 
-def _draw_curve(
-    panel: Axes, curve: pd.DataFrame, label: str, style: LineStyle, position: int
-) -> None:
-    """Draw one method; markers of neighbouring methods sit at different grid points."""
-    empty = curve["mean"].isna().all()
+def _write_name(panel: Axes, place: float, colour: str, marker: str, name: str) -> Text:
+    """Write a name beside the panel, behind the marker of its line."""
+    beside = panel.transAxes
     panel.plot(
-        curve["pi"],
-        curve["mean"],
-        label=f"{label} (no value)" if empty else label,
-        color=style.colour,
-        marker=style.marker,
-        linestyle=style.dash,
-        markevery=(position % MARKED_EVERY, MARKED_EVERY),
-        markersize=5,
-        linewidth=1.4,
+        KEYS, place, color=colour, marker=marker, markersize=5, transform=beside, clip_on=False
     )
-    panel.fill_between(curve["pi"], curve["low"], curve["high"], color=style.colour, linewidth=0)
+    return panel.text(LABELS, place, name, transform=beside, va="center", fontsize="small")
 
 
-def _finish_panel(panel: Axes, label: str, means: pd.Series) -> None:
-    """Name the axes, and let the lines fill the panel: bands wider than that are cut."""
-    lowest, highest = means.min(), means.max()
-    room = ROOM_FOR_BANDS * (highest - lowest)
-    panel.set_xlabel("Retaining probability π")
-    panel.set_ylabel(label)
-    panel.set_xlim(0, 1)
-    if room > 0:
-        bottom, top = panel.get_ylim()
-        panel.set_ylim(max(bottom, lowest - room), min(top, highest + room))
-    seaborn.despine(ax=panel)
+def spread(places: np.ndarray, gap: float) -> np.ndarray:
+    """Return the places nearest to the given ones, in least squares, that rise by a gap at least.
 
+    Args:
+        places: from 0 to 1, in the order that is kept.
+        gap: the least difference of neighbours.
 
-def draw_legend(figure: Figure) -> None:
-    """Name the first panel's lines below all panels."""
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=legend_columns(labels),
-        frameon=False,
-        handlelength=3.5,
-    )
-
-
-def legend_columns(labels: list[str]) -> int:
-    """Return as many columns as fit below the panels if all were as wide as the longest label."""
-    longest = max(len(label) for label in labels)
-    return max(1, min(len(labels), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
-
-
-def sample_text(curves: pd.DataFrame) -> str:
-    """Return `n = 98`, or a range over the methods that have a value where they differ."""
-    counts = curves.loc[curves["n"] > 0, "n"]
-    if counts.empty:
-        return "n = 0"
-    fewest, most = counts.min(), counts.max()
-    return f"n = {most}" if fewest == most else f"n = {fewest}\N{EN DASH}{most}"
+    Returns:
+        As many places, from 0 to 1 if so many gaps fit in there.
+    """
+    steps = gap * np.arange(places.size)
+    moved = isotonic_regression(places - steps).x
+    return np.clip(moved, 0, max(0, 1 - steps[-1])) + steps

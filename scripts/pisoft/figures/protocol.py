@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from pisoft.config.slices.display import ProtocolFigureSlice
 from pisoft.contracts import OK, read_table
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.figures.pi_curves import legend_columns
+from pisoft.figures.lines import legend_columns
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.reading import Files, present
 from pisoft.statistics.scores import StepScores, perturbable_counts, read_scores

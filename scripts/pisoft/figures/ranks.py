@@ -14,11 +14,12 @@ from pisoft.config.slices.display import DisplaySlice
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, of_cell
+from pisoft.statistics.standing import LEVEL
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
-SIGNIFICANCE = 0.05
-WIDTH = 12.0  # inches
+WIDTH = 13.0  # inches
 LINE = 0.26  # inches per method or bar
+MOST_TICKS = 10  # with a number each; of more ranks, every other one has one
 LABEL_GAP = 0.15  # ranks between a label and the line that leads to it
 
 
@@ -35,10 +36,10 @@ def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple
 def plot_ranks(
     statistics: pd.DataFrame, comparisons: pd.DataFrame, methods: Mapping[str, str], where: str
 ) -> Figure:
-    """Draw the ranks by π-Soft-NS left and by π-Soft-NC right, for the mean over datasets.
+    """Draw the ranks by π-Soft-NS above and by π-Soft-NC below, for the mean over datasets.
 
-    Above: each method's rank with its 95 % interval over resamples of the samples, and the share of
-    resamples in which it is best. Below: critical-difference diagrams of the mean ranks over
+    Left: each method's rank with its 95 % interval over resamples of the samples, and the share of
+    resamples in which it is best. Right: critical-difference diagrams of the mean ranks over
     resamples (:func:`scikit_posthocs.critical_difference_diagram`); a bar joins the methods whose
     circles it holds, no two of which the paired tests tell apart. Methods without a rank say so.
 
@@ -52,20 +53,18 @@ def plot_ranks(
     with theme():
         layout = ConstrainedLayoutEngine(h_pad=LINE / 2)
         figure = Figure(figsize=(WIDTH, WIDTH), layout=layout)
-        grid = figure.add_gridspec(2, len(METRICS))
-        lines = []  # of the lower panels
-        for column, (metric, label) in enumerate(METRICS.items()):
+        panels = figure.subplots(len(METRICS), 2)
+        lines = []  # of the right panels
+        for (left, right), (metric, label) in zip(panels, METRICS.items(), strict=True):
             ranks = _ranks(statistics, metric, methods)
-            upper, lower = (figure.add_subplot(grid[row, column]) for row in range(2))
-            upper.set_title(f"{label} ↑", fontsize="medium")
-            _draw_intervals(upper, ranks, methods, styles)
+            left.set_title(f"{label} ↑", fontsize="medium")
+            _draw_intervals(left, ranks, methods, styles)
             p_values = _p_values(comparisons, metric, ranks.index)
-            lines.append(_draw_differences(lower, ranks["mean_rank"], p_values, methods, styles))
-        heights = (len(methods) + 5, max(lines) + 4)
-        grid.set_height_ratios(heights)
-        figure.set_figheight(LINE * sum(heights))
-        for lower in figure.axes[1::2]:
-            lower.set_ylim(-max(lines) - 0.5, 0.5)
+            lines.append(_draw_differences(right, ranks["mean_rank"], p_values, methods, styles))
+        height = max(len(methods), *lines)
+        figure.set_figheight(LINE * (height + 5) * len(METRICS))
+        for right in panels[:, 1]:
+            right.set_ylim(-height - 0.5, 0.5)
         figure.suptitle(f"Ranks for the mean over datasets · {where}", fontsize="medium")
     return figure
 
@@ -130,7 +129,7 @@ def _draw_differences(
     drawn = critical_difference_diagram(
         pd.Series(mean_ranks[names].to_numpy(), index=numbers),
         pd.DataFrame(p_values.loc[names, names].to_numpy(), index=numbers, columns=numbers),
-        alpha=SIGNIFICANCE,
+        alpha=LEVEL,
         ax=panel,
         color_palette={number: styles[names[number]].colour for number in numbers},
         label_fmt_left="{label}",
@@ -155,4 +154,4 @@ def _draw_differences(
 
 def _show_all_ranks(panel: Axes, methods: int) -> None:
     panel.set_xlim(0.5, max(2, methods) + 0.5)
-    panel.set_xticks(range(1, max(2, methods) + 1))
+    panel.set_xticks(range(1, max(2, methods) + 1, 1 if methods <= MOST_TICKS else 2))

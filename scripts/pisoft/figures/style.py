@@ -45,7 +45,7 @@ _KNOWN = {
 }
 # The benchmark's further methods have the first of the other styles, shown or not.
 _FURTHER = ("attention_rollout", "occlusion", "gradient_shap", "grad_ellm_original")
-_OTHER_COLOURS = ("#332288", "#882255", "#117733", "#AA4499", "#661100", "#44AA99", "#999933")
+_OTHER_COLOURS = ("#332288", "#882255", "#117733", "#AA4499", "#999933", "#44AA99", "#661100")
 _OTHER_MARKERS = ("h", "<", ">", "p", "d")
 _OTHER_DASHES = (_DASH_DOTTED, _SOLID, _DASHED)
 

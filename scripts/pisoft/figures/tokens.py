@@ -13,17 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 
 from pisoft.config.slices.display import TokensSlice
 from pisoft.figures.examples import Example, chosen_answers, examples, key_sentence
-from pisoft.figures.pi_curves import legend_columns
 from pisoft.figures.style import line_styles, theme
 from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.reading import Files
@@ -37,17 +34,16 @@ EVIDENCE_COLOUR = "#1A1A1A"
 # Points, 1/72 inch.
 WIDTH = 11 * 72
 TEXT_SIZE = 8.5
-LABEL_SIZE = 5
+LABEL_SIZE = 7
 HEADING_SIZE = 8
 MARGIN = 8
-ROW = 6.2  # height of a method's row
-BAR = 4.6  # height of a bar in it
+ROW = 8.6  # height of a method's row
+BAR = 6.4  # height of a bar in it
 TEXT_HEIGHT = 15  # of a line of text, underline included
 LINE_GAP = 7
 LONGEST_TOKEN = 200  # width
-LONGEST_LABEL = 110  # width, beside a row
+LONGEST_LABEL = 150  # width, beside a row
 HEADING = 16
-LEGEND_LINE = 14
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ def plot(files: Files, settings: TokensSlice, cell: Mapping[str, str]) -> tuple[
     explained_by = {path.parts[-2] for path in files["attributions"]}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
     texts = examples(chosen, steps, methods, settings.top_share)
-    where = f"{settings.where(cell)} · top {settings.top_share:.0%} of tokens"
+    where = f"{settings.where(cell)} · top {100 * settings.top_share:g} % of tokens"
     sentences = [key_sentence(text) for text in texts]
     return plot_tokens(sentences, methods, where), plot_tokens(texts, methods, where)
 
@@ -85,28 +81,27 @@ def plot(files: Files, settings: TokensSlice, cell: Mapping[str, str]) -> tuple[
 def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: str) -> Figure:
     """Draw the tokens of examples, one below the other, with bars above every method's top tokens.
 
-    Known evidence is underlined. A method without top tokens has an empty row, and the legend says
-    why. Texts of more than :data:`MOST_LINES` lines are cut, and the heading says where.
+    Known evidence is underlined. A method without top tokens has a row that says why. Texts of more
+    than :data:`MOST_LINES` lines are cut, and the heading says where.
 
     Args:
         examples: none if no sample could be answered, which the figure then says.
-        methods: label of each method, in the order of rows and legend.
+        methods: label of each method, in the order of the rows.
         where: model and dataset, for the title.
     """
     with theme():
         labels = [_row_label(label) for label in methods.values()]
         margin = 2 * MARGIN + max(_width(label, LABEL_SIZE) for label in labels)
         texts = [_wrapped(example, margin) for example in examples]
-        handles = _legend_handles(examples, methods)
-        columns = legend_columns([str(handle.get_label()) for handle in handles])
-        legend_height = LEGEND_LINE * (-(-len(handles) // columns) + 1)
         block = ROW * len(methods) + TEXT_HEIGHT + LINE_GAP
         lines = sum(len(text) for text in texts)
-        height = 2 * HEADING + HEADING * len(texts) + block * lines + legend_height
+        height = 2 * HEADING + HEADING * len(texts) + block * lines
         figure = Figure(figsize=(WIDTH / 72, height / 72))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, height))
         axes.set_axis_off()
         title = where if examples else f"{where} · no sample could be answered"
+        if any(example.evidence is not None for example in examples):
+            title += " · underlined: evidence"
         axes.text(
             WIDTH / 2, height - MARGIN, printable(title), ha="center", va="top", fontsize="medium"
         )
@@ -118,9 +113,6 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
             for line in text:
                 _draw_line(axes, line, example, methods, top)
                 top -= block
-        figure.legend(
-            handles=handles, loc="lower center", ncols=columns, frameon=False, fontsize=TEXT_SIZE
-        )
     return figure
 
 
@@ -205,6 +197,9 @@ def _draw_line(
     axes.hlines(rows, first, end, colors=GUIDE_COLOUR, linewidth=0.4, zorder=0)
     for (method, label), row in zip(methods.items(), rows, strict=True):
         axes.text(first - 3, row, _row_label(label), ha="right", fontsize=LABEL_SIZE)
+        if method in example.missing and line[0].index == 0:
+            reason = printable(f"none: {example.missing[method]}")
+            axes.text(first, row, reason, fontsize=LABEL_SIZE, style="italic")
         for token in line:
             if method in example.top and example.top[method][token.index]:
                 colour = styles[method].colour
@@ -224,18 +219,3 @@ def _underlines(line: _Line, example: Example) -> Iterator[tuple[float, float]]:
         for token in line:
             if example.evidence[token.index]:
                 yield token.left, token.right
-
-
-def _legend_handles(examples: Sequence[Example], methods: Mapping[str, str]) -> list[Artist]:
-    """Return a colour per method, with why a method has no bars in all or some of the examples."""
-    styles = line_styles(methods)
-    handles: list[Artist] = []
-    for method, label in methods.items():
-        reasons = [example.missing[method] for example in examples if method in example.missing]
-        note = ", ".join(dict.fromkeys(reasons))
-        places = "" if len(reasons) == len(examples) else f" in {len(reasons)} of {len(examples)}"
-        label = f"{label} (none{places}: {note})" if reasons else label
-        handles.append(Patch(color=styles[method].colour, label=printable(label)))
-    if any(example.evidence is not None for example in examples):
-        handles.append(Line2D([], [], color=EVIDENCE_COLOUR, linewidth=1.2, label="evidence"))
-    return handles

@@ -10,7 +10,8 @@ import pandas as pd
 from pisoft.pages.page import Bar, Panel, Section
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
 from pisoft.statistics.robustness import order_changes
-from pisoft.tables.layout import LEVEL, interval_text, standing
+from pisoft.statistics.standing import LEVEL, standing
+from pisoft.tables.layout import interval_text
 
 READ_METRICS = {
     "auc_pi_soft_ns": "π-Soft-NS (do the tokens with high scores suffice?)",

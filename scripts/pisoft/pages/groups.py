@@ -4,7 +4,15 @@ from __future__ import annotations
 
 # Tables, figures and pages, by name; others come last.
 GROUPS = {
-    "Answer": ("pi_soft_auc", "ranks", "evidence", "pi_curves", "explorer", "published"),
+    "Answer": (
+        "pi_soft_auc",
+        "ranks",
+        "evidence",
+        "pi_curves",
+        "pi_curves_all",
+        "explorer",
+        "published",
+    ),
     "Robustness": (
         *("robust_statistics", "variances", "original_soft"),
         *("insertion_deletion", "metric_agreement", "layer_study"),

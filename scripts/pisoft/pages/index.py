@@ -14,7 +14,8 @@ from pisoft.pages.links import links
 from pisoft.pages.page import Figure, Page, Section
 from pisoft.pages.standings import standings_table
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.tables.layout import FAMILIES, LEVEL
+from pisoft.statistics.standing import LEVEL
+from pisoft.tables.layout import FAMILIES
 from pisoft.units import duration, scaled
 
 

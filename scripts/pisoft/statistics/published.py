@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pisoft.config import naming
 from pisoft.config.base import TokenWeights
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 from pisoft.errors import BenchmarkError, did_you_mean
@@ -62,14 +63,14 @@ DATASETS = {
 METHODS = {
     "attention": "Attention",
     "deeplift": "DeepLIFT",
-    "input_x_gradient": "Input × Gradient",
+    "input_x_gradient": "Input×Gradient",
     "integrated_gradients": "Integrated Gradients",
     "random": "Random",
     "saliency": "Saliency",
     "value_zeroing": "Value Zeroing",
     "reagent": "ReAGent",
-    "grad_ellm": "Grad-ELLM",
-    "grad_ellm_original": "Grad-ELLM (original)",
+    "grad_ellm": naming.grad_ellm("loosened"),
+    "grad_ellm_original": naming.grad_ellm("original"),
 }
 # What the paper's "Ours" may be, in the order shown. It often names no variant, and reports the
 # best of several numbers of layers, selected on the samples that it reports.
@@ -80,10 +81,10 @@ LEAKY_METHODS: dict[TokenWeights, str] = {
 VARIANTS = {
     "grad_ellm_original": METHODS["grad_ellm_original"],
     **{SELECTED_METHODS[weights]: label for weights, label in SELECTED_LABELS.items()},
-    LEAKY_METHODS["loosened"]: "Grad-ELLM (as in the paper: depth selected on what is reported)",
-    LEAKY_METHODS["original"]: (
-        "Grad-ELLM, original (as in the paper: depth selected on what is reported)"
-    ),
+    **{
+        name: naming.grad_ellm(weights, "as in the paper: depth selected on what is reported")
+        for weights, name in LEAKY_METHODS.items()
+    },
 }
 COLUMN = ["protocol", "model", "metric"]  # what identifies one half of a printed table
 HEADER = ("table", *COLUMN, "dataset", "method", "value")

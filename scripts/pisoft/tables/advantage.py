@@ -10,8 +10,8 @@ from pisoft.config.base import Clamp
 from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.statistics.metrics import AVERAGE, NO_CONTROL
 from pisoft.statistics.reading import Files, of_cell, present
+from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import (
-    LEVEL,
     Block,
     Entry,
     Row,

@@ -9,8 +9,8 @@ import pandas as pd
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.metrics import AVERAGE, CONTROL
 from pisoft.statistics.reading import Files, present
+from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import (
-    LEVEL,
     Block,
     Entry,
     Row,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from pisoft.config import naming
+from pisoft.config.base import TokenWeights
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.contracts import OK
 from pisoft.statistics.layer_study import (
@@ -55,7 +57,7 @@ def layer_study_table(samples: pd.DataFrame, *, where: str, datasets: Mapping[st
         Block(
             title,
             tuple(
-                Row(f"{datasets[dataset]}, {weights}", _entries(numbers))
+                Row(_name(datasets[dataset], weights), _entries(numbers))
                 for (metric, dataset, weights), numbers in rows.items()
                 if metric == name
             ),
@@ -73,7 +75,7 @@ def layer_study_table(samples: pd.DataFrame, *, where: str, datasets: Mapping[st
     )
     return Table(
         title=f"Layers that Grad-ELLM sums · {where}",
-        corner="Dataset, token weights",
+        corner="Dataset, method",
         columns=columns,
         blocks=blocks,
         notes=(*_STATISTICS, *_sample_notes(samples, values, datasets)),
@@ -90,6 +92,10 @@ _STATISTICS = (
     "of them), as in the paper. The best of several noisy means is too high on average; to see by "
     "how much on equal samples, compare Selected with the best Depth column.",
 )
+
+
+def _name(dataset: str, weights: TokenWeights) -> str:
+    return f"{dataset}, {naming.grad_ellm(weights)}"
 
 
 def _entries(numbers: pd.DataFrame) -> tuple[Entry, ...]:
@@ -151,7 +157,7 @@ def _failure_note(samples: pd.DataFrame, datasets: Mapping[str, str]) -> str:
         return "No sample failed."
     counts = failed.groupby(["dataset", "token_weights", "status"], sort=False).size()
     listed = "; ".join(
-        f"{datasets[dataset]}, {weights}: {count} {status}"
+        f"{_name(datasets[dataset], weights)}: {count} {status}"
         for (dataset, weights, status), count in counts.items()
     )
     return f"Samples that failed at some depth, left out at every depth: {listed}."
@@ -163,8 +169,8 @@ def _missing_notes(values: pd.DataFrame, datasets: Mapping[str, str]) -> list[st
     counts = counts.drop_duplicates(["dataset", "token_weights", "statistic"])
     counts = counts.pivot(index=["dataset", "token_weights"], columns="statistic", values="n")
     return [
-        f"No value for {datasets[dataset]}, {weights}: {row[DEVELOPMENT]} development samples and "
-        f"{row[REST]} others could be evaluated, and each part needs {SMALLEST_PART}."
+        f"No value for {_name(datasets[dataset], weights)}: {row[DEVELOPMENT]} development samples "
+        f"and {row[REST]} others could be evaluated, and each part needs {SMALLEST_PART}."
         for (dataset, weights), row in counts.iterrows()
         if row.min() < SMALLEST_PART
     ]

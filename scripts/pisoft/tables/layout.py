@@ -13,10 +13,10 @@ import pandas as pd
 
 from pisoft.contracts import OK
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.standing import LEVEL, standing
 from pisoft.units import NOTHING, signed
 
 Cell = tuple[str, str, int]  # metric, dataset or average, and decimals of a column
-LEVEL = 0.05  # below it, a method counts as told apart from the best
 VALUE_COLUMNS = ["metric", "dataset", "method", "value", "low", "high", "standard_error"]
 VALUE_COLUMNS += ["n", "n_failed", "rank", "best", "p_value", "p_smallest"]
 
@@ -153,18 +153,6 @@ def statistic_entries(
         )
         for method, numbers in rows.iterrows()
     )
-
-
-def standing(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return the best methods, several if they are equal, and those not told apart from them.
-
-    Args:
-        rows: `statistics` rows of one metric and dataset, by method.
-    """
-    highest = rows["value"].reindex(rows["best"].dropna().unique()).max()  # NaN: it is not shown
-    best = rows.index[rows["value"] == highest]
-    near = rows.index[rows["p_value"].astype(float) >= LEVEL]
-    return list(best), [method for method in near if method not in best]
 
 
 def _of_cell(

@@ -136,7 +136,7 @@ def test_the_main_tables_show_of_the_study_what_it_selects_alone(load):
     more = display_slice(with_study).methods.items() - display_slice(without).methods.items()
     assert dict(more) == {
         "grad_ellm_selected": "Grad-ELLM (depth selected)",
-        "grad_ellm_original_selected": "Grad-ELLM, original (depth selected)",
+        "grad_ellm_original_selected": "Grad-ELLM (original, depth selected)",
     }
     assert summarise_slice(with_study) == summarise_slice(without)
 

@@ -53,7 +53,7 @@ def test_methods_stand_at_their_means_with_both_intervals():
 def test_titles_say_the_correlations_with_and_without_random_scores():
     title = draw().axes[0].get_title()
     assert title == (
-        "Spearman's ρ, all methods: -0.25 [-0.31, -0.19]\n"
+        "Spearman's ρ, all methods: −0.25 [−0.31, −0.19]\n"
         "Spearman's ρ, without random scores: 0.75 [0.69, 0.81]"
     )
     assert "all methods" not in draw([False]).axes[0].get_title()

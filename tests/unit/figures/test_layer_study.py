@@ -24,10 +24,13 @@ def test_the_figure_shows_means_over_the_rest_at_every_depth():
             assert line.get_xydata() == pytest.approx(np.array(expected))
             low, high = bars.get_segments()[0][:, 1]
             assert high - low == pytest.approx(2 * 4.302653 * 0.1 / math.sqrt(3))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["loosened", "original"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "Grad-ELLM",
+        "Grad-ELLM (original)",
+    ]
 
 
 @pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
 def test_the_legend_says_that_a_part_is_too_small(part, kept):
     (legend,) = plot_layer_study(pd.DataFrame(with_small_part(part, kept)), WHERE).legends
-    assert [text.get_text() for text in legend.get_texts()] == ["loosened (too few samples)"]
+    assert [text.get_text() for text in legend.get_texts()] == ["Grad-ELLM (too few samples)"]

@@ -1,168 +1,167 @@
-"""Figures: appearance fixed per method, legend complete, files reproducible."""
+"""Curves over π: who is in colour, who is named where, and in which order."""
 
-import matplotlib
+import itertools
+
 import numpy as np
-import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
+from drawn import CELL, METHODS, SETTINGS, WHERE, curve_rows, frame
 from pisoft.contracts import write_rows
-from pisoft.figures.pi_curves import PANELS, plot_pi_curves
-from pisoft.figures.style import line_styles, save_figure
+from pisoft.figures.lines import PI_SOFT
+from pisoft.figures.pi_curves import LABEL_HEIGHT, OTHERS, highlighted, plot_pi_curves, spread
+from pisoft.figures.style import line_styles
+from pisoft.tables.layout import statistic_entries
 from rooms import check_same_files
+from uncertainty import frame as statistics_frame
+from uncertainty import statistics_row
 
-GRID = [0.1, 0.3, 0.5, 0.7, 0.9]
-METHODS = {
-    "random": "Random",
-    "attention": "Attention",
+MANY = {
+    **{f"m{place}": f"A rather long name of method {place}" for place in range(9)},
     "grad_ellm": "Grad-ELLM",
-    "mine": "$ Mine_{ <b>",
+    "grad_ellm_original": "Grad-ELLM (original)",
+    "random": "Random",
+    "last": "Last",
 }
 
 
-def curve_rows(methods=tuple(METHODS), n=20, dataset="sst2"):
+def area_rows(methods, tied=(), dataset="sst2"):
+    """Rows of both areas; the first method is the best, the last one the worst."""
+    first, *_ = methods
     return [
-        {
-            "protocol": "dynamic",
-            "model": "llama",
-            "method": method,
-            "dataset": dataset,
-            "metric": metric,
-            "pi": pi,
-            "mean": pi * (1 + position / 10) if n else None,
-            "standard_error": 0.05 if n > 1 else None,
-            "n": n,
-            "n_failed": 0,
-        }
-        for position, method in enumerate(methods)
-        for metric in PANELS
-        for pi in GRID
+        statistics_row(
+            f"auc_{metric}",
+            dataset,
+            method,
+            1 - place / 100,
+            best=first,
+            p_value=None if method == first else 0.5 if method in tied else 0.001,
+            p_smallest=0.001,
+        )
+        for metric in PI_SOFT
+        for place, method in enumerate(methods)
     ]
 
 
-def draw(rows, methods=METHODS):
-    curves = pd.DataFrame(rows).astype({"mean": float, "standard_error": float})
-    return plot_pi_curves(curves, methods, "Llama · SST2 · dynamic routing")
+def draw(methods, tied=(), curves=None):
+    rows = frame(curve_rows(list(methods)[::-1]) if curves is None else curves)
+    drawn = {name: label for name, label in methods.items() if name in set(rows["method"])}
+    return plot_pi_curves(rows, statistics_frame(area_rows(methods, tied)), drawn, WHERE)
 
 
-def looks(figure):
-    """Colour, marker and dash of every line of the first panel, by label."""
-    return {
-        line.get_label(): (to_hex(line.get_color()), line.get_marker(), line.get_linestyle())
-        for line in figure.axes[0].get_lines()
-    }
+def names(panel):
+    """The names beside a panel, from top to bottom."""
+    found = [text for text in panel.texts if text.get_text()]
+    return [text.get_text() for text in sorted(found, key=lambda text: -text.get_position()[1])]
 
 
-def test_lines_show_the_means_and_bands_the_intervals_of_student_s_t():
-    figure = draw(curve_rows(n=20))
-    for panel, label in zip(figure.axes, PANELS.values(), strict=True):
-        assert panel.get_ylabel() == label
-        assert panel.get_xlabel() == "Retaining probability π"
-        line = panel.get_lines()[1]
-        assert line.get_xydata() == pytest.approx(np.array([(pi, pi * 1.1) for pi in GRID]))
-        band = panel.collections[1].get_paths()[0].vertices
-        half_width = 2.093024 * 0.05  # t of 19 degrees of freedom, from a printed table
-        at_half = sorted({round(y, 9) for x, y in band if x == 0.5})
-        assert at_half == pytest.approx([0.55 - half_width, 0.55 + half_width])
+def colours(panel):
+    """The colours of the curves."""
+    curves = [line for line in panel.get_lines() if len(line.get_xdata()) > 1]
+    return [to_hex(line.get_color(), keep_alpha=False) for line in curves]
 
 
-def test_wide_bands_leave_the_lines_most_of_the_panel():
-    rows = [{**row, "standard_error": 50.0} for row in curve_rows()]
-    for panel in draw(rows).axes:
-        low, high = panel.get_ylim()
-        values = np.concatenate([line.get_ydata() for line in panel.get_lines()])
-        assert low <= values.min()
-        assert high >= values.max()
-        assert np.ptp(values) > 0.6 * (high - low)
+def test_the_best_those_not_told_apart_the_paper_s_random_scores_and_the_worst_are_named():
+    for panel in draw(MANY, tied=["m2"]).axes:
+        assert names(panel) == [
+            "A rather long name of method 0",
+            "A rather long name of method 2 ≈",
+            "Grad-ELLM",
+            "Grad-ELLM (original)",
+            "Random",
+            "Last",
+            "others",
+        ]
+        styles = line_styles(MANY)
+        named = {"m0", "m2", "grad_ellm", "grad_ellm_original", "random", "last"}
+        expected = [styles[name].colour.lower() if name in named else OTHERS.lower()
+                    for name in MANY]  # fmt: skip
+        assert colours(panel) == expected
+        assert len(panel.collections) == len(named), "only lines in colour have bands"
+        assert panel.get_title() == "Best, or not told apart from it: 2 of 13 methods"
+        (bold,) = (text for text in panel.texts if text.get_fontweight() == "bold")
+        assert bold.get_text() == "A rather long name of method 0"
 
 
-def test_legend_has_every_method_in_order():
-    (legend,) = draw(curve_rows()).legends
-    assert [text.get_text() for text in legend.get_texts()] == list(METHODS.values())
+def test_of_many_that_are_not_told_apart_the_first_four_are_in_colour():
+    panel = draw(MANY, tied=[name for name in MANY if name not in ("m0", "random", "last")]).axes[0]
+    assert names(panel)[:5] == [
+        "A rather long name of method 0",
+        *(f"A rather long name of method {place} ≈" for place in (1, 2, 3)),
+        "Grad-ELLM ≈",
+    ]
+    title = "Best, or not told apart from it: 11 of 13 methods, 6 in colour"
+    assert panel.get_title() == title, "the paper's are among them"
 
 
-def test_legend_lies_below_the_panels_and_inside_the_figure():
-    methods = {f"m{k}": f"A rather long name of method {k}" for k in range(14)}
-    figure = draw(curve_rows(methods), methods)
+def test_marks_are_those_of_the_table():
+    rows = statistics_frame(area_rows(MANY, tied=["m2", "random"]))
+    entries = statistic_entries(rows, "auc_pi_soft_ns", "sst2", 3, MANY)
+    by_method = rows[rows["metric"] == "auc_pi_soft_ns"].set_index("method")
+    chosen = highlighted(by_method, MANY)
+    assert list(chosen.best) == [name for name, e in zip(MANY, entries, strict=True) if e.strong]
+    assert list(chosen.tied) == [name for name, e in zip(MANY, entries, strict=True) if e.tied]
+
+
+def test_a_method_without_a_curve_counts_and_is_not_named():
+    rows = curve_rows([name for name in MANY if name != "m0"])
+    panel = draw(MANY, tied=["m1"], curves=rows).axes[0]
+    assert names(panel)[0] == "A rather long name of method 1 ≈"
+    assert panel.get_title() == "Best, or not told apart from it: 2 of 13 methods, 1 in colour"
+
+
+def test_of_few_methods_all_are_in_colour():
+    panel = draw(METHODS, tied=["attention", "mine"]).axes[0]
+    assert names(panel) == ["Random", "Attention ≈", "Grad-ELLM", "$ Mine_{ <b> ≈"]
+
+
+def test_both_panels_have_one_range_of_values():
+    rows = [{**r, "mean": r["mean"] * (1 + (r["metric"] == "pi_soft_nc"))} for r in curve_rows()]
+    ns, nc = (panel.get_ylim() for panel in draw(METHODS, curves=rows).axes)
+    assert ns == nc
+    assert ns[0] == 0
+
+
+def test_names_do_not_overlap_and_lie_inside_the_figure_beside_their_panel():
+    figure = draw(MANY, tied=["m1", "m2", "m3", "m4"])
     figure.draw_without_rendering()
-    box = figure.legends[0].get_window_extent()
-    assert box.x0 >= 0
-    assert box.y0 >= 0
-    assert box.x1 <= figure.bbox.x1
-    assert all(box.y1 <= panel.get_tightbbox().y0 for panel in figure.axes)
+    for panel, following in itertools.zip_longest(figure.axes, figure.axes[1:]):
+        boxes = [text.get_window_extent() for text in panel.texts if text.get_text()]
+        edge = figure.bbox.x1 if following is None else following.get_tightbbox().x0
+        for place, box in enumerate(boxes):
+            assert panel.bbox.x1 <= box.x0
+            assert box.x1 <= edge
+            assert not [other for other in boxes[:place] if box.overlaps(other)]
 
 
-def test_a_method_without_any_value_is_named_in_the_legend():
-    rows = curve_rows(["random", "attention"]) + curve_rows(["mine"], n=0)
-    (legend,) = draw(rows).legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    assert texts == ["Random", "Attention", "Grad-ELLM (no value)", "$ Mine_{ <b> (no value)"]
+def test_without_any_value_nothing_is_named():
+    rows = [{**row, "value": None, "best": None} for row in area_rows(METHODS)]
+    figure = plot_pi_curves(frame(curve_rows(n=0)), statistics_frame(rows), METHODS, WHERE)
+    assert [names(panel) for panel in figure.axes] == [[], []]
+    assert figure.get_suptitle() == f"{WHERE} · n = 0"
 
 
-def test_title_states_the_number_of_samples():
-    assert draw(curve_rows())._suptitle.get_text() == "Llama · SST2 · dynamic routing · n = 20"
-    rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=20)
-    assert draw(rows)._suptitle.get_text().endswith("n = 18\N{EN DASH}20")
-    rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=0)
-    assert draw(rows)._suptitle.get_text().endswith("n = 18")
-    assert draw(curve_rows(n=0))._suptitle.get_text().endswith("n = 0")
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.sampled_from([0.01, LABEL_HEIGHT]))
+def test_names_are_as_near_to_the_ends_as_gaps_and_order_allow(ends, gap):
+    places = spread(np.array(ends), gap)
+    assert np.all(np.diff(places) >= gap - 1e-9)
+    assert places.min() >= -1e-9
+    assert places.max() <= 1 + 1e-9
+    if np.all(np.diff(ends) >= gap):
+        assert places == pytest.approx(ends)
 
 
-def test_a_single_sample_is_drawn_without_a_band(tmp_path):
-    save_figure(draw(curve_rows(n=1)), [tmp_path / "one.png"])
-    assert (tmp_path / "one.png").stat().st_size
-
-
-def test_methods_look_the_same_in_every_figure():
-    few = {name: METHODS[name] for name in ("grad_ellm", "random")}
-    every, some = looks(draw(curve_rows())), looks(draw(curve_rows(few), few))
-    assert some == {label: every[label] for label in few.values()}
-
-
-def test_known_methods_keep_their_look_when_others_are_added():
-    before = line_styles(["random", "attention", "mine"])
-    after = line_styles(["new", "random", "attention", "mine"])
-    assert before["random"] == after["random"]
-    assert before["attention"] == after["attention"]
-    assert line_styles(["random", "attention", "mine", "new"])["mine"] == before["mine"]
-
-
-@pytest.mark.parametrize("own", ["attention_rollout", "occlusion", "grad_ellm_original"])
-def test_our_further_methods_look_the_same_whatever_is_shown_beside_them(own):
-    assert line_styles([own])[own] == line_styles(["mine", "gradient_shap", own])[own]
-
-
-def test_no_two_of_many_methods_look_the_same():
-    names = ["random", "attention", "saliency", "input_x_gradient", "deeplift"]
-    names += ["integrated_gradients", "value_zeroing", "reagent", "grad_ellm"]
-    names += [f"method {k}" for k in range(100)]
-    assert len(set(line_styles(names).values())) == len(names)
-
-
-def test_the_look_is_not_left_behind():
-    before = dict(matplotlib.rcParams)
-    draw(curve_rows())
-    assert dict(matplotlib.rcParams) == before
-
-
-@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
-def test_files_are_equal_bytes_every_time(tmp_path, suffix):
-    paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
-    for path in paths:
-        save_figure(draw(curve_rows()), [path])
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-    assert b"Date" not in paths[0].read_bytes()
-
-
-def test_another_format_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"\.pdf, \.svg, \.png"):
-        save_figure(draw(curve_rows()), [tmp_path / "figure.jpg"])
+def test_crowded_names_are_centred_on_their_ends():
+    assert spread(np.array([0.5, 0.5, 0.5]), 0.1) == pytest.approx([0.4, 0.5, 0.6])
+    assert spread(np.array([0.9, 1.0, 1.0]), 0.1) == pytest.approx([0.8, 0.9, 1.0])
 
 
 @pytest.mark.slow
 def test_the_script_writes_the_same_files_in_every_process(tmp_path):
-    files = {"soft_curves": tmp_path / "curves.parquet"}
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("soft_curves", "statistics")}
     write_rows(files["soft_curves"], "soft_curves", curve_rows(), {})
-    settings = {"models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"}, "methods": METHODS}
-    cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
-    check_same_files("pi_curves", settings, files, tmp_path, **cell)
+    others = area_rows(METHODS, dataset="imdb")
+    write_rows(files["statistics"], "statistics", area_rows(METHODS, ["mine"]) + others, {})
+    check_same_files("pi_curves", SETTINGS, files, tmp_path, **CELL)

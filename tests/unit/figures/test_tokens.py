@@ -125,7 +125,7 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
         "mine": "nonfinite attribution",
         "absent": "no row",
     }
-    assert "explained: “t3” (step 3)" in found.heading
+    assert "explained token 4: “t3”" in found.heading, "readers count from 1"
     assert "1 of 10 tokens are top" in found.heading
 
 
@@ -180,7 +180,7 @@ def test_bars_stand_over_top_tokens_in_the_method_s_row_and_colour():
     rows = [{bar[2] for bar in found[colours[method]]} for method in METHODS]
     assert [len(row) for row in rows] == [1, 1, 1]
     heights = [row.pop() for row in rows]
-    assert heights == sorted(set(heights), reverse=True), "stacked in the order of the legend"
+    assert heights == sorted(set(heights), reverse=True), "stacked in the order of the methods"
 
 
 def test_bars_are_as_wide_as_the_words_that_matplotlib_draws():
@@ -197,27 +197,33 @@ def test_evidence_is_underlined_and_explained_only_where_it_is_known():
     places = words(figure)
     lefts = [line.get_xdata()[0] for line in figure.axes[0].lines]
     assert lefts == pytest.approx([places["awful"], places["end"]])
-    assert figure.legends[0].get_texts()[-1].get_text() == "evidence"
+    assert "Llama · SST-2 · underlined: evidence" in words(figure)
     without = draw(example())
     assert not without.axes[0].lines
-    assert len(without.legends[0].get_texts()) == len(METHODS)
+    assert "Llama · SST-2" in words(without)
 
 
-def test_the_legend_names_every_method_and_why_it_has_no_bars():
-    failed = example(missing={"mine": "nonfinite attribution"}, top={"random": [1]})
-    texts = [text.get_text() for text in draw(failed).legends[0].get_texts()]
-    assert texts == ["Random", "Saliency", "$ Mine_{ <b> (none: nonfinite attribution)"]
-    texts = [text.get_text() for text in draw(failed, example()).legends[0].get_texts()]
-    assert texts[2] == "$ Mine_{ <b> (none in 1 of 2: nonfinite attribution)"
+def test_every_row_has_its_method_s_name_once_for_all_and_says_why_it_has_no_bars():
+    texts = [f" word{k}" for k in range(100)]
+    failed = example(texts, missing={"mine": "nonfinite attribution"}, top={"random": [1]})
+    figure = draw(failed, example())
+    assert not figure.legends
+    drawn = [(text.get_text(), text.get_position()[1]) for text in figure.axes[0].texts]
+    rows = {label: [y for text, y in drawn if text == label] for label in METHODS.values()}
+    lines = len(rows["Random"])
+    assert lines > 2, "the first text has several lines"
+    assert [len(places) for places in rows.values()] == [lines] * 3
+    (why,) = (y for text, y in drawn if text == "none: nonfinite attribution")
+    assert why == rows[METHODS["mine"]][0]
 
 
-def test_long_texts_wrap_inside_the_figure_and_legend_and_text_do_not_meet():
+def test_long_texts_wrap_inside_the_figure():
     figure = draw(example([f" word{k}" for k in range(400)], {"random": range(0, 400, 10)}))
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert min(box.x0 for box in boxes) >= 0
     assert max(box.x1 for box in boxes) <= figure.bbox.x1
     assert max(box.y1 for box in boxes) <= figure.bbox.y1
-    assert figure.legends[0].get_window_extent().y1 <= min(box.y0 for box in boxes)
+    assert min(box.y0 for box in boxes) >= 0
     assert {f"word{k}" for k in range(400)} <= set(words(figure))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pisoft.attribution import load_method
 from pisoft.columns import SCHEMAS
 from pisoft.config.slices.pages import PUBLISHED_FILES
 from pisoft.config.validation import read_yaml
@@ -65,8 +66,12 @@ def test_names_are_those_of_the_catalogues_and_of_the_summary_files():
         assert {name: catalogue[name]["label"] for name in names} == names
         elsewhere = {name for name in names if catalogue[name]["source"]["kind"] != "hub"}
         assert elsewhere == ({*PUBLISHED_FILES} if kind == "datasets" else set())
-    methods = set(read_yaml(ROOT / "config/catalogue/methods.yaml"))
-    assert set(METHODS) <= {*methods, "grad_ellm_original"}
+    methods = read_yaml(ROOT / "config/catalogue/methods.yaml")
+    labels = {
+        name: methods[name].get("label", load_method(methods[name].get("method", name)).label)
+        for name in METHODS
+    }
+    assert labels == METHODS
     summarised = {*SAMPLE_METRICS, "deletion_auc", "insertion_auc", *SCHEMAS["timings"].names}
     assert set(METRICS) <= summarised
 

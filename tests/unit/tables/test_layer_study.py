@@ -32,10 +32,10 @@ def test_the_table_has_a_row_per_dataset_and_weighting_in_each_metric_s_block():
     assert [block.title for block in table.blocks] == list(METRICS.values())
     for block in table.blocks:
         assert [row.label for row in block.rows] == [
-            "IMDb, loosened",
-            "IMDb, original",
-            "SST2, original",
-            "SST2, loosened",
+            "IMDb, Grad-ELLM",
+            "IMDb, Grad-ELLM (original)",
+            "SST2, Grad-ELLM (original)",
+            "SST2, Grad-ELLM",
         ]
         assert [entry.text for entry in block.rows[0].entries] == [
             "0.200",
@@ -73,7 +73,7 @@ def test_too_small_a_part_has_no_value_and_a_reason(part, kept):
     lines = [row for block in table.blocks for row in block.rows]
     assert {entry.text for line in lines for entry in line.entries} == {NOTHING}
     sizes = {"development": 2, "rest": 3, part: kept}
-    note = f"No value for SST2, loosened: {sizes['development']} development samples and "
+    note = f"No value for SST2, Grad-ELLM: {sizes['development']} development samples and "
     assert table.notes[-1].startswith(note + f"{sizes['rest']} others could be evaluated")
 
 
@@ -83,7 +83,7 @@ def test_failures_are_counted_by_reason():
     table = table_of(study_rows(values))
     assert (
         "Samples that failed at some depth, left out at every depth: "
-        "SST2, loosened: 1 nonfinite_attribution."
+        "SST2, Grad-ELLM: 1 nonfinite_attribution."
     ) in table.notes
 
 

@@ -1,0 +1,36 @@
+"""The paper's figures with every method (π-Soft curves, figure soft-ns/nc_fig)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from pisoft.config.slices.display import DisplaySlice
+from pisoft.figures.lines import PI_SOFT, begin_at_zero, draw_curves, with_bands
+from pisoft.statistics.reading import Files, present
+
+Settings = DisplaySlice
+
+
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+    """Draw the figure of one protocol, model and dataset."""
+    curves = files.rows("soft_curves", **cell)
+    return (plot_all_curves(curves, present(settings.methods, curves), settings.where(cell)),)
+
+
+def plot_all_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:
+    """Draw π-Soft-NS and π-Soft-NC over the retaining probability, one line per method.
+
+    Bands are 95 % confidence intervals of the mean over samples (Student's t). A method without any
+    value has no line and says so in the legend.
+
+    Args:
+        curves: `soft_curves` rows of one protocol, model and dataset.
+        methods: label of each method, in the order of the legend.
+        where: model, dataset and protocol, for the title.
+    """
+    figure = draw_curves(with_bands(curves), PI_SOFT, methods, where)
+    begin_at_zero(figure.axes, curves["mean"])
+    return figure

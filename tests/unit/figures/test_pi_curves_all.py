@@ -1,0 +1,148 @@
+"""All curves over π: appearance fixed per method, legend complete, files reproducible."""
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from drawn import CELL, GRID, METHODS, SETTINGS, WHERE, curve_rows, frame
+from pisoft.contracts import write_rows
+from pisoft.figures.lines import PI_SOFT
+from pisoft.figures.pi_curves_all import plot_all_curves
+from pisoft.figures.style import line_styles, save_figure
+from rooms import check_same_files
+
+
+def draw(rows, methods=METHODS):
+    return plot_all_curves(frame(rows), methods, WHERE)
+
+
+def looks(figure):
+    """Colour, marker and dash of every line of the first panel, by label."""
+    return {
+        line.get_label(): (to_hex(line.get_color()), line.get_marker(), line.get_linestyle())
+        for line in figure.axes[0].get_lines()
+    }
+
+
+def test_lines_show_the_means_and_bands_the_intervals_of_student_s_t():
+    figure = draw(curve_rows(n=20))
+    for panel, label in zip(figure.axes, PI_SOFT.values(), strict=True):
+        assert panel.get_ylabel() == label
+        assert panel.get_xlabel() == "Retaining probability π"
+        line = panel.get_lines()[1]
+        assert line.get_xydata() == pytest.approx(np.array([(pi, pi * 1.1) for pi in GRID]))
+        band = panel.collections[1].get_paths()[0].vertices
+        half_width = 2.093024 * 0.05  # t of 19 degrees of freedom, from a printed table
+        at_half = sorted({round(y, 9) for x, y in band if x == 0.5})
+        assert at_half == pytest.approx([0.55 - half_width, 0.55 + half_width])
+
+
+def test_both_panels_have_one_range_of_values_which_begins_at_zero():
+    rows = [{**r, "mean": r["mean"] * (1 + (r["metric"] == "pi_soft_nc"))} for r in curve_rows()]
+    ns, nc = (panel.get_ylim() for panel in draw(rows).axes)
+    assert ns == nc
+    assert ns[0] == 0
+    assert ns[1] >= max(row["mean"] for row in rows)
+    below = [{**row, "mean": row["mean"] - 0.5} for row in rows]
+    assert draw(below).axes[1].get_ylim()[0] <= -0.4, "of metrics that are not clamped"
+
+
+def test_wide_bands_leave_the_lines_most_of_the_panel():
+    rows = [{**row, "standard_error": 50.0} for row in curve_rows()]
+    for panel in draw(rows).axes:
+        low, high = panel.get_ylim()
+        values = np.concatenate([line.get_ydata() for line in panel.get_lines()])
+        assert low <= values.min()
+        assert high >= values.max()
+        assert np.ptp(values) > 0.6 * (high - low)
+
+
+def test_legend_has_every_method_in_order():
+    (legend,) = draw(curve_rows()).legends
+    assert [text.get_text() for text in legend.get_texts()] == list(METHODS.values())
+
+
+def test_legend_lies_below_the_panels_and_inside_the_figure():
+    methods = {f"m{k}": f"A rather long name of method {k}" for k in range(14)}
+    figure = draw(curve_rows(methods), methods)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.y0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    assert all(box.y1 <= panel.get_tightbbox().y0 for panel in figure.axes)
+
+
+def test_a_method_without_any_value_is_named_in_the_legend():
+    rows = curve_rows(["random", "attention"]) + curve_rows(["mine"], n=0)
+    (legend,) = draw(rows).legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["Random", "Attention", "Grad-ELLM (no value)", "$ Mine_{ <b> (no value)"]
+
+
+def test_title_states_the_number_of_samples():
+    assert draw(curve_rows())._suptitle.get_text() == f"{WHERE} · n = 20"
+    rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=20)
+    assert draw(rows)._suptitle.get_text().endswith("n = 18\N{EN DASH}20")
+    rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=0)
+    assert draw(rows)._suptitle.get_text().endswith("n = 18")
+    assert draw(curve_rows(n=0))._suptitle.get_text().endswith("n = 0")
+
+
+def test_a_single_sample_is_drawn_without_a_band(tmp_path):
+    save_figure(draw(curve_rows(n=1)), [tmp_path / "one.png"])
+    assert (tmp_path / "one.png").stat().st_size
+
+
+def test_methods_look_the_same_in_every_figure():
+    few = {name: METHODS[name] for name in ("grad_ellm", "random")}
+    every, some = looks(draw(curve_rows())), looks(draw(curve_rows(few), few))
+    assert some == {label: every[label] for label in few.values()}
+
+
+def test_known_methods_keep_their_look_when_others_are_added():
+    before = line_styles(["random", "attention", "mine"])
+    after = line_styles(["new", "random", "attention", "mine"])
+    assert before["random"] == after["random"]
+    assert before["attention"] == after["attention"]
+    assert line_styles(["random", "attention", "mine", "new"])["mine"] == before["mine"]
+
+
+@pytest.mark.parametrize("own", ["attention_rollout", "occlusion", "grad_ellm_original"])
+def test_our_further_methods_look_the_same_whatever_is_shown_beside_them(own):
+    assert line_styles([own])[own] == line_styles(["mine", "gradient_shap", own])[own]
+
+
+def test_no_two_of_many_methods_look_the_same():
+    names = ["random", "attention", "saliency", "input_x_gradient", "deeplift"]
+    names += ["integrated_gradients", "value_zeroing", "reagent", "grad_ellm"]
+    names += [f"method {k}" for k in range(100)]
+    assert len(set(line_styles(names).values())) == len(names)
+
+
+def test_the_look_is_not_left_behind():
+    before = dict(matplotlib.rcParams)
+    draw(curve_rows())
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
+def test_files_are_equal_bytes_every_time(tmp_path, suffix):
+    paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
+    for path in paths:
+        save_figure(draw(curve_rows()), [path])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert b"Date" not in paths[0].read_bytes()
+
+
+def test_another_format_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\.pdf, \.svg, \.png"):
+        save_figure(draw(curve_rows()), [tmp_path / "figure.jpg"])
+
+
+@pytest.mark.slow
+def test_the_script_writes_the_same_files_in_every_process(tmp_path):
+    files = {"soft_curves": tmp_path / "curves.parquet"}
+    write_rows(files["soft_curves"], "soft_curves", curve_rows(), {})
+    check_same_files("pi_curves_all", SETTINGS, files, tmp_path, **CELL)
