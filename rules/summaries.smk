@@ -150,7 +150,7 @@ use rule summarise as summarise_timings with:
 
 use rule summarise as compare_methods with:
     input:
-        prompts=rules.build_prompts.output.prompts,
+        prompts="<data>/prompts/{model}/{dataset}.parquet",
         attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
         agreement="<data>/summary/agreement/{model}/{dataset}.parquet",
@@ -184,7 +184,7 @@ rule summarise_cost:
         runtime=10,
     params:
         **job("summarise_cost", "plan"),
-        results=lambda wildcards, output: Path(output.cost).parents[1],
+        results=lambda wildcards, output: Path(output.cost).parents[2],
     message:
         "Summarising the cost"
     shell:
