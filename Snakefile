@@ -25,6 +25,7 @@ wildcard_constraints:
     model=one_of(CONFIG.models),
     masked_model=one_of(CONFIG.masked_models),
     dataset=one_of(CONFIG.datasets),
+    part=PART,
     method=one_of(CONFIG.evaluated_methods),
 
 
@@ -37,6 +38,7 @@ include: "rules/prompts.smk"
 include: "rules/generations.smk"
 include: "rules/attributions.smk"
 include: "rules/evaluations.smk"
+include: "rules/shards.smk"
 include: "rules/summaries.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"

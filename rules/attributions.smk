@@ -1,6 +1,6 @@
 # In:  prompts, generations, the model, one method's own file, and the masked model if it needs one.
-# Out: <data>/attributions/{model}/{method}/{dataset}.parquet, raw scores by step;
-#      <data>/attribution_times/{model}/{method}/{dataset}.parquet, what they took. It is apart,
+# Out: <data>/attributions/{model}/{method}/{part}.parquet, raw scores by step;
+#      <data>/attribution_times/{model}/{method}/{part}.parquet, what they took. It is apart,
 #      so that scores made again are the same file, after which nothing is evaluated again.
 
 
@@ -11,12 +11,12 @@ rule attribute:
         model=model_files,
         masked_model=masked_model_files,
     output:
-        attributions="<data>/attributions/{model}/{method}/{dataset}.parquet",
-        times="<data>/attribution_times/{model}/{method}/{dataset}.parquet",
+        attributions="<data>/attributions/{model}/{method}/{part}.parquet",
+        times="<data>/attribution_times/{model}/{method}/{part}.parquet",
     log:
-        "<logs>/attribute/{model}/{method}/{dataset}.log",
+        "<logs>/attribute/{model}/{method}/{part}.log",
     benchmark:
-        "<logs>/attribute/{model}/{method}/{dataset}.tsv"
+        "<logs>/attribute/{model}/{method}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
@@ -29,7 +29,7 @@ rule attribute:
         model_folder=model_folder_option,
         masked_folder=masked_folder_option,
     message:
-        "Attributing {wildcards.model} on {wildcards.dataset} by {wildcards.method}"
+        "Attributing {wildcards.model} on {wildcards.part} by {wildcards.method}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "

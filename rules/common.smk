@@ -18,6 +18,7 @@ sys.path.insert(0, str(SCRIPTS))
 from pisoft.attribution import load_method
 from pisoft.config.captions import Sentences, demonstration_warning, settings_in_words
 from pisoft.config.loading import load_run
+from pisoft.config.parts import dataset_of, parts
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
 from pisoft.data.files import input_files
@@ -40,6 +41,8 @@ try:
     CONFIG = load_run(config, workflow.configfiles, ROOT / "config", load_method)
     for name in CONFIG.datasets:
         check_columns(SLICES["fetch"](CONFIG, name), made_source)
+        for model in CONFIG.models:
+            parts(CONFIG, model, name)
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 
@@ -69,6 +72,14 @@ def one_of(names):
     return "|".join(re.escape(name) for name in names)
 
 
+# A job's part is its dataset, or a shard of it: sst2, or sst2/0-128.
+SHARDED = [name for name, entry in CONFIG.datasets.items() if entry.shard_size is not None]
+PART = "|".join(
+    rf"{re.escape(name)}/\d+-\d+" if name in SHARDED else re.escape(name)
+    for name in CONFIG.datasets
+)
+
+
 def job(script, slice_name, *others, module=None):
     """Return the parameters that every job has.
 
@@ -91,7 +102,29 @@ def settings(name):
     """Return a params function: the job's slice of the configuration as JSON."""
     make = SLICES[name]
     keys = [key for key in make.__annotations__ if key not in ("config", "return")]
-    return lambda wildcards: make(CONFIG, *(wildcards[key] for key in keys)).to_json()
+
+    def slice_of(wildcards):
+        known = dict(wildcards.items())
+        if "part" in known:
+            known["dataset"] = dataset_of(known["part"])
+        return make(CONFIG, *(known[key] for key in keys)).to_json()
+
+    return slice_of
+
+
+def records_of(wildcards):
+    """Return the records that a part is chosen from."""
+    return f"<data>/datasets/{dataset_of(wildcards.part)}.parquet"
+
+
+def shards(pattern):
+    """Return an input function: a pattern's files for every shard of a model and dataset."""
+
+    def files(wildcards):
+        found = parts(CONFIG, wildcards.model, wildcards.dataset)
+        return [pattern.format(**{**wildcards, "part": part}) for part in found]
+
+    return files
 
 
 def record_files(wildcards):

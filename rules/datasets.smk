@@ -1,6 +1,6 @@
 # In:  a hub, local files, or the generator of synthetic records.
 # Out: <data>/datasets/{dataset}.parquet, every record;
-#      <data>/samples/{dataset}.parquet, the records chosen by seed.
+#      <data>/samples/{part}.parquet, the records chosen by seed.
 
 
 rule fetch_dataset:
@@ -29,13 +29,13 @@ rule fetch_dataset:
 
 rule sample_dataset:
     input:
-        records=rules.fetch_dataset.output.records,
+        records=records_of,
     output:
-        samples="<data>/samples/{dataset}.parquet",
+        samples="<data>/samples/{part}.parquet",
     log:
-        "<logs>/sample_dataset/{dataset}.log",
+        "<logs>/sample_dataset/{part}.log",
     benchmark:
-        "<logs>/sample_dataset/{dataset}.tsv"
+        "<logs>/sample_dataset/{part}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1
@@ -45,7 +45,7 @@ rule sample_dataset:
     params:
         **job("sample_dataset", "sample"),
     message:
-        "Sampling dataset {wildcards.dataset}"
+        "Sampling dataset {wildcards.part}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--records {input.records:q} "

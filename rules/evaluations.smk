@@ -1,6 +1,6 @@
 # In:  prompts, generations, attributions and the model.
-# Out: <data>/soft/{protocol}/{model}/{method}/{dataset}.parquet, the distance of every draw;
-#      <data>/ranking/{model}/{method}/{dataset}.parquet, whether each step of insertion and
+# Out: <data>/soft/{protocol}/{model}/{method}/{part}.parquet, the distance of every draw;
+#      <data>/ranking/{model}/{method}/{part}.parquet, whether each step of insertion and
 #      deletion flips the label word.
 
 
@@ -11,11 +11,11 @@ rule evaluate_soft:
         attributions=rules.attribute.output.attributions,
         model=model_files,
     output:
-        soft="<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet",
+        soft="<data>/soft/{protocol}/{model}/{method}/{part}.parquet",
     log:
-        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{dataset}.log",
+        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{part}.log",
     benchmark:
-        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{dataset}.tsv"
+        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
@@ -27,7 +27,7 @@ rule evaluate_soft:
         **job("evaluate_soft", "evaluate"),
         model_folder=model_folder_option,
     message:
-        "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.dataset} "
+        "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.part} "
         "({wildcards.protocol} routing)"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
@@ -43,11 +43,11 @@ rule evaluate_ranking:
         attributions=rules.attribute.output.attributions,
         model=model_files,
     output:
-        ranking="<data>/ranking/{model}/{method}/{dataset}.parquet",
+        ranking="<data>/ranking/{model}/{method}/{part}.parquet",
     log:
-        "<logs>/evaluate_ranking/{model}/{method}/{dataset}.log",
+        "<logs>/evaluate_ranking/{model}/{method}/{part}.log",
     benchmark:
-        "<logs>/evaluate_ranking/{model}/{method}/{dataset}.tsv"
+        "<logs>/evaluate_ranking/{model}/{method}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
@@ -59,7 +59,7 @@ rule evaluate_ranking:
         **job("evaluate_ranking", "ranking"),
         model_folder=model_folder_option,
     message:
-        "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.dataset}"
+        "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.part}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "

@@ -79,8 +79,8 @@ use rule plot_pi_curves as plot_protocol with:
 
 use rule plot_pi_curves as plot_tokens with:
     input:
-        prompts=rules.build_prompts.output.prompts,
-        generations=rules.generate.output.generations,
+        prompts="<data>/prompts/{model}/{dataset}.parquet",
+        generations="<data>/generations/{model}/{dataset}.parquet",
         attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
         **token_files("sentence", "text"),

@@ -1,5 +1,5 @@
-# In:  <data>/prompts/{model}/{dataset}.parquet and the model.
-# Out: <data>/generations/{model}/{dataset}.parquet, answers and explained steps.
+# In:  <data>/prompts/{model}/{part}.parquet and the model.
+# Out: <data>/generations/{model}/{part}.parquet, answers and explained steps.
 
 
 rule generate:
@@ -7,11 +7,11 @@ rule generate:
         prompts=rules.build_prompts.output.prompts,
         model=model_files,
     output:
-        generations="<data>/generations/{model}/{dataset}.parquet",
+        generations="<data>/generations/{model}/{part}.parquet",
     log:
-        "<logs>/generate/{model}/{dataset}.log",
+        "<logs>/generate/{model}/{part}.log",
     benchmark:
-        "<logs>/generate/{model}/{dataset}.tsv"
+        "<logs>/generate/{model}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
@@ -23,7 +23,7 @@ rule generate:
         **job("generate", "generate"),
         model_folder=model_folder_option,
     message:
-        "Generating with {wildcards.model} on {wildcards.dataset}"
+        "Generating with {wildcards.model} on {wildcards.part}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "

@@ -1,5 +1,5 @@
-# In:  <data>/samples/{dataset}.parquet and a model's tokenizer.
-# Out: <data>/prompts/{model}/{dataset}.parquet, token ids and masks.
+# In:  <data>/samples/{part}.parquet and a model's tokenizer.
+# Out: <data>/prompts/{model}/{part}.parquet, token ids and masks.
 
 
 rule build_prompts:
@@ -7,11 +7,11 @@ rule build_prompts:
         samples=rules.sample_dataset.output.samples,
         model=model_files,
     output:
-        prompts="<data>/prompts/{model}/{dataset}.parquet",
+        prompts="<data>/prompts/{model}/{part}.parquet",
     log:
-        "<logs>/build_prompts/{model}/{dataset}.log",
+        "<logs>/build_prompts/{model}/{part}.log",
     benchmark:
-        "<logs>/build_prompts/{model}/{dataset}.tsv"
+        "<logs>/build_prompts/{model}/{part}.tsv"
     conda:
         "../envs/data.yaml"
     threads: 1
@@ -22,7 +22,7 @@ rule build_prompts:
         **job("build_prompts", "prompt"),
         model_folder=model_folder_option,
     message:
-        "Building prompts of {wildcards.dataset} for {wildcards.model}"
+        "Building prompts of {wildcards.part} for {wildcards.model}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--samples {input.samples:q} "

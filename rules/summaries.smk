@@ -167,7 +167,7 @@ use rule summarise as summarise_timings with:
 
 use rule summarise as compare_methods with:
     input:
-        prompts=rules.build_prompts.output.prompts,
+        prompts="<data>/prompts/{model}/{dataset}.parquet",
         attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
     output:
         agreement="<data>/summary/agreement/{model}/{dataset}.parquet",

@@ -39,9 +39,9 @@ def main(arguments: argparse.Namespace) -> None:
         ),
     )
     method.check(model)
-    chosen = blocks(pairs, settings.block_size, arguments.samples)
+    chosen = blocks(pairs, settings.block_size)
     reset_peak_memory(model.device)
-    warm_up(method, model, pairs[arguments.samples])
+    warm_up(method, model, pairs)
     rows = []
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block)

@@ -26,8 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
     if settings.not_applicable is None:
         rows, facts = evaluate(arguments, settings)
     else:
-        prompts = read_prompts(arguments.prompts)
-        rows = not_applicable_rows(prompts[arguments.samples], settings.scope)
+        rows = not_applicable_rows(read_prompts(arguments.prompts), settings.scope)
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "ranking", rows, origin)
@@ -49,7 +48,7 @@ def evaluate(
     evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
     reset_peak_memory(model.device)
     rows = []
-    chosen = blocks(triples, settings.block_size, arguments.samples)
+    chosen = blocks(triples, settings.block_size)
     for block in progress(chosen, sum(map(len, chosen)), "ranking"):
         for prompt, _, _ in block:
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"

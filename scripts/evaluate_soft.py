@@ -7,7 +7,6 @@ import argparse
 from pisoft.commandline import model_job_parser, run
 from pisoft.config.slices.cells import EvaluateSlice
 from pisoft.contracts import provenance, write_rows
-from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws
@@ -24,13 +23,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Evaluate block by block, again for as long as a budget of draws asks for more."""
     settings = EvaluateSlice.model_validate_json(arguments.settings)
     evaluation = settings.evaluation
-    if arguments.samples != slice(None) and not isinstance(evaluation.draws, int):
-        raise BenchmarkError(
-            "--samples: not allowed where evaluation.draws is a budget, because the number of "
-            "draws depends on all samples; allowed with a fixed number of draws"
-        )
     prompts, answers, attributions = read_cell(
-        arguments.prompts, arguments.generations, arguments.attributions, arguments.samples
+        arguments.prompts, arguments.generations, arguments.attributions
     )
     generations = {row["sample_id"]: row for row in answers}
     model = load_model(settings.model, arguments.model_folder, arguments.gpus)
@@ -49,7 +43,7 @@ def main(arguments: argparse.Namespace) -> None:
                 settings.seed,
             )
         ]
-        for block in blocks(prompts, settings.block_size, arguments.samples)
+        for block in blocks(prompts, settings.block_size)
     ]
     budget = token_budget(settings.token_budget, model.device)
     perturber = Perturber(model, budget, settings.protocol)

@@ -24,7 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
     prompts = read_prompts(arguments.prompts)
     model = load_model(settings.model, arguments.model_folder, arguments.gpus)
     tokenizer = load_tokenizer(settings.model, arguments.model_folder)
-    chosen = blocks(prompts, settings.block_size, arguments.samples)
+    chosen = blocks(prompts, settings.block_size)
     budget = token_budget(settings.token_budget, model.device)
     answer = partial(classify, model, token_budget=budget)
     if settings.task == "generation":

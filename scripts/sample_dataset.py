@@ -15,7 +15,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the records and write those chosen."""
     settings = SampleSlice.model_validate_json(arguments.settings)
     records = read_rows(arguments.records, "datasets")
-    rows = sample(records, settings.samples, settings.seed)
+    rows = sample(records, settings.samples, settings.seed, settings.first)
     origin = provenance(settings.model_dump(mode="json"), {"datasets": arguments.records})
     write_rows(arguments.output, "samples", rows, origin)
 

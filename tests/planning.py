@@ -10,7 +10,16 @@ from pisoft.config.slices.plan import PlanSlice
 from pisoft.planning.lengths import SampleLengths
 
 # Beginnings of the rules that only turn results into numbers and pages to look at.
-SHORT = ("summarise", "estimate", "compare", "tabulate", "plot", "build_index", "build_explorer")
+SHORT = (
+    "join",
+    "summarise",
+    "estimate",
+    "compare",
+    "tabulate",
+    "plot",
+    "build_index",
+    "build_explorer",
+)
 LLAMA_8B = ModelShape(
     layers=32, hidden_size=4096, intermediate_size=14336, heads=32, key_value_heads=8,
     head_size=128, vocabulary_size=128256, context=131072,
@@ -51,6 +60,7 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
                 "dtype": "float32",
                 "quantization": "none",
                 "token_budget": 1024,
+                "parts": {name: [name] for name in datasets},
             }
         },
         "masked_models": {},

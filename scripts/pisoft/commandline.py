@@ -70,7 +70,6 @@ def model_job_parser(description: str | None, *inputs: str) -> argparse.Argument
         parser.add_argument(f"--{name}", required=True, type=Path)
     parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
     parser.add_argument("--gpus", type=int, help="how many the job was given; else it takes one")
-    parser.add_argument("--samples", type=sample_range, default=slice(None), metavar="FIRST:LAST")
     parser.add_argument("--output", required=True, type=Path)
     return parser
 
@@ -131,15 +130,3 @@ class _Grouped(argparse.Action):
         for key, value in values:
             grouped.setdefault(key, []).append(Path(value))
         setattr(namespace, self.dest, grouped)
-
-
-def sample_range(text: str) -> slice:
-    """Read `FIRST:LAST` (0-based, LAST excluded, either may be empty) as a slice of samples.
-
-    Raises:
-        argparse.ArgumentTypeError: anything else.
-    """
-    first, colon, last = text.partition(":")
-    if not colon or not all(part == "" or part.isdecimal() for part in (first, last)):
-        raise argparse.ArgumentTypeError(f"'{text}' is not FIRST:LAST, for example 0:32")
-    return slice(int(first) if first else None, int(last) if last else None)

@@ -21,7 +21,7 @@ _PER_TOKEN = ("token_texts", "content_mask", "user_mask", "bos_mask", "evidence_
 
 
 def read_cell(
-    prompts: Path, generations: Path, attributions: Path, samples: slice = slice(None)
+    prompts: Path, generations: Path, attributions: Path
 ) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
     """Read a cell's prompts, their answers in the same order, and scores by sample.
 
@@ -31,7 +31,7 @@ def read_cell(
     """
     asked = read_prompts(prompts)
     answered = read_generations(generations, prompts, asked)
-    scores = read_attributions(attributions, prompts, asked, generations, answered, samples)
+    scores = read_attributions(attributions, prompts, asked, generations, answered)
     return asked, answered, scores
 
 
@@ -74,15 +74,13 @@ def read_attributions(
     prompts: Sequence[Row],
     generations_path: Path,
     generations: Sequence[Row],
-    samples: slice = slice(None),
 ) -> dict[str, list[Row]]:
-    """Read `attributions` rows by sample, of which the chosen ones must be there.
+    """Read `attributions` rows by sample.
 
     Args:
         path: the file.
         prompts_path, prompts: what it was made from.
         generations_path, generations: the answers that it explains, in the order of the prompts.
-        samples: which samples are needed.
 
     Raises:
         BenchmarkError: an unreadable file, one made from other prompts or answers, that lacks a
@@ -94,16 +92,15 @@ def read_attributions(
         by_sample.setdefault(row["sample_id"], []).append(row)
     _check_known(path, by_sample, prompts_path, prompts)
     for prompt, generation in zip(prompts, generations, strict=True):
-        rows = by_sample.get(prompt["sample_id"], [])
+        if prompt["sample_id"] not in by_sample:
+            _refuse(path, prompt["sample_id"], "has no row")
+        rows = by_sample[prompt["sample_id"]]
         steps = generation["steps"] if generation["status"] == OK else [0]
-        if rows and [row["step"] for row in rows] != steps:
+        if [row["step"] for row in rows] != steps:
             found = [row["step"] for row in rows]
             _refuse(path, prompt["sample_id"], f"has scores of steps {found}, expected {steps}")
         for row in rows:
             check_scores(path, row, prompt)
-    for prompt in prompts[samples]:
-        if prompt["sample_id"] not in by_sample:
-            _refuse(path, prompt["sample_id"], "has no row")
     return by_sample
 
 

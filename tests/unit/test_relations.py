@@ -21,7 +21,7 @@ ROWS = {
 FIRST = {kind: rows[0]["sample_id"] for kind, rows in ROWS.items()}
 
 
-def read(folder, changed=ROWS, samples=slice(None)):
+def read(folder, changed=ROWS):
     """Write the files and read them as a job does."""
     paths = {kind: folder / f"{kind}.parquet" for kind in changed}
     for kind, rows in changed.items():
@@ -29,7 +29,7 @@ def read(folder, changed=ROWS, samples=slice(None)):
     prompts = read_prompts(paths["prompts"])
     generations = read_generations(paths["generations"], paths["prompts"], prompts)
     attributions = read_attributions(
-        paths["attributions"], paths["prompts"], prompts, paths["generations"], generations, samples
+        paths["attributions"], paths["prompts"], prompts, paths["generations"], generations
     )
     return prompts, generations, attributions
 
@@ -99,11 +99,6 @@ def test_a_sample_too_few_or_too_many_is_refused(tmp_path, kind):
     stranger = {**ROWS[kind][0], "sample_id": "c"}
     with pytest.raises(BenchmarkError, match=rf"{kind}\.parquet: sample 'c': is not in .*prompts"):
         read(tmp_path, {**ROWS, kind: [*ROWS[kind], stranger]})
-
-
-def test_a_part_of_the_samples_needs_scores_of_no_other(tmp_path):
-    part = {**ROWS, "attributions": ROWS["attributions"][:1]}
-    assert set(read(tmp_path, part, samples=slice(0, 1))[2]) == {"a"}
 
 
 def test_the_prompts_of_another_model_are_not_those_of_the_scores(tmp_path):

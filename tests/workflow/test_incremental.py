@@ -291,28 +291,6 @@ def test_a_killed_run_is_finished_by_the_next_one(project):
 
 
 @pytest.mark.slow
-def test_slices_of_samples_give_the_bits_of_the_whole(finished):
-    """A job over some blocks must write the rows that a job over all of them writes."""
-    project = finished
-    for output in (
-        "data/generations/toy/toy-sentiment",
-        "data/attributions/toy/saliency/toy-sentiment",
-        "data/soft/dynamic/toy/saliency/toy-sentiment",
-        "data/ranking/toy/saliency/toy-sentiment",
-    ):
-        parts = []
-        for part in ("0:2", "2:"):
-            target = f"part{part[0]}.parquet"
-            options = ["--output", target, "--samples", part]
-            options += ["--times", "times.parquet"] if "attributions" in output else []
-            made = project.job(f"results/tiny/{output}.parquet", *options)
-            assert made.returncode == 0, made.stdout
-            parts += pq.read_table(project.folder / target).to_pylist()
-        whole = pq.read_table(project.folder / f"results/tiny/{output}.parquet").to_pylist()
-        assert parts == whole
-
-
-@pytest.mark.slow
 def test_scores_made_again_are_the_same_file_and_nothing_is_evaluated_again(finished):
     """They held what they took, so that every evaluation of them was planned again."""
     scores = "results/tiny/data/attributions/toy/saliency/toy-sentiment.parquet"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pisoft.config.evaluation import CLAMPS, DrawBudget, DrawSettings, RankingSettings
 from pisoft.config.loading import Config
-from pisoft.config.slices.data import sample_slice
+from pisoft.config.parts import sample_limit
 from pisoft.config.studies import LayerStudy
 
 STEP_SCORES = {
@@ -90,7 +90,7 @@ def demonstration_warning(config: Config) -> str:
 
 
 def _samples(config: Config) -> str:
-    limits = {name: sample_slice(config, name).samples for name in config.datasets}
+    limits = {name: sample_limit(config, name) for name in config.datasets}
     return ", ".join(
         f"``{name}`` " + ("all" if limit is None else f"at most {limit}")
         for name, limit in limits.items()

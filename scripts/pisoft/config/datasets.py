@@ -135,6 +135,12 @@ class DatasetEntry(Strict):
     samples: int | None = Field(
         None, gt=0, description="Records to sample, equally many per label; null takes all."
     )
+    shard_size: int | None = Field(
+        None,
+        gt=0,
+        description="Samples that are a job of their own, cut down to whole blocks: what a kill "
+        "can cost, and what is not computed again when samples are added. Null: all are one job.",
+    )
     truncate: Name | None = Field(
         None, description="Field shortened when a prompt is too long; null: the longest one."
     )

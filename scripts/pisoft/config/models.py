@@ -112,6 +112,9 @@ class ModelEntry(Strict):
         description="Whether evaluation compiles feed-forward blocks and norms by torch.compile: "
         "a minute of warm-up per job, and results that differ by rounding.",
     )
+    shard_factor: float = Field(
+        1, gt=0, description="A dataset's `shard_size` times this is that of the model's jobs."
+    )
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 
     @model_validator(mode="after")

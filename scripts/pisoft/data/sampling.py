@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 Row = dict[str, Any]
 
 
-def sample(rows: Sequence[Row], count: int | None, seed: int) -> list[Row]:
+def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) -> list[Row]:
     """Choose records at random, equally many per label.
 
     Records are ordered by a hash of seed and `sample_id`, and labels take turns. So a record's
@@ -31,6 +31,7 @@ def sample(rows: Sequence[Row], count: int | None, seed: int) -> list[Row]:
         rows: rows of kind `datasets`, in the order of the source.
         count: how many to choose; None takes every candidate.
         seed: seed of the choice.
+        first: leave out those that this count would choose.
 
     Raises:
         BenchmarkError: no record is usable.
@@ -49,12 +50,20 @@ def sample(rows: Sequence[Row], count: int | None, seed: int) -> list[Row]:
          for rank, row in enumerate(group)),
         key=lambda turn: turn[:2],
     )  # fmt: skip
+    if count is not None:
+        _report_shortage(by_label, count)
+    chosen = turns[_chosen(by_label, first) : _chosen(by_label, count)]
+    return [row for _, _, row in chosen]
+
+
+def _chosen(by_label: Mapping[str | None, Sequence[Row]], count: int | None) -> int:
+    """Return how many of the turns a count chooses: those of its full turns, and a remainder."""
+    groups = [len(group) for group in by_label.values()]
     if count is None:
-        return [row for _, _, row in turns]
-    full_turns, remainder = divmod(count, len(by_label))
-    _report_shortage(by_label, full_turns, count)
-    chosen = [row for rank, _, row in turns if rank < full_turns]
-    return chosen + [row for rank, _, row in turns if rank == full_turns][:remainder]
+        return sum(groups)
+    full_turns, remainder = divmod(count, len(groups))
+    left = sum(size > full_turns for size in groups)
+    return sum(min(size, full_turns) for size in groups) + min(remainder, left)
 
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:
@@ -84,7 +93,8 @@ def _sort_key(row: Row, seed: int) -> tuple[bytes, str]:
     return digest, row["sample_id"]
 
 
-def _report_shortage(by_label: dict[str | None, list[Row]], wanted: int, count: int) -> None:
+def _report_shortage(by_label: Mapping[str | None, Sequence[Row]], count: int) -> None:
+    wanted = count // len(by_label)
     for label, group in by_label.items():
         if len(group) < wanted:
             what = f"label '{label}'" if label is not None else "the dataset"

@@ -2,9 +2,11 @@
 
 A cell is one method on one model, dataset and protocol. With a budget, draws are added to all of
 its steps until the Monte Carlo error of its mean area under the curve is small enough, for each of
-the two metrics on its own. That error is what draws can reduce: it tells how far the mean is from
-the one that infinitely many draws of the same samples would give. The error of having drawn these
-samples and no others is not part of it, as no number of draws changes it.
+the two metrics on its own. A shard of a cell is treated alike: its own mean is as certain as the
+budget asks, so that of S shards together is so by about the root of S more. That error is what
+draws can reduce: it tells how far the mean is from the one that infinitely many draws of the same
+samples would give. The error of having drawn these samples and no others is not part of it, as no
+number of draws changes it.
 
 Stopping as soon as the error looks small enough favours estimates that are too small, so the
 intervals of few samples cover somewhat less than 95 %; `tests/bench/draws.py` measures by how much.

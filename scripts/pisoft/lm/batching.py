@@ -17,25 +17,12 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 
-def blocks(items: Sequence[Item], size: int, chosen: slice = slice(None)) -> list[list[Item]]:
-    """Cut a table's samples into fixed blocks of consecutive ones and return those chosen.
+def blocks(items: Sequence[Item], size: int) -> list[list[Item]]:
+    """Cut samples, in file order, into fixed blocks of consecutive ones.
 
-    Batches never cross a block, so any run over whole blocks gives the same bits.
-
-    Args:
-        items: all samples, in file order.
-        size: samples per block.
-        chosen: slice of samples; its ends must lie on block borders.
-
-    Raises:
-        BenchmarkError: the slice cuts a block.
+    Batches never cross a block, and shards hold whole blocks, so any shards give the same bits.
     """
-    first, last, _ = chosen.indices(len(items))
-    if first % size or (last % size and last != len(items)):
-        raise BenchmarkError(
-            f"samples {first}:{last} cut a block; both ends must be multiples of {size} or the end"
-        )
-    return [list(items[start : min(start + size, last)]) for start in range(first, last, size)]
+    return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
 def token_batches(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,17 @@ class Lengths:
     def mean(self, of_sample: Callable[[SampleLengths], float]) -> float:
         """Return the mean of a quantity over all samples, 0 without any."""
         return self.total(of_sample) / max(1, self.count)
+
+    def between(self, first: int, last: int) -> Lengths:
+        """Return the samples at these places, the last one excluded."""
+        found, begin = [], 0
+        for sample in self.samples:
+            end = begin + sample.count
+            count = min(end, last) - max(begin, first)
+            if count > 0:
+                found.append(replace(sample, count=count))
+            begin = end
+        return Lengths(tuple(found), self.origin)
 
     @property
     def count(self) -> int:

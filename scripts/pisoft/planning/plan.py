@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from pisoft.attribution import AttributionMethod, method_without_models
 from pisoft.config.base import Cell
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.models import ModelShape, TrainedMaskedModel, TrainedModel
+from pisoft.config.parts import places
 from pisoft.config.slices.plan import PlannedModel, PlanSlice
 from pisoft.planning import sizes
 from pisoft.planning.lengths import Lengths, sample_lengths
@@ -68,36 +69,48 @@ def plan_run(settings: PlanSlice, results: Path) -> Plan:
     Raises:
         BenchmarkError: a model's sizes or a dataset's lengths are not known.
     """
-    cells = {}
+    lengths = {}
+    cells: dict[tuple[str, str], list[_Cell]] = {}
     for model, entry in settings.models.items():
         shape = model_shape(model, entry.source)
         for dataset in settings.datasets:
-            lengths = sample_lengths(settings, model, dataset, shape.context, results)
-            cells[model, dataset] = _Cell(model, dataset, entry, shape, lengths)
+            whole = sample_lengths(settings, model, dataset, shape.context, results)
+            lengths[model, dataset] = whole
+            cells[model, dataset] = [
+                _Cell(model, part, entry, shape, _lengths_of(whole, part))
+                for part in entry.parts[dataset]
+            ]
+    every = [cell for parts in cells.values() for cell in parts]
     jobs = (
         *(Job("fetch_dataset", name) for name in settings.datasets),
-        *(Job("sample_dataset", name) for name in settings.datasets),
-        *_training_jobs(settings, cells),
-        *(cell.prompt_job() for cell in cells.values()),
-        *(cell.generation_job() for cell in cells.values()),
+        *(Job("sample_dataset", part) for part in dict.fromkeys(cell.part for cell in every)),
+        *_training_jobs(settings, lengths),
+        *(cell.prompt_job() for cell in every),
+        *(cell.generation_job() for cell in every),
         *_method_jobs(settings, cells),
     )
-    return Plan(jobs, {pair: cell.lengths for pair, cell in cells.items()})
+    return Plan(jobs, lengths)
+
+
+def _lengths_of(whole: Lengths, part: str) -> Lengths:
+    """Return the lengths of a part's samples: those that failed are not counted in its places."""
+    bounds = places(part)
+    return whole if bounds is None else whole.between(*bounds)
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """A model on a dataset."""
+    """A model on a dataset, or on a shard of it."""
 
     model: str
-    dataset: str
+    part: str
     settings: PlannedModel
     shape: ModelShape
     lengths: Lengths
 
     def prompt_job(self) -> Job:
         disk = self.lengths.total(sizes.prompt_bytes)
-        path = f"{self.model}/{self.dataset}"
+        path = f"{self.model}/{self.part}"
         return Job("build_prompts", path, self.model, disk=disk, start_up=START_UP_WITH_MODEL)
 
     def generation_job(self) -> Job:
@@ -164,7 +177,7 @@ class _Cell:
         logits = sizes.logit_bytes(self.shape, self._batch_rows)
         return Job(
             rule,
-            "/".join((self.model, *names, self.dataset)),
+            "/".join((self.model, *names, self.part)),
             self.model,
             low,
             high,
@@ -184,14 +197,16 @@ class _Cell:
         return self._batch_tokens / max(1.0, self.lengths.mean(lambda sample: sample.prompt))
 
 
-def _training_jobs(settings: PlanSlice, cells: Mapping[tuple[str, str], _Cell]) -> Iterator[Job]:
+def _training_jobs(
+    settings: PlanSlice, lengths: Mapping[tuple[str, str], Lengths]
+) -> Iterator[Job]:
     for name, model in settings.models.items():
         if isinstance(model.source, TrainedModel):
             shape = model_shape(name, model.source)
-            job = _training_job("train_model", name, model.source, shape, cells)
+            job = _training_job("train_model", name, model.source, shape, lengths)
             yield replace(job, model=name)
     for name, source in settings.masked_models.items():
-        yield _training_job("train_masked_model", name, source, _masked_shape(source), cells)
+        yield _training_job("train_masked_model", name, source, _masked_shape(source), lengths)
 
 
 def _training_job(
@@ -199,13 +214,11 @@ def _training_job(
     name: str,
     source: TrainedModel | TrainedMaskedModel,
     shape: ModelShape,
-    cells: Mapping[tuple[str, str], _Cell],
+    lengths: Mapping[tuple[str, str], Lengths],
 ) -> Job:
     """Return a training that takes all its steps, though it may stop before."""
-    lengths = [cell.lengths for cell in cells.values() if cell.dataset in source.datasets]
-    tokens = sum(of.mean(lambda sample: sample.prompt + sample.output) for of in lengths) / len(
-        lengths
-    )
+    used = [of for (_, dataset), of in lengths.items() if dataset in source.datasets]
+    tokens = sum(of.mean(lambda sample: sample.prompt + sample.output) for of in used) / len(used)
     work = training_work(shape, tokens, source.steps * source.batch_size)
     weights = sizes.weight_bytes(shape, "float32", "none")
     batch = sizes.graph_bytes(shape, source.batch_size * tokens, "float32")
@@ -235,19 +248,22 @@ def _masked_shape(source: TrainedMaskedModel) -> ModelShape:
     )
 
 
-def _method_jobs(settings: PlanSlice, cells: Mapping[tuple[str, str], _Cell]) -> Iterator[Job]:
+def _method_jobs(
+    settings: PlanSlice, cells: Mapping[tuple[str, str], Sequence[_Cell]]
+) -> Iterator[Job]:
     """Yield the jobs of every method: attributions, then their evaluations."""
     chosen = list(dict.fromkeys((*settings.cells, *settings.study_cells)))
     for model, name, dataset in _without_protocol(chosen):
         planned, budget = settings.methods[name], settings.models[model].token_budget
         method = method_without_models(planned.method, planned.options, budget)
-        yield cells[model, dataset].attribution_job(name, method)
+        yield from (cell.attribution_job(name, method) for cell in cells[model, dataset])
     for protocol, model, name, dataset in chosen:
-        yield cells[model, dataset].soft_job(protocol, name, settings)
+        yield from (cell.soft_job(protocol, name, settings) for cell in cells[model, dataset])
     if settings.ranking is not None:
         for model, name, dataset in _without_protocol(settings.cells):
             if settings.datasets[dataset].task == "classification":
-                yield cells[model, dataset].ranking_job(name, settings.ranking)
+                ranking = settings.ranking
+                yield from (cell.ranking_job(name, ranking) for cell in cells[model, dataset])
 
 
 def _without_protocol(chosen: Iterable[Cell]) -> list[tuple[str, ...]]:

@@ -51,6 +51,8 @@ def plan_text(plan: Plan, speed: Speed) -> str:
         [
             *_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}),
             "",
+            _longest_job(plan.jobs, speed),
+            "",
             *_table([header, *lengths], rules_below={0}),
             "",
             *speed.explanations,
@@ -64,6 +66,16 @@ def job_seconds(job: Job, flops: float, speed: Speed) -> float:
     no model of its own."""
     rate = speed.rates[job.model] if job.model else min(speed.rates.values())
     return job.start_up + flops / rate
+
+
+def _longest_job(jobs: Sequence[Job], speed: Speed) -> str:
+    """Say which job takes longest, which is what a kill can cost at most."""
+    seconds = {job: job_seconds(job, job.high.flops, speed) for job in jobs}
+    longest = max(jobs, key=seconds.__getitem__)
+    return (
+        f"Longest job, and so what a kill can cost: {duration(seconds[longest])} "
+        f"({longest.rule} {longest.cell})"
+    )
 
 
 def _row(rule: str, jobs: Sequence[Job], speed: Speed) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.loading import load_config, load_run
 from pisoft.config.models import Resources
+from pisoft.config.parts import sample_limit
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import attribute_slice
 from pisoft.config.slices.data import fetch_slice, prompt_slice, sample_slice
@@ -547,7 +548,7 @@ def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
     assert config.run_file.evaluation.pi_grid == tuple(round(0.05 * k, 2) for k in range(1, 20))
     assert config.run_file.evaluation.draws == 15
     assert config.run_file.generation.max_new_tokens == 50
-    assert [sample_slice(config, name).samples for name in ("imdb", "sst2")] == [2000, 2000]
+    assert [sample_limit(config, name) for name in ("imdb", "sst2")] == [2000, 2000]
     assert config.datasets["imdb"].source.splits == ("train", "test")  # all reviews
     assert config.datasets["sst2"].source.repository == "SetFit/sst2"  # sentences, not phrases
     sentiment = config.datasets["imdb"].messages

@@ -1,5 +1,6 @@
 """Sampling: balanced, reproducible, and stable when more is asked for."""
 
+import itertools
 import logging
 import random
 from collections import Counter
@@ -40,6 +41,17 @@ def test_a_larger_count_keeps_all_that_a_smaller_one_chose(labels, count, seed):
     larger = ids(sample(rows(labels), count + 1, seed))
     assert set(smaller) <= set(larger)
     assert len(smaller) <= count
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=60),
+    st.lists(st.integers(1, 70), min_size=1, max_size=5),
+)
+def test_shards_are_the_whole_in_pieces_whatever_is_asked_for(labels, counts):
+    records, bounds = rows(labels), sorted(counts)
+    pieces = [sample(records, last, 1, first) for first, last in itertools.pairwise([0, *bounds])]
+    assert [row for piece in pieces for row in piece] == sample(records, bounds[-1], 1)
+    assert sample(records, None, 1, bounds[-1]) == sample(records, None, 1)[sum(map(len, pieces)) :]
 
 
 @given(st.integers(1, 40), st.integers(0, 5))

@@ -58,8 +58,9 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
     assert "heavy: []" in made.stdout
     cells = {line.split("  ")[0]: line.split() for line in made.stdout.splitlines()}
     large = 8  # methods of the 70B model, which has no fixed routing and no layer study
-    assert cells["evaluate_soft"][1] == str(2 * 2 * (13 + 8) * 5 + large * 5), "jobs"
-    assert cells["attribute"][1] == str(2 * (13 + 8) * 5 + large * 5)
+    shards = [5 + 2 + 5 + 2 + 2, 42 + 16 + 42 + 13 + 15]  # 2000, 2000, 2000, 200, 238 samples
+    assert cells["evaluate_soft"][1] == str(2 * 2 * (13 + 8) * shards[0] + large * shards[1])
+    assert cells["attribute"][1] == str(2 * (13 + 8) * shards[0] + large * shards[1]), "jobs"
     assert "400 TFLOP/s" in made.stdout
     assert "estimated" in made.stdout
 
@@ -99,7 +100,9 @@ def paper() -> PlanSlice:
 def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
     """Llama-3.1-8B on IMDb, whatever the method: 2000 samples of 44 + 371 + 5 tokens."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    jobs = {job.rule + "/" + job.cell: job for job in plan_run(paper(), NOWHERE).jobs}
+    settings = paper()
+    settings.models["llama-3.1-8b-instruct"].parts["imdb"] = ("imdb",)
+    jobs = {job.rule + "/" + job.cell: job for job in plan_run(settings, NOWHERE).jobs}
     job = jobs["evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb"]
     forwards, tokens, prefix = 2 * 15 * (19 + 1) + 3, 371 + 5, 44
     assert job.low == job.high
@@ -121,6 +124,21 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
     fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb"]
     assert fixed.low == job.low
     assert fixed.memory > job.memory, "fixed routing records attention"
+
+
+def test_shards_do_the_work_of_the_whole():
+    whole = plan_run(run_of(), NOWHERE)
+    models = run_of().model_dump()["models"]
+    models["small"]["parts"]["reviews"] = ["reviews/0-16", "reviews/16-32", "reviews/32-40"]
+    cut = plan_run(run_of(models=models), NOWHERE)
+    of_reviews = [job for job in cut.jobs if "/random/reviews" in job.cell]
+    assert [job.cell for job in of_reviews if job.rule == "evaluate_soft"] == [
+        f"dynamic/small/random/reviews/{part}" for part in ("0-16", "16-32", "32-40")
+    ]
+    for measure in ("forwards", "tokens", "flops"):
+        totals = [sum(getattr(job.low, measure) for job in plan.jobs) for plan in (whole, cut)]
+        assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+    assert cut.lengths == whole.lengths
 
 
 def rules_of(plan) -> dict[str, int]:

@@ -13,6 +13,7 @@ from pisoft.config.datasets import (
     Message,
     TextField,
 )
+from pisoft.config.parts import dataset_of, parts, places, sample_limit
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class SampleSlice(Slice):
     """Settings of `sample_dataset`."""
 
     dataset: str
-    samples: int | None
+    first: int  # samples before these
+    samples: int | None  # with those before; None: all
     seed: int
 
 
@@ -66,11 +68,22 @@ def fetch_slice(config: Config, dataset: str) -> FetchSlice:
     )
 
 
-def sample_slice(config: Config, dataset: str) -> SampleSlice:
+class JoinSlice(Slice):
+    """Settings of `join_shards`."""
+
+    parts: tuple[str, ...]
+
+
+def sample_slice(config: Config, part: str) -> SampleSlice:
     """Return what `sample_dataset` depends on."""
-    limits = [config.datasets[dataset].samples, config.run_file.max_samples]
-    given = [limit for limit in limits if limit is not None]
-    return SampleSlice(dataset=dataset, samples=min(given, default=None), seed=config.run_file.seed)
+    dataset = dataset_of(part)
+    first, last = places(part) or (0, sample_limit(config, dataset))
+    return SampleSlice(dataset=dataset, first=first, samples=last, seed=config.run_file.seed)
+
+
+def join_slice(config: Config, model: str, dataset: str) -> JoinSlice:
+    """Return what `join_shards` depends on."""
+    return JoinSlice(parts=tuple(parts(config, model, dataset)))
 
 
 def prompt_slice(config: Config, model: str, dataset: str) -> PromptSlice:

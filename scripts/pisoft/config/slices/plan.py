@@ -13,14 +13,13 @@ from pisoft.config.models import (
     TOKEN_BUDGETS,
     HubModel,
     LocalModel,
-    ModelEntry,
     TrainedMaskedModel,
     TrainedModel,
 )
+from pisoft.config.parts import parts, sample_limit
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.slices.base import Slice
 from pisoft.config.slices.cells import draw_settings
-from pisoft.config.slices.data import sample_slice
 
 if TYPE_CHECKING:
     from pisoft.config.loading import Config
@@ -33,6 +32,7 @@ class PlannedModel(Strict):
     dtype: str
     quantization: str
     token_budget: int
+    parts: dict[str, tuple[str, ...]]  # by dataset, what are jobs of their own
 
 
 class PlannedDataset(Strict):
@@ -71,7 +71,7 @@ def plan_slice(config: Config) -> PlanSlice:
     """Return what a run costs depends on; labels and resources are no part of it."""
     run_file = config.run_file
     return PlanSlice(
-        models={name: _planned_model(entry) for name, entry in config.models.items()},
+        models={name: _planned_model(config, name) for name in config.models},
         masked_models=_trained_masked_models(config),
         datasets={name: _planned_dataset(config, name) for name in config.datasets},
         methods={
@@ -87,12 +87,14 @@ def plan_slice(config: Config) -> PlanSlice:
     )
 
 
-def _planned_model(entry: ModelEntry) -> PlannedModel:
+def _planned_model(config: Config, name: str) -> PlannedModel:
+    entry = config.models[name]
     return PlannedModel(
         source=entry.source,
         dtype=entry.dtype,
         quantization=entry.quantization,
         token_budget=entry.token_budget or TOKEN_BUDGETS["cuda" if entry.resources.gpu else "cpu"],
+        parts={dataset: tuple(parts(config, name, dataset)) for dataset in config.datasets},
     )
 
 
@@ -102,7 +104,7 @@ def _planned_dataset(config: Config, name: str) -> PlannedDataset:
     return PlannedDataset(
         task=entry.task,
         messages=entry.messages,
-        samples=sample_slice(config, name).samples,
+        samples=sample_limit(config, name),
         records=entry.source.records if isinstance(entry.source, EmbeddedDataset) else expected,
         expected=entry.expected,
     )

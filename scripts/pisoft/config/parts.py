@@ -1,0 +1,57 @@
+"""The parts of a dataset that are jobs of their own: all of its samples, or shards of them.
+
+A part is named after its dataset, and a shard also after the places of its samples in the order of
+sampling, `sst2/128-256` (the last one excluded). More samples are further shards; those before
+stay what they are, but for the last one if it was not full.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from pisoft.config.loading import Config
+
+
+def sample_limit(config: Config, dataset: str) -> int | None:
+    """Return how many samples of a dataset a run takes at most; None: all there are."""
+    limits = [config.datasets[dataset].samples, config.run_file.max_samples]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def parts(config: Config, model: str, dataset: str) -> list[str]:
+    """Return the parts of a dataset that are jobs of their own for a model.
+
+    A shard holds `shard_size` samples, times the model's `shard_factor`, cut down to whole blocks,
+    which no shard may cut: so any size gives the same bits.
+
+    Raises:
+        BenchmarkError: it is cut into shards, and nothing says how many samples there are.
+    """
+    size = config.datasets[dataset].shard_size
+    if size is None:
+        return [dataset]
+    count = sample_limit(config, dataset)
+    if count is None:
+        raise BenchmarkError(
+            f"dataset '{dataset}': shard_size: is {size}, but nothing says how many samples there "
+            "are; set the dataset's `samples`, or the run file's `max_samples`"
+        )
+    block = config.run_file.block_size
+    blocks = int(size * config.models[model].shard_factor / block)
+    step = block * max(1, blocks)
+    return [f"{dataset}/{first}-{min(first + step, count)}" for first in range(0, count, step)]
+
+
+def dataset_of(part: str) -> str:
+    """Return the dataset of a part."""
+    return part.partition("/")[0]
+
+
+def places(part: str) -> tuple[int, int] | None:
+    """Return the first place of a shard and the one behind its last; None: the part is no shard."""
+    _, is_shard, bounds = part.partition("/")
+    first, _, last = bounds.partition("-")
+    return (int(first), int(last)) if is_shard else None
