@@ -17,7 +17,7 @@ BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
 .PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-comparisons \
-	bench-scheduler bench-start-up schema readme lock unlock env clean help
+	bench-scheduler bench-start-up schema readme lock unlock slurm env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (6 minutes on two cores, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -87,7 +87,9 @@ lock: $(STAMP) ## install what pyproject.toml adds, then pin every package in re
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 		print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' \
 		| $(BIN)/python -m pip install $(PIP_FLAGS) --requirement /dev/stdin
-	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip --exclude pisoft > .venv/freeze.txt
+	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip --exclude pisoft \
+		--exclude snakemake-executor-plugin-slurm --exclude snakemake-executor-plugin-slurm-jobstep \
+		> .venv/freeze.txt
 	{ sed -n 's/^\(torch==[^+]*\).*/\1/p' .venv/freeze.txt; \
 		grep -vE '^(torch==|nvidia-|cuda-|triton==)' .venv/freeze.txt | LC_ALL=C sort -f; \
 		} > requirements.lock
@@ -108,8 +110,13 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 # Other runs' results stay, and so does .snakemake: it remembers what made them.
-unlock: $(STAMP) ## free the folder after a run was killed; refused while one is at work
+unlock: $(STAMP) ## free the folder after a run was killed; refused while it, or a job of it, is at work
 	@$(BIN)/python scripts/unlock.py
+
+slurm: $(STAMP) ## install the executor that profiles/slurm needs
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		print(*p["optional-dependencies"]["slurm"], sep="\n")' \
+		| $(BIN)/python -m pip install --requirement /dev/stdin
 
 clean: ## remove caches, the site and the results of the embedded benchmark
 	rm -rf $(RESULTS) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

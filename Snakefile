@@ -44,6 +44,7 @@ include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/pages.smk"
 include: "rules/stale.smk"
+include: "rules/unchanged.smk"
 include: "rules/terminal.smk"
 
 

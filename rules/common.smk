@@ -143,6 +143,11 @@ def model_resource(name):
     return lambda wildcards: getattr(CONFIG.models[wildcards.model].resources, name)
 
 
+def growing_resource(name):
+    """Return such a function: as many times of it as the job has been tried."""
+    return lambda wildcards, attempt: attempt * model_resource(name)(wildcards)
+
+
 def model_folder(wildcards):
     """Return the folder with a model's weights; None if they come from the hub."""
     trained = DATA / "models" / wildcards.model

@@ -17,8 +17,8 @@ rule generate:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=model_resource("mem_mb"),
-        runtime=model_resource("runtime"),
+        mem_mb=growing_resource("mem_mb"),
+        runtime=growing_resource("runtime"),
     params:
         **job("generate", "generate"),
         model_folder=model_folder_option,

@@ -106,7 +106,7 @@ use rule tabulate_pi_soft_auc as tabulate_evidence with:
     benchmark:
         "<logs>/tabulate_evidence/{model}.tsv"
     params:
-        **room_job("tables/evidence", "display"),
+        **room_job("tables/evidence", "ranked"),
 
 
 use rule tabulate_pi_soft_auc as tabulate_ranks with:

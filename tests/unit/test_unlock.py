@@ -1,16 +1,25 @@
 """Freeing a folder that a killed run has left locked."""
 
-import argparse
+import os
+import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 import unlock
 from pisoft.errors import BenchmarkError
 
+# A folder `jobs` says what is in the queue: a file by job, with the folder it works in.
+SQUEUE = """\
+#!/bin/sh
+cd {jobs} && for job in *; do [ -e "$job" ] && echo "$job $(cat "$job")"; done
+[ {status} = 0 ] || {{ echo "no controller" >&2; exit 1; }}
+"""
+SCANCEL = "#!/bin/sh\ncd {jobs} && rm -- $@\n"
 WORKFLOW = "rule all:\n    output: 'made'\n    shell: 'sleep {seconds} && touch {{output}}'\n"
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1", "--rerun-incomplete"]
 
 
 def run(folder, **options):
@@ -21,14 +30,14 @@ def run(folder, **options):
 def test_a_run_at_work_is_left_alone_and_a_killed_one_makes_way(tmp_path, monkeypatch):
     """After SIGKILL a plain call fails with LockException."""
     (tmp_path / "Snakefile").write_text(WORKFLOW.format(seconds=60))
-    killed = run(tmp_path)
+    killed = run(tmp_path, start_new_session=True)
     locks = tmp_path / ".snakemake/locks"
     while killed.poll() is None and not (locks.is_dir() and list(locks.iterdir())):
         pass
-    arguments = argparse.Namespace(directory=tmp_path)
+    arguments = unlock.parser().parse_args(["--directory", str(tmp_path)])
     with pytest.raises(BenchmarkError, match=rf"process {killed.pid} is a run at work here"):
         unlock.main(arguments)
-    killed.kill()
+    os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
     (tmp_path / "Snakefile").write_text(WORKFLOW.format(seconds=0))
     assert "Lock" in run(tmp_path).communicate()[1]
@@ -38,3 +47,72 @@ def test_a_run_at_work_is_left_alone_and_a_killed_one_makes_way(tmp_path, monkey
     again.communicate()
     assert again.returncode == 0
     assert (tmp_path / "made").exists()
+
+
+@pytest.fixture
+def queue(tmp_path, monkeypatch):
+    """Return a function that puts jobs into the queue of a pretended Slurm."""
+    jobs, programs = tmp_path / "jobs", tmp_path / "bin"
+    jobs.mkdir()
+    programs.mkdir()
+    (tmp_path / ".snakemake/slurm_logs").mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+
+    def put(status=0, **folders):
+        for job, folder in folders.items():
+            (jobs / job.removeprefix("job")).write_text(str(folder))
+        for name, text in (("squeue", SQUEUE), ("scancel", SCANCEL)):
+            (programs / name).write_text(text.format(jobs=jobs, status=status))
+            (programs / name).chmod(0o755)
+        return jobs
+
+    return put
+
+
+def unlocked(folder, *options):
+    unlock.main(unlock.parser().parse_args(["--directory", str(folder), *options]))
+
+
+def test_jobs_of_slurm_are_named_and_left_alone(tmp_path, queue):
+    queue(job12=tmp_path, job9=tmp_path, job3=tmp_path / "other")
+    with pytest.raises(BenchmarkError, match="Slurm has jobs of an earlier run here: 9 12; wait"):
+        unlocked(tmp_path)
+
+
+def test_the_job_that_a_run_is_started_in_is_no_earlier_one(tmp_path, queue, monkeypatch):
+    queue(job12=tmp_path)
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    unlocked(tmp_path)
+
+
+def test_jobs_of_this_folder_alone_are_cancelled(tmp_path, queue):
+    jobs = queue(job12=tmp_path, job3=tmp_path / "other")
+    unlocked(tmp_path, "--jobs", "cancel", "--poll", "0")
+    assert [job.name for job in jobs.iterdir()] == ["3"]
+
+
+def test_jobs_are_waited_for(tmp_path, queue, monkeypatch):
+    jobs = queue(job12=tmp_path)
+    asked = []
+
+    def later(seconds):
+        asked.append(seconds)
+        if len(asked) == 3:
+            (jobs / "12").unlink()
+
+    monkeypatch.setattr(unlock, "time", SimpleNamespace(sleep=later))
+    unlocked(tmp_path, "--jobs", "wait", "--poll", "7")
+    assert asked == [7, 7, 7]
+
+
+def test_a_slurm_that_does_not_answer_is_not_taken_for_one_without_jobs(tmp_path, queue):
+    queue(status=1)
+    with pytest.raises(BenchmarkError, match="squeue: Slurm refuses: no controller"):
+        unlocked(tmp_path)
+
+
+def test_slurm_without_a_cluster_is_no_obstacle_to_local_runs(tmp_path, queue):
+    queue(status=1)
+    (tmp_path / ".snakemake/slurm_logs").rmdir()
+    unlocked(tmp_path)

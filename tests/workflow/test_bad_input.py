@@ -41,6 +41,16 @@ def test_what_can_be_known_before_any_job_is_said_before_any_job(project):
     assert not (project.folder / "results").exists()
 
 
+def test_a_job_of_a_run_with_another_configuration_is_refused(project):
+    """Jobs of a cluster read the run file when they start; it may have been edited by then."""
+    file = "results/tiny/data/datasets/toy-sentiment.parquet"
+    result = project.snakemake("--mode", "remote", "--cores", "1", "--", file, check=False)
+    assert result.returncode != 0
+    assert "results/tiny: the run file or a catalogue has changed since" in result.stdout
+    assert "Traceback" not in result.stdout
+    assert not (project.folder / file).exists()
+
+
 def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
     project = finished
     results = project.folder / "results/tiny"

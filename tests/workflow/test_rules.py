@@ -8,6 +8,7 @@ import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from snakemake.api import OutputSettings, ResourceSettings, SnakemakeApi
@@ -82,6 +83,16 @@ def _positions(items):
 def test_rules_that_load_a_model_take_its_resources(rules):
     for name in ("generate", "attribute", "evaluate_soft", "evaluate_ranking"):
         assert "gpu" in rules[name].resources
+
+
+def test_a_model_s_job_that_is_tried_again_may_take_more(rules):
+    """What it failed from may be a limit of memory or time; GPUs and threads change results."""
+    wildcards = SimpleNamespace(model="demo-llama")
+    for name in ("generate", "attribute", "evaluate_soft", "evaluate_ranking"):
+        resources = rules[name].resources
+        for key in ("mem_mb", "runtime"):
+            first, second = (resources[key].evaluate(wildcards, attempt=n).value for n in (1, 2))
+            assert second == 2 * first, f"{name}: {key}"
 
 
 def test_paths_hold_no_options(rules):

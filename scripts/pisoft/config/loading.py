@@ -6,6 +6,7 @@ allowed and the nearest match (:mod:`pisoft.config.validation`).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,11 @@ def load_config(
     if run_file.layer_study is None:
         return config
     return _with_layer_study(config, run_file.layer_study, load_method, origin)
+
+
+def config_hash(config: Config) -> str:
+    """Return what equal configurations have in common, whatever files they come from."""
+    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()
 
 
 def _entries(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices.display import RankedSlice
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
@@ -29,10 +29,10 @@ FOUND = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence")
 CHANCE = "evidence_by_chance"
 
 
-Settings = DisplaySlice
+Settings = RankedSlice
 
 
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(files: Files, settings: RankedSlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     samples = files.rows("evidence_samples", **cell)
     statistics = files.rows("statistics", **cell)
@@ -41,6 +41,7 @@ def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Tabl
         samples,
         where=settings.where(cell),
         methods=present(settings.methods, samples),
+        families=settings.families,
         datasets=settings.datasets,
     )
 
@@ -51,6 +52,7 @@ def evidence_table(
     *,
     where: str,
     methods: Mapping[str, str],
+    families: Mapping[str, str],
     datasets: Mapping[str, str],
 ) -> Table:
     """Build the table of evidence.
@@ -59,7 +61,8 @@ def evidence_table(
         statistics: `statistics` rows of one model and these metrics.
         samples: its `evidence_samples` rows.
         where: model, for the title.
-        methods: label of each method, in the order of the rows.
+        methods: label of each method.
+        families: family of each method.
         datasets: label of each dataset, in the order of the columns; those without evidence are
             left out.
     """
@@ -68,7 +71,11 @@ def evidence_table(
     columns = dataset_columns(shown)
     blocks = [
         statistic_block(
-            METRICS[metric].label, statistics, [(metric, name, 3) for name in columns], methods
+            METRICS[metric].label,
+            statistics,
+            [(metric, name, 3) for name in columns],
+            methods,
+            families,
         )
         for metric in FOUND
     ]

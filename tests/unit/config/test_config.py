@@ -11,7 +11,7 @@ import yaml
 from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
-from pisoft.config.loading import load_config, load_run
+from pisoft.config.loading import config_hash, load_config, load_run
 from pisoft.config.models import Resources
 from pisoft.config.parts import sample_limit
 from pisoft.config.slices.base import ModelSlice
@@ -87,6 +87,14 @@ def load(tmp_path):
         return load_config(tree["run"], tmp_path, "run.yaml", load_method)
 
     return load_changed
+
+
+def test_configurations_have_the_same_hash_if_and_only_if_they_are_equal(load):
+    """A job that waited in a queue is refused if its run file or a catalogue has changed."""
+    first = config_hash(load())
+    assert config_hash(load()) == first
+    assert config_hash(load(seed=2)) != first
+    assert config_hash(load("datasets/reviews/label", "Another")) != first
 
 
 def test_the_unchanged_configuration_loads(load):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from estimating import estimated
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices.display import RankedSlice
 from pisoft.contracts import write_rows
 from pisoft.tables.evidence import CHANCE, FOUND, evidence_table
 from rooms import tabulate, write_frame
-from soft_tables import DATASETS, METHODS, value_of
+from soft_tables import DATASETS, FAMILIES, METHODS, value_of
 
 MEANS = {"random": 0.1, "attention": 0.4, "mine": 1.0}
 SHARES = [0.1, 0.2, 0.3]  # of evidence among the tokens of each sample
@@ -36,7 +36,7 @@ def evidence_rows(means=MEANS, failed=(), datasets=("sst2",)):
 
 def evidence_of(rows):
     statistics = estimated(rows, "evidence_samples").statistics
-    names = {"methods": METHODS, "datasets": DATASETS}
+    names = {"methods": METHODS, "families": FAMILIES, "datasets": DATASETS}
     return evidence_table(statistics, pd.DataFrame(rows), where="Llama", **names)
 
 
@@ -75,7 +75,9 @@ def test_the_script_writes_the_table_of_a_model(tmp_path):
     files = {kind: tmp_path / f"{kind}.parquet" for kind in ("evidence_samples", "statistics")}
     write_rows(files["evidence_samples"], "evidence_samples", rows, {})
     write_frame(files["statistics"], "statistics", estimated(rows, "evidence_samples").statistics)
-    settings = DisplaySlice(models={"llama": "Llama"}, datasets=DATASETS, methods=METHODS)
+    settings = RankedSlice(
+        families=FAMILIES, models={"llama": "Llama"}, datasets=DATASETS, methods=METHODS
+    )
     made = tabulate("evidence", settings, files, tmp_path, model="llama")
     lines = list(csv.DictReader(made["csv"].open(encoding="utf-8")))
     found = {(line["metric"], line["method"]): float(line["value"]) for line in lines}

@@ -1,0 +1,182 @@
+"""A Slurm cluster of one node on loopback, with two pretended GPUs; nothing outside its folder."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+NEEDED = ("slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
+SYSTEM = f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin"  # daemons lie there
+PATIENCE = 240  # seconds; many times what anything takes
+CONFIGURATION = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={daemon}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SwitchType=switch/none
+SlurmdParameters=config_overrides
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
+JobAcctGatherParams=OverMemoryKill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
+GresTypes=gpu
+MinJobAge=3000
+KillWait=2
+Prolog={folder}/bin/prolog
+Epilog={folder}/bin/epilog
+OverTimeLimit=0
+ReturnToService=2
+EnforcePartLimits=ALL
+NodeName=n1 NodeAddr=127.0.0.1 CPUs=8 RealMemory=20000 Gres=gpu:2
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
+"""
+# Slurm itself calls them where a job runs, before and after it.
+WITNESSES = {
+    "prolog": 'echo "start $SLURM_JOB_ID ${SLURM_JOB_GPUS-}" >> "$(dirname "$0")/../devices"',
+    "epilog": 'echo "end $SLURM_JOB_ID" >> "$(dirname "$0")/../devices"',
+}
+DEVICES = """\
+AutoDetect=off
+Name=gpu File=/dev/tty[0-1] Flags=nvidia_gpu_env
+"""
+
+
+def missing() -> str | None:
+    """Return why no cluster can be started here; None if one can."""
+    absent = [name for name in NEEDED if shutil.which(name, path=SYSTEM) is None]
+    if absent:
+        return f"no Slurm: {', '.join(absent)} not found (apt install slurm-wlm)"
+    if find_spec("snakemake_executor_plugin_slurm") is None:
+        return "snakemake-executor-plugin-slurm is not installed"
+    if not all(Path(f"/dev/tty{number}").is_char_device() for number in range(2)):
+        return "no devices /dev/tty0 and /dev/tty1 to pretend that they are GPUs"
+    return None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What commands need to reach this cluster, and no other one."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH"))}
+        return {
+            **kept,
+            "PATH": f"{self.folder / 'bin'}:{SYSTEM}",
+            "SLURM_CONF": str(self.folder / "slurm.conf"),
+        }
+
+    def call(self, *command: str) -> str:
+        """Return what a command of Slurm prints."""
+        return subprocess.run(
+            command, env=self.environment, check=True, capture_output=True, text=True, timeout=60
+        ).stdout
+
+    def waiting(self, folder: Path) -> list[str]:
+        """Return the ids of a folder's jobs that wait for a node."""
+        return [job for job, of in self.jobs(folder).items() if of["JobState"] == "PENDING"]
+
+    def drain(self) -> None:
+        """Let no further job start."""
+        self.call("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
+
+    def resume(self) -> None:
+        """Let jobs start again."""
+        self.call("scontrol", "update", "NodeName=n1", "State=RESUME")
+
+    def jobs(self, folder: Path) -> dict[str, dict[str, str]]:
+        """Return Slurm's own records of all jobs submitted from a folder, by job id."""
+        shown = self.call("scontrol", "show", "jobs", "--oneliner").splitlines()
+        pairs = (dict(p.partition("=")[::2] for p in line.split(" ") if "=" in p) for line in shown)
+        return {job["JobId"]: job for job in pairs if job.get("WorkDir") == str(folder)}
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Cluster]:
+    """Start the daemons in a folder and end them afterwards, whatever happens."""
+    for name in ("state", "spool", "bin"):
+        (folder / name).mkdir()
+    values = {
+        "folder": folder,
+        "host": socket.gethostname().split(".")[0],
+        "user": getpass.getuser(),
+        "controller": free_port(),
+        "daemon": free_port(),
+    }
+    (folder / "slurm.conf").write_text(CONFIGURATION.format(**values), encoding="utf-8")
+    (folder / "gres.conf").write_text(DEVICES, encoding="utf-8")
+    # The executor drops SLURM_CONF before it calls srun, as clusters have the file in /etc.
+    srun = f'SLURM_CONF={folder}/slurm.conf exec {shutil.which("srun", path=SYSTEM)} "$@"'
+    for name, line in {**WITNESSES, "srun": srun}.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        (folder / "bin" / name).chmod(0o755)
+    cluster = Cluster(folder)
+    daemons = []
+    try:
+        for command in (["slurmctld", "-D"], ["slurmd", "-D", "-N", "n1"]):
+            program = shutil.which(command[0], path=SYSTEM)
+            with (folder / f"{command[0]}.out").open("w") as out:
+                daemons.append(
+                    subprocess.Popen(
+                        [str(program), *command[1:]], env=cluster.environment, stdout=out,
+                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                    )
+                )  # fmt: skip
+        wait_for(lambda: "idle" in subprocess.run(
+            ["sinfo", "-h", "-o", "%T"], env=cluster.environment, capture_output=True, text=True,
+            timeout=60, check=False,
+        ).stdout, "an idle node")  # fmt: skip
+        yield cluster
+    finally:
+        subprocess.run(
+            ["scancel", "--full", "--user", getpass.getuser()], env=cluster.environment,
+            timeout=60, check=False,
+        )  # fmt: skip
+        for daemon in reversed(daemons):
+            daemon.kill()
+            daemon.wait()
+
+
+def wait_for(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+    """Return once a condition holds; fail, naming it, if it does not."""
+    end = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {patience} s in vain for {what}")
+        time.sleep(0.2)
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])

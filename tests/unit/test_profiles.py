@@ -1,0 +1,34 @@
+"""Profiles agree in what has nothing to do with the machine."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+
+
+def profile(name):
+    return yaml.safe_load((PROFILES / name / "config.yaml").read_text(encoding="utf-8"))
+
+
+def test_several_gpus_differ_from_one_in_what_the_machine_has_alone():
+    default, several = profile("default"), profile("local-gpus")
+    assert default.pop("resources")["gpu"] == 1
+    assert several.pop("resources")["gpu"] > 1
+    assert several == default
+
+
+def test_the_pool_of_one_gpu_never_holds_for_a_cluster():
+    assert "resources" not in profile("slurm")
+
+
+def test_a_command_line_never_passes_through_the_shell_of_a_submission():
+    assert profile("slurm")["slurm-pass-command-as-script"] is True
+
+
+@pytest.mark.parametrize(
+    "key", ["keep-going", "rerun-incomplete", "scheduler", "max-checksum-file-size"]
+)
+def test_what_is_run_again_does_not_depend_on_where(key):
+    assert profile("slurm")[key] == profile("default")[key]
