@@ -16,7 +16,7 @@ from snakemake.settings.types import ConfigSettings, Quietness
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
-WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset"}
+WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"}
 
 
 @pytest.fixture(scope="module")
