@@ -65,7 +65,7 @@ def page_of(rows, cost=None):
         frame[frame["metric"] == "identity"], pd.DataFrame(rules),
     )  # fmt: skip
     return index_page(
-        "demo", findings, NAMES, figure=FIGURE, facts=("Code: abc",),
+        "demo", findings, NAMES, figure=FIGURE, facts=(f"Code: {'a1' * 32}",),
         files={title: [Path(name) for name in names] for title, names in FILES.items()},
         warning="Nothing <real>.",
     )  # fmt: skip

@@ -30,9 +30,12 @@ def soft_table(build, rows, clamp="draw"):
     return build(soft_rows(rows, clamp=clamp))
 
 
-def variances_of(rows):
+LONG = "Toy</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+
+
+def variances_of(rows, datasets=DATASETS):
     variances = estimated(rows).variances
-    return variance_table(variances, where="Llama", methods=METHODS, datasets=DATASETS)
+    return variance_table(variances, where="Llama", methods=METHODS, datasets=datasets)
 
 
 def ranks_of(table, block=0):
@@ -225,6 +228,7 @@ def test_a_single_sample_has_no_variance():
         lambda: soft_table(robust_table, sample_rows(MEANS)),
         lambda: soft_table(original_table, sample_rows(MEANS)),
         lambda: variances_of(sample_rows(MEANS)),
+        lambda: variances_of(sample_rows(MEANS), {"sst2": LONG, "imdb": "IMDb"}),
     ],
 )
 def test_latex_fits_a_column_or_both_with_booktabs_alone(tmp_path, make):
