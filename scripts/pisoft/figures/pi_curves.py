@@ -1,4 +1,4 @@
-"""π-Soft curves that tell a story: who leads, the paper's method, random scores, the worst.
+"""π-Soft curves, the methods that matter in colour: the best, the paper's, random, the worst.
 
 All others are grey; :mod:`pisoft.figures.pi_curves_all` names every method.
 """
@@ -100,7 +100,7 @@ class Highlighted:
         """Say how many methods lead, and how many of these are in colour."""
         leading = {*self.best, *self.tied}
         coloured = leading.intersection(self.methods)
-        said = f"Best, or not told apart from it: {len(leading)} of {self.compared} methods"
+        said = f"Best or not told apart: {len(leading)} of {self.compared} methods"
         return said if len(coloured) == len(leading) else f"{said}, {len(coloured)} in colour"
 
 
