@@ -35,8 +35,9 @@ def main(arguments: argparse.Namespace) -> None:
         )
     if jobs and arguments.jobs == "cancel":
         slurm("scancel", *jobs)
-    while jobs:
+    if jobs:
         print(f"waiting for jobs of an earlier run to end: {' '.join(jobs)}", flush=True)
+    while jobs:
         time.sleep(arguments.poll)
         jobs = jobs_in(folder)
     if not (folder / ".snakemake/locks").exists():

@@ -9,12 +9,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-NEEDED = ("slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
+import psutil
+
+DAEMONS = ("slurmctld", "slurmd")
+CLIENTS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 SYSTEM = f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin"  # daemons lie there
 PATIENCE = 240  # seconds; many times what anything takes
 CONFIGURATION = """\
@@ -69,7 +72,7 @@ Name=gpu File=/dev/tty[0-1] Flags=nvidia_gpu_env
 
 def missing() -> str | None:
     """Return why no cluster can be started here; None if one can."""
-    absent = [name for name in NEEDED if shutil.which(name, path=SYSTEM) is None]
+    absent = [name for name in (*DAEMONS, *CLIENTS) if shutil.which(name, path=SYSTEM) is None]
     if absent:
         return f"no Slurm: {', '.join(absent)} not found (apt install slurm-wlm)"
     if find_spec("snakemake_executor_plugin_slurm") is None:
@@ -95,15 +98,19 @@ class Cluster:
             "SLURM_CONF": str(self.folder / "slurm.conf"),
         }
 
+    def is_up(self) -> bool:
+        """Return whether jobs can run."""
+        asked = ["sinfo", "--noheader", "--format=%T"]
+        said = subprocess.run(
+            asked, env=self.environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        return said.stdout.strip() == "idle"
+
     def call(self, *command: str) -> str:
         """Return what a command of Slurm prints."""
         return subprocess.run(
             command, env=self.environment, check=True, capture_output=True, text=True, timeout=60
         ).stdout
-
-    def waiting(self, folder: Path) -> list[str]:
-        """Return the ids of a folder's jobs that wait for a node."""
-        return [job for job, of in self.jobs(folder).items() if of["JobState"] == "PENDING"]
 
     def drain(self) -> None:
         """Let no further job start."""
@@ -134,35 +141,34 @@ def started(folder: Path) -> Iterator[Cluster]:
     }
     (folder / "slurm.conf").write_text(CONFIGURATION.format(**values), encoding="utf-8")
     (folder / "gres.conf").write_text(DEVICES, encoding="utf-8")
-    # The executor drops SLURM_CONF before it calls srun, as clusters have the file in /etc.
-    srun = f'SLURM_CONF={folder}/slurm.conf exec {shutil.which("srun", path=SYSTEM)} "$@"'
-    for name, line in {**WITNESSES, "srun": srun}.items():
+    # The executor drops SLURM_CONF before it calls Slurm, as clusters have the file in /etc.
+    clients = {
+        name: f'SLURM_CONF={folder}/slurm.conf exec {shutil.which(name, path=SYSTEM)} "$@"'
+        for name in CLIENTS
+    }
+    for name, line in {**WITNESSES, **clients}.items():
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         (folder / "bin" / name).chmod(0o755)
     cluster = Cluster(folder)
     daemons = []
     try:
-        for command in (["slurmctld", "-D"], ["slurmd", "-D", "-N", "n1"]):
-            program = shutil.which(command[0], path=SYSTEM)
-            with (folder / f"{command[0]}.out").open("w") as out:
+        for name, options in (("slurmctld", ["-D"]), ("slurmd", ["-D", "-N", "n1"])):
+            program = str(shutil.which(name, path=SYSTEM))
+            with (folder / f"{name}.out").open("w") as out:
                 daemons.append(
                     subprocess.Popen(
-                        [str(program), *command[1:]], env=cluster.environment, stdout=out,
-                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                        [program, *options], env=cluster.environment, stdin=subprocess.DEVNULL,
+                        stdout=out, stderr=out,
                     )
                 )  # fmt: skip
-        wait_for(lambda: "idle" in subprocess.run(
-            ["sinfo", "-h", "-o", "%T"], env=cluster.environment, capture_output=True, text=True,
-            timeout=60, check=False,
-        ).stdout, "an idle node")  # fmt: skip
+        wait_for(cluster.is_up, "an idle node")
         yield cluster
     finally:
-        subprocess.run(
-            ["scancel", "--full", "--user", getpass.getuser()], env=cluster.environment,
-            timeout=60, check=False,
-        )  # fmt: skip
-        for daemon in reversed(daemons):
-            daemon.kill()
+        for process in psutil.process_iter():  # daemons, jobs, and runs that a failed test left
+            with suppress(psutil.Error):
+                if process.environ().get("SLURM_CONF") == str(folder / "slurm.conf"):
+                    process.kill()
+        for daemon in daemons:
             daemon.wait()
 
 

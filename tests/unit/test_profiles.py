@@ -1,11 +1,13 @@
 """Profiles agree in what has nothing to do with the machine."""
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-PROFILES = Path(__file__).parents[2] / "profiles"
+ROOT = Path(__file__).parents[2]
+PROFILES = ROOT / "profiles"
 
 
 def profile(name):
@@ -32,3 +34,9 @@ def test_a_command_line_never_passes_through_the_shell_of_a_submission():
 )
 def test_what_is_run_again_does_not_depend_on_where(key):
     assert profile("slurm")[key] == profile("default")[key]
+
+
+def test_every_fault_that_the_docs_list_has_its_test():
+    page = (ROOT / "docs/how-to/run-on-a-cluster.md").read_text(encoding="utf-8")
+    tests = (ROOT / "tests/workflow/test_slurm.py").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(test_\w+)`", page)) == set(re.findall(r"def (test_\w+)", tests))

@@ -153,7 +153,7 @@ def faulty(module_project, cluster, tmp_path_factory):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def unlucky(faulty, cluster) -> Iterator[tuple[Site, Run, Site, Run]]:
+def unlucky(faulty, cluster) -> tuple[Site, Run, Site, Run]:
     """Start two runs while the node is drained; limits of time pass while other tests run."""
     names = ("fails", "cancelled", "late", "greedy")
     faults, edited = faulty(*names), faulty("edited")
@@ -169,9 +169,7 @@ def unlucky(faulty, cluster) -> Iterator[tuple[Site, Run, Site, Run]]:
     run_file = edited.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text().replace("max_samples: 3", "max_samples: 2"))
     cluster.resume()
-    yield faults, runs[0], edited, runs[1]
-    for run in runs:
-        run.process.kill()
+    return faults, runs[0], edited, runs[1]
 
 
 def test_a_killed_run_never_leaves_two_writers(faulty):
