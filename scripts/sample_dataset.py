@@ -15,7 +15,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the records and write those chosen."""
     settings = SampleSlice.model_validate_json(arguments.settings)
     records = read_rows(arguments.records, "datasets")
-    rows = sample(records, settings.samples, settings.seed, settings.first)
+    chosen = settings.samples
+    first, last = chosen if isinstance(chosen, tuple) else (0, chosen)
+    rows = sample(records, last, settings.seed, first)
     origin = provenance(settings.model_dump(mode="json"), {"datasets": arguments.records})
     write_rows(arguments.output, "samples", rows, origin)
 

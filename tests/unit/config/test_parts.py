@@ -51,7 +51,8 @@ def test_more_samples_leave_full_shards_what_they_are():
     assert full == parts(many, "small", "pieces")[: len(full)]
     for part in full:
         assert sample_slice(few, part) == sample_slice(many, part)
-    assert sample_slice(few, "pieces/16-20").samples == 20
+    assert sample_slice(few, "pieces/16-20").samples == (16, 20)
+    assert sample_slice(few, "pieces").samples == 20
 
 
 def test_without_a_number_of_samples_there_are_no_shards():

@@ -36,8 +36,7 @@ class SampleSlice(Slice):
     """Settings of `sample_dataset`."""
 
     dataset: str
-    first: int  # samples before these
-    samples: int | None  # with those before; None: all
+    samples: int | tuple[int, int] | None  # how many, or the places of a shard; None: all
     seed: int
 
 
@@ -77,8 +76,8 @@ class JoinSlice(Slice):
 def sample_slice(config: Config, part: str) -> SampleSlice:
     """Return what `sample_dataset` depends on."""
     dataset = dataset_of(part)
-    first, last = places(part) or (0, sample_limit(config, dataset))
-    return SampleSlice(dataset=dataset, first=first, samples=last, seed=config.run_file.seed)
+    samples = places(part) or sample_limit(config, dataset)
+    return SampleSlice(dataset=dataset, samples=samples, seed=config.run_file.seed)
 
 
 def join_slice(config: Config, model: str, dataset: str) -> JoinSlice:
