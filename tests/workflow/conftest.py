@@ -42,6 +42,7 @@ catalogue:
     toy:
       label: Toy
       source: {kind: local, path: toy-model}
+      device: cpu
       resources: {mem_mb: 1000, runtime: 5}
   datasets:
     toy-sentiment:

@@ -36,8 +36,7 @@ RemoteExecutor.sleep = lambda executor: asyncio.sleep(1)
 main()
 """
 MODEL = "resources: {mem_mb: 1000, runtime: 5}"
-# Two GPUs that torch cannot see.
-GPU_MODEL = "resources: {mem_mb: 1500, runtime: 5, gpu: 1}\n      device: cpu"
+GPU_MODEL = "resources: {mem_mb: 1500, runtime: 5, gpu: 1}"  # which torch cannot see
 GPU_JOBS = [
     *(f"data/soft/dynamic/toy/{name}/toy-sentiment.parquet" for name in ("random", "saliency")),
     "data/ranking/toy/random/toy-sentiment.parquet",
@@ -223,7 +222,7 @@ def test_results_are_those_of_a_local_run_and_gpus_are_asked_for_where_needed(
     site = Site(finished.folder, cluster)
     # Would be executed if the command line passed through a shell; and the job's configuration
     # would differ from the run's, which is refused.
-    run = site.run(*GPU_JOBS, CPU_JOB, config="local_root=$(touch injected)`touch injected`\"'")
+    run = site.run(*GPU_JOBS, CPU_JOB, config="local_root=$(touch injected)`touch injected`")
     assert run.ended() == 0, run.out.read_text()
     assert not (finished.folder / "injected").exists()
 

@@ -521,16 +521,6 @@ def test_the_file_holds_every_sample_and_says_what_it_cost(job):
     }
 
 
-def test_slices_of_samples_give_the_rows_of_the_whole(job):
-    evaluate_ranking.main(job)
-    whole = read_rows(job.output, "ranking")
-    parts = []
-    for part in (slice(0, 2), slice(2, None)):
-        evaluate_ranking.main(argparse.Namespace(**{**vars(job), "samples": part}))
-        parts += read_rows(job.output, "ranking")
-    assert parts == whole
-
-
 def test_open_generation_is_written_as_not_applicable_without_a_model(job, monkeypatch):
     settings = SETTINGS.model_copy(update={"not_applicable": "no label words"})
     monkeypatch.setattr(evaluate_ranking, "load_model", None)
