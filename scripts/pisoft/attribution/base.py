@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pisoft.config.base import AttributedFunction
+from pisoft.config.base import AttributedFunction, Family
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pisoft.lm.masked import MaskedLanguageModel
     from pisoft.lm.model import Batch, LanguageModel
 
-Family = Literal["baseline", "attention", "gradient", "perturbation"]
 Baseline = Literal["reference", "zero"]
 
 

@@ -19,6 +19,7 @@ LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 
 
+Family = Literal["baseline", "attention", "gradient", "perturbation"]  # of methods
 Task = Literal["classification", "generation"]
 Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
-from pisoft.config.base import Name, Strict
+from pisoft.config.base import Family, Name, Strict
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
@@ -19,6 +19,9 @@ class MethodEntry(Strict):
         None, description="File in `scripts/pisoft/attribution/`; null: the entry's own name."
     )
     label: str | None = Field(None, description="Name in tables; null: the method's own label.")
+    family: Family | None = Field(
+        None, description="Methods that tables put together; null: the method's own family."
+    )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the method; see `Options` in its file."
     )
@@ -81,7 +84,7 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
     return Method(
         file=file,
         label=entry.label or found.label,
-        family=found.family,
+        family=entry.family or found.family,
         needs_masked_model=found.needs_masked_model,
         options=entry.options,
         resolved=options.model_dump(mode="json"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pisoft.pages.findings import Names, averages
-from pisoft.tables.layout import Block, Entry, Row, Table, rank_text, standing
+from pisoft.statistics.standing import standing
+from pisoft.tables.layout import Block, Entry, Row, Table, rank_text
 from pisoft.units import NOTHING
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}

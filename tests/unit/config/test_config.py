@@ -136,6 +136,12 @@ def test_a_restricted_model_has_the_cells_that_are_left(load):
     ]
 
 
+def test_an_entry_may_name_its_family(load):
+    assert load().methods["saliency"].family == "gradient"
+    named = load("methods/saliency/family", "perturbation")
+    assert named.methods["saliency"].family == "perturbation"
+
+
 def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
     asked = {"small": {"gpu": 1, "mem_mb": 9000}}
     model = load("models/small/resources", {"mem_mb": 500, "threads": 3}, resources=asked)
@@ -190,6 +196,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("models/small/resources", {"gpu": 2}, ["small: resources.gpu", "1", "2"]),
         ("models/small/device", "cuda", ["small: device: is 'cuda', but resources.gpu is 0"]),
         ("models/small/resources", {"gpus": 1}, ["small: resources.gpus", "did you mean 'gpu'?"]),
+        ("methods/saliency/family", "gradinet", ["saliency: family", "did you mean 'gradient'?"]),
         ("methods/saliency/optoins", {}, ["saliency: optoins", "did you mean 'options'?"]),
         # unknown names
         ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
