@@ -68,8 +68,8 @@ PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.exe
 
 
 def one_of(names):
-    """Return the constraint of a wildcard that has only these values."""
-    return "|".join(re.escape(name) for name in names)
+    """Return the constraint of a wildcard that has only these values; of none, it has no value."""
+    return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
 # A job's part is its dataset, or a shard of it: sst2, or sst2/0-128.

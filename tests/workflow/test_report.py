@@ -272,7 +272,7 @@ def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
         assert "toy-sentiment" in settings
 
 
-@pytest.mark.parametrize("name", ["index", "tables/pi_soft_auc/dynamic/toy", "tables/evidence/toy"])
+@pytest.mark.parametrize("name", ["tables/pi_soft_auc/dynamic/toy", "tables/evidence/toy"])
 def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, report, name):
     opened = visit(browser, report.parent / f"{name}.html")
     opened.page.locator("thead").get_by_role("link").first.click()
