@@ -63,7 +63,7 @@ class Table:
     """A table's layout, without anything of LaTeX or HTML, and its numbers.
 
     Attributes:
-        links: where the heading of a column leads, in HTML.
+        links: where the heading of a column or row leads, in HTML.
     """
 
     title: str

@@ -65,9 +65,9 @@ def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
     links = explorer_links("../explorer.html", "a-model", {"a&b": HOSTILE, "other": "Other"})
     csv_file, tex, path = written(replace(hostile_table(), links=links), tmp_path)
     text = path.read_text(encoding="utf-8")
-    assert re.findall(r'<a href="([^"]*)">', text) == [
-        "../explorer.html#model=a-model&amp;dataset=a%26b"
-    ]
+    leads = re.findall(r'<th scope="(\w+)"[^>]*><a href="([^"]*)">', text)
+    assert {place for place, _ in leads} == {"col", "row"}
+    assert {address for _, address in leads} == {"../explorer.html#model=a-model&amp;dataset=a%26b"}
     assert '<th scope="col">B</th>' in text
     assert "explorer.html" not in csv_file.read_text() + tex.read_text(encoding="utf-8")
 
