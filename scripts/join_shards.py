@@ -15,9 +15,8 @@ from pisoft.shards import joined
 def main(arguments: argparse.Namespace) -> None:
     """Read the shards in the order of their samples and write them as one file."""
     settings = JoinSlice.model_validate_json(arguments.settings)
-    table, facts = joined(arguments.files.pop("shards"), arguments.kind)
-    inputs = {kind: path for kind, (path,) in arguments.files.items()}
-    origin = provenance(settings.model_dump(mode="json"), inputs)
+    table, facts = joined(arguments.files["shards"], arguments.kind)
+    origin = provenance(settings.model_dump(mode="json"), arguments.files)
     write_table(arguments.output, arguments.kind, table, {**origin, **facts})
 
 

@@ -1,9 +1,13 @@
 """Joining the shards of a cell."""
 
+import argparse
+
 import pytest
 
+import join_shards
 from explained import attribution
-from pisoft.contracts import write_rows
+from pisoft.config.slices.data import JoinSlice
+from pisoft.contracts import check_inputs, identity, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.shards import joined
 
@@ -37,3 +41,29 @@ def test_a_sample_in_two_shards_is_refused(tmp_path):
     shards = [shard(tmp_path, "one", "a", "b"), shard(tmp_path, "two", "b")]
     with pytest.raises(BenchmarkError, match=r"two\.parquet: sample 'b' is in .*one\.parquet, too"):
         joined(shards, "attributions")
+
+
+def test_what_shards_were_made_with_identifies_the_whole(tmp_path):
+    """Else scores of another seed, in shards as long, would pass for those of these answers."""
+    wholes = []
+    for seed in (1, 2):
+        folder = tmp_path / str(seed)
+        shards = [shard(folder, name, name, settings={"seed": seed}) for name in ("a", "b")]
+        wholes.append(folder / "whole.parquet")
+        settings = JoinSlice(parts=("x/0-1", "x/1-2")).to_json()
+        join_shards.main(
+            argparse.Namespace(
+                settings=settings, kind="attributions", files={"shards": shards}, output=wholes[-1]
+            )
+        )
+    assert identity(wholes[0]) != identity(wholes[1])
+    soft = tmp_path / "soft.parquet"
+    join_shards.main(
+        argparse.Namespace(
+            settings=settings, kind="attributions", output=soft,
+            files={"shards": shards, "attributions": [wholes[0]]},
+        )
+    )  # fmt: skip
+    check_inputs(soft, attributions=wholes[0])
+    with pytest.raises(BenchmarkError, match="was made from other attributions than"):
+        check_inputs(soft, attributions=wholes[1])

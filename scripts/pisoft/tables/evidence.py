@@ -19,7 +19,7 @@ from pisoft.tables.layout import (
     dataset_columns,
     marks,
     missing_average_notes,
-    statistic_block,
+    statistic_blocks,
     statistic_entries,
     tidy,
 )
@@ -69,21 +69,12 @@ def evidence_table(
     known = set(samples["dataset"])
     shown = {name: label for name, label in datasets.items() if name in known}
     columns = dataset_columns(shown)
-    blocks = [
-        statistic_block(
-            METRICS[metric].label,
-            statistics,
-            [(metric, name, 3) for name in columns],
-            methods,
-            families,
-        )
-        for metric in FOUND
-    ]
+    chance = Block(METRICS[CHANCE].label, (_by_chance(statistics, list(columns)),))
     return Table(
         title=f"Do methods find the evidence? · {where}",
         corner="Method",
         columns=("Rank", *columns.values()),
-        blocks=(*blocks, Block(METRICS[CHANCE].label, (_by_chance(statistics, list(columns)),))),
+        blocks=(*statistic_blocks(FOUND, statistics, columns, 3, methods, families), chance),
         notes=(
             *_NOTES,
             marks(statistics),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from pisoft.config.slices.display import RankedSlice
-from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
     Table,
@@ -16,7 +15,7 @@ from pisoft.tables.layout import (
     dataset_columns,
     marks,
     missing_average_notes,
-    statistic_block,
+    statistic_blocks,
     tidy,
 )
 
@@ -65,16 +64,6 @@ def insertion_deletion_table(
     ranked = samples[samples["reason"].isna()]
     shown = {name: label for name, label in datasets.items() if name not in left_out.index}
     columns = dataset_columns(shown)
-    blocks = tuple(
-        statistic_block(
-            METRICS[metric].label,
-            statistics,
-            [(metric, name, 4) for name in columns],
-            methods,
-            families,
-        )
-        for metric in RANKING_METRICS
-    )
     statistic = (
         "Mean over samples of the share of steps at which the model gives another answer than "
         "for the clean prompt (the preferred label word; with `flip_of: first_token` the first "
@@ -86,7 +75,7 @@ def insertion_deletion_table(
         title=f"Insertion and deletion · {where}",
         corner="Method",
         columns=("Rank", *columns.values()),
-        blocks=blocks,
+        blocks=statistic_blocks(RANKING_METRICS, statistics, columns, 4, methods, families),
         notes=(
             statistic,
             marks(statistics),

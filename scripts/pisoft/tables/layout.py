@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pisoft.contracts import OK
-from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.metrics import AVERAGE, METRICS
 from pisoft.statistics.standing import LEVEL, standing
 from pisoft.units import NOTHING, signed
 
@@ -91,6 +91,37 @@ def tidy(
     wanted = pd.MultiIndex.from_product(shown, names=keys)
     found = statistics.set_index(keys).reindex(wanted).reset_index()[VALUE_COLUMNS]
     return found.fillna({"n": 0, "n_failed": 0}).astype({"n": int, "n_failed": int})
+
+
+def statistic_blocks(
+    metrics: Sequence[str],
+    statistics: pd.DataFrame,
+    datasets: Iterable[str],
+    decimals: int,
+    methods: Mapping[str, str],
+    families: Mapping[str, str],
+) -> tuple[Block, ...]:
+    """Return a block for each metric, with a column for each dataset; see :func:`statistic_block`.
+
+    Args:
+        metrics: names, in the order of the blocks.
+        statistics: rows of `statistics` of one model.
+        datasets: names, in the order of the columns; the last one ranks.
+        decimals: of every number.
+        methods: label of each method.
+        families: family of each method.
+    """
+    columns = list(datasets)
+    return tuple(
+        statistic_block(
+            METRICS[metric].label,
+            statistics,
+            [(metric, name, decimals) for name in columns],
+            methods,
+            families,
+        )
+        for metric in metrics
+    )
 
 
 def statistic_block(
