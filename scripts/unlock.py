@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
-from pisoft.running import jobs_in, runs_in, slurm
+from pisoft.running import jobs_in, queued_jobs, runs_in, slurm
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -19,12 +19,15 @@ def main(arguments: argparse.Namespace) -> None:
     folder = arguments.directory
     # Slurm may be installed where there is no cluster; a folder that has had no job of it is free.
     slurm_used = arguments.jobs or (folder / ".snakemake/slurm_logs").is_dir()
-    jobs = jobs_in(folder) if slurm_used else []
-    for process in runs_in(folder, jobs):
-        raise BenchmarkError(
-            f"{folder}: process {process} is a run at work here; let it end, or stop it with "
-            f"`kill {process}`"
-        )
+    queue = queued_jobs() if slurm_used else {}
+    jobs = jobs_in(folder, queue)
+    alive = {None, os.environ.get("SLURM_JOB_ID"), *queue} - {*jobs}
+    for process, job in runs_in(folder):
+        if job in alive or not slurm_used:
+            raise BenchmarkError(
+                f"{folder}: process {process} is a run at work here; let it end, or stop it with "
+                f"`kill {process}`"
+            )
     if jobs and arguments.jobs not in ("wait", "cancel"):
         raise BenchmarkError(
             f"{folder}: Slurm has jobs of an earlier run here: {' '.join(jobs)}; wait for them by "
@@ -34,9 +37,10 @@ def main(arguments: argparse.Namespace) -> None:
         slurm("scancel", *jobs)
     if jobs:
         print(f"waiting for jobs of an earlier run to end: {' '.join(jobs)}", flush=True)
-    while jobs:
+    # When a job has ended for Slurm, its processes may still be dying.
+    while jobs or any(runs_in(folder)):
         time.sleep(arguments.poll)
-        jobs = jobs_in(folder)
+        jobs = jobs_in(folder, queued_jobs())
     if not (folder / ".snakemake/locks").exists():
         return
     # Without the workflow, which may have been edited into something that is not valid.

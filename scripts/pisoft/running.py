@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -13,24 +13,28 @@ import psutil
 from pisoft.errors import BenchmarkError
 
 
-def runs_in(folder: Path, jobs: Collection[str | None]) -> Iterator[int]:
-    """Yield the ids of processes of Snakemake that work in a folder, but not for jobs of Slurm."""
+def runs_in(folder: Path) -> Iterator[tuple[int, str | None]]:
+    """Yield processes of Snakemake that work in a folder, and the job of Slurm each is part of."""
     for process in psutil.process_iter():
         try:
             named = any(Path(part).name == "snakemake" for part in process.cmdline()[:3])
-            here = named and Path(process.cwd()).resolve() == folder.resolve()
-            if here and process.environ().get("SLURM_JOB_ID") not in jobs:
-                yield process.pid
+            if named and Path(process.cwd()).resolve() == folder.resolve():
+                yield process.pid, process.environ().get("SLURM_JOB_ID")
         except psutil.Error:  # it has ended, or belongs to somebody else
             continue
 
 
-def jobs_in(folder: Path) -> list[str]:
-    """Return the ids of Slurm's jobs that wait or run in a folder, the present one left out."""
+def queued_jobs() -> dict[str, Path]:
+    """Return the folder of each job of Slurm that waits, runs or is ending, by its id."""
     if shutil.which("squeue") is None:
-        return []
+        return {}
     listed = (line.split(" ", 1) for line in slurm("squeue", "--noheader", "--format=%A %Z"))
-    inside = {job for job, place in listed if Path(place).resolve() == folder.resolve()}
+    return {job: Path(place) for job, place in listed}
+
+
+def jobs_in(folder: Path, queue: Mapping[str, Path]) -> list[str]:
+    """Return the ids of queued jobs that work in a folder, the present one left out."""
+    inside = {job for job, place in queue.items() if place.resolve() == folder.resolve()}
     return sorted(inside - {os.environ.get("SLURM_JOB_ID")}, key=int)
 
 

@@ -116,3 +116,40 @@ def test_slurm_without_a_cluster_is_no_obstacle_to_local_runs(tmp_path, queue):
     queue(status=1)
     (tmp_path / ".snakemake/slurm_logs").rmdir()
     unlocked(tmp_path)
+
+
+@pytest.fixture
+def run_of_job_12(tmp_path, queue):
+    """Return a process of Snakemake in the folder, which is part of a job of Slurm."""
+    script = tmp_path / "snakemake"
+    script.write_text("#!/bin/sh\nsleep 60\n")
+    script.chmod(0o755)
+    with subprocess.Popen(
+        [script], cwd=tmp_path, env={**os.environ, "SLURM_JOB_ID": "12"}, start_new_session=True
+    ) as process:
+        yield process
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_processes_of_a_job_that_has_ended_are_waited_for(
+    tmp_path, queue, run_of_job_12, monkeypatch
+):
+    """A new run, started while they were dying, was refused."""
+    queue()
+    asked = []
+
+    def later(seconds):
+        asked.append(seconds)
+        os.killpg(run_of_job_12.pid, signal.SIGKILL)
+        run_of_job_12.wait()
+
+    monkeypatch.setattr(unlock, "time", SimpleNamespace(sleep=later))
+    unlocked(tmp_path, "--jobs", "refuse")
+    assert asked == [5]
+
+
+def test_a_run_within_a_job_of_another_folder_is_left_alone(tmp_path, queue, run_of_job_12):
+    queue(job12=tmp_path / "other")
+    with pytest.raises(BenchmarkError, match=rf"process {run_of_job_12.pid} is a run at work here"):
+        unlocked(tmp_path, "--jobs", "cancel")

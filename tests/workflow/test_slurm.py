@@ -72,13 +72,18 @@ class Site:
     folder: Path
     cluster: Cluster
 
+    @property
+    def out(self) -> Path:
+        """What all its runs have printed."""
+        return self.folder / "out"
+
     def run(self, *targets: str, launcher: str = "", config: str = "seed=1") -> Run:
         """Start the launcher of the profile, in the background."""
         command = ["bash", "profiles/slurm/run", *launcher.split()]
         files = [f"results/tiny/{target}" for target in targets]
         own = self.cluster.environment
         path = f"{self.cluster.folder / 'bin'}:{Path(sys.executable).parent}:{own['PATH']}"
-        out = (self.folder / "out").open("a")
+        out = self.out.open("a")
         process = subprocess.Popen(
             [*command, "--slurm-init-seconds-before-status-checks", "1", "--max-jobs-per-timespan",
              "100/1s", "--configfile", "config/tiny.yaml", "--config", config,
@@ -86,7 +91,7 @@ class Site:
             cwd=self.folder, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
             env={**own, "PATH": path},
         )  # fmt: skip
-        return Run(process, self.folder / "out")
+        return Run(process, self.out)
 
     @property
     def jobs(self) -> dict[str, dict[str, str]]:
@@ -101,7 +106,11 @@ class Site:
             jobs = ((k, v) for k, v in self.jobs.items() if int(k) > int(after))
             return [k for k, v in jobs if (v["Comment"], v["JobState"]) == (comment, state)]
 
-        wait_for(found, f"a job of {name} that is {state}")
+        try:
+            wait_for(found, f"a job of {name} that is {state}")
+        except AssertionError as error:
+            error.add_note(f"{self.cluster.call('sinfo')}{self.jobs}\n{self.out.read_text()}")
+            raise
         return found()[-1]
 
 
