@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -264,30 +262,6 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(project):
     assert listed.count("train_masked_model.py --settings") == 1
     listed = project.snakemake("--dry-run", "--printshellcmds", both[0]).stdout
     assert "train_masked_model" not in listed
-
-
-@pytest.mark.slow
-def test_a_killed_run_is_finished_by_the_next_one(project):
-    folder = project.folder / "results/tiny/data/attributions/toy"
-    names = ("random", "attention", "saliency")
-    targets = [f"results/tiny/data/attributions/toy/{name}/toy-sentiment.parquet" for name in names]
-    with subprocess.Popen(
-        project.command("--cores", "1", *targets), cwd=project.folder, env=project.environment(),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    ) as running:  # fmt: skip
-        while len(made := list(folder.rglob("*.parquet"))) < 2 and running.poll() is None:
-            time.sleep(0.05)
-        os.killpg(running.pid, signal.SIGKILL)
-    assert len(made) == 2, "the run ended before it could be killed"
-    first = min(
-        made, key=lambda path: path.stat().st_mtime
-    )  # the next job had begun, so it is done
-    project.snakemake("--unlock")
-    left = project.pending()
-    assert str(first.relative_to(project.folder / "results/tiny")) not in left
-    assert left > {"tables/pi_soft_auc/dynamic/toy.html"}
-    project.snakemake("--cores", "1", *targets)
-    assert not [name for name in project.pending() if name.startswith("data/attributions/")]
 
 
 @pytest.mark.slow

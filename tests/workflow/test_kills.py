@@ -1,0 +1,113 @@
+"""SIGKILL at any moment: what is finished stays, and results are those of a run let alone."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from base64 import urlsafe_b64decode
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+
+from pisoft.files import recorded
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+KILLS = 25
+# What shards compute, joined, and what is made of it; but for how long each job took.
+COMPARED = ("generations", "attributions", "soft", "ranking", "summary")
+TIMED = {"data/summary/timings.parquet", "data/summary/cost.parquet"}
+
+
+def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finished_once):
+    run_file = project.folder / "config/tiny.yaml"
+    run_file.write_text(run_file.read_text().rstrip() + "\n      shard_size: 2\n")
+    whole = finished_once.folder / "results/tiny"
+    files = (file for kind in COMPARED for file in whole.glob(f"data/{kind}/**/*.parquet"))
+    names = sorted({str(file.relative_to(whole)) for file in files} - TIMED)
+    targets = [f"results/tiny/{name}" for name in names]
+    command = project.command("--cores", "2", "--retries", str(KILLS), *targets)
+    chance = random.Random(25)
+    killed: list[str] = []
+    before: dict[str, int] = {}
+    while len(killed) < KILLS:
+        unlock(project)
+        with (project.folder / "out").open("a") as out:
+            driver = psutil.Popen(
+                command, cwd=project.folder, env=project.environment(), stdout=out, stderr=out
+            )
+        while driver.is_running() and len(killed) < KILLS:
+            wait_for_more(project.folder, chance.randrange(3), driver)
+            time.sleep(chance.uniform(0, 2))
+            killed.append(kill(driver, chance))
+            driver.poll()
+            after = finished_files(project.folder)
+            assert before.items() <= after.items(), f"lost after the kill of {killed}"
+            before = after
+    if driver.is_running():
+        driver.wait()
+    assert set(killed) == {"a job", "the driver", "the driver and its jobs"}
+
+    unlock(project)
+    project.snakemake(*command[3:])
+    after = finished_files(project.folder)
+    assert before.items() <= after.items(), "made again"
+    for name in names:
+        made = pq.read_table(project.folder / "results/tiny" / name)
+        assert made.equals(pq.read_table(whole / name)), name
+
+
+def unlock(project) -> None:
+    """Free the folder, as `make unlock` does."""
+    command = [sys.executable, project.folder / "scripts/unlock.py"]
+    subprocess.run(command, cwd=project.folder, env=project.environment(), check=True)
+
+
+def wait_for_more(folder: Path, count: int, driver: psutil.Popen) -> None:
+    """Return once so many more files are finished, or the run has ended."""
+    begun = len(finished_files(folder))
+    while driver.poll() is None and len(finished_files(folder)) < begun + count:
+        time.sleep(0.05)
+
+
+def kill(driver: psutil.Popen, chance: random.Random) -> str:
+    """Kill a job, a run, whose jobs then go on, or both; return which."""
+    jobs = jobs_of(driver)
+    choices = {
+        "a job": jobs and [chance.choice(jobs)],
+        "the driver": [driver],
+        "the driver and its jobs": jobs and [driver, *jobs],
+    }
+    possible = [name for name, victims in choices.items() if victims]
+    chosen = chance.choice(possible)
+    for victim in choices[chosen]:
+        with suppress(psutil.NoSuchProcess):  # a job that has ended meanwhile
+            victim.kill()
+    return chosen
+
+
+def jobs_of(driver: psutil.Popen) -> list[psutil.Process]:
+    """Return the processes of a run that do its jobs' work."""
+    with suppress(psutil.NoSuchProcess):
+        return [child for child in driver.children(recursive=True) if not child.children()]
+    return []
+
+
+def finished_files(folder: Path) -> dict[str, int]:
+    """Return the files that Snakemake has recorded as finished, and when it did."""
+    records = folder / ".snakemake/metadata"
+    incomplete = recorded(folder / ".snakemake/incomplete")
+    found = {
+        urlsafe_b64decode(record.name).decode(): record.stat().st_mtime_ns
+        for record in records.glob("*")
+    }
+    return {
+        name: when
+        for name, when in found.items()
+        if name not in incomplete and (folder / name).exists()
+    }
