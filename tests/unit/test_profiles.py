@@ -38,5 +38,6 @@ def test_what_is_run_again_does_not_depend_on_where(key):
 
 def test_every_fault_that_the_docs_list_has_its_test():
     page = (ROOT / "docs/how-to/run-on-a-cluster.md").read_text(encoding="utf-8")
-    tests = (ROOT / "tests/workflow/test_slurm.py").read_text(encoding="utf-8")
+    files = [ROOT / f"tests/workflow/test_{name}.py" for name in ("slurm", "kills")]
+    tests = "".join(file.read_text(encoding="utf-8") for file in files)
     assert set(re.findall(r"`(test_\w+)`", page)) == set(re.findall(r"def (test_\w+)", tests))
