@@ -76,11 +76,13 @@ class GradEllm(AttributionMethod):
     label = "Grad-ELLM"
     family = "gradient"
     reference = "Huang and Chan, Faithfulness evaluation for decoder-only LLM attributions"
+    needs_attention = True
     Options = GradEllmOptions
     options: GradEllmOptions
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if more layers are asked for than the model has."""
+        super().check(model)
         self._layers(model)
 
     def _layers(self, model: LanguageModel) -> range:

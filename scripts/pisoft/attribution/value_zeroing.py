@@ -59,6 +59,7 @@ class ValueZeroing(AttributionMethod):
     label = "Value Zeroing"
     family = "perturbation"
     reference = "Mohebbi et al. (2023), Quantifying context mixing in transformers"
+    needs_attention = True
     Options = ValueZeroingOptions
     options: ValueZeroingOptions
 
@@ -67,6 +68,7 @@ class ValueZeroing(AttributionMethod):
 
         The closed form follows layers as Llama and Mistral have them.
         """
+        super().check(model)
         from pisoft.lm.layers import layers_are_followed
 
         self.last_layers(model, self.options.layers)

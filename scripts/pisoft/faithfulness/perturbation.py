@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.functional import pad
-from transformers.cache_utils import Cache
 
 from pisoft.config.base import Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
 from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.lm.batching import fitted_batches
 from pisoft.lm.model import LanguageModel
+from pisoft.lm.prefix import Prefix
 
 # What is measured of every perturbed prediction against the clean one: Hellinger distance, total
 # variation distance, and by how much the target's log-probability has changed.
@@ -106,18 +106,23 @@ class Perturber:
         model: the explained model.
         token_budget: tokens per forward batch; halved for good if memory does not suffice.
         protocol: `dynamic` or `fixed` routing.
+
+    Raises:
+        BenchmarkError: the model's attention cannot be fixed.
     """
 
     def __init__(
         self, model: LanguageModel, token_budget: int, protocol: Protocol = "dynamic"
     ) -> None:
+        if protocol == "fixed":
+            model.require("fixed routing", "protocol 'fixed'")
         self.model = model
         self.token_budget = token_budget
         self.forwards = 0  # perturbed and clean inputs read
         self.tokens = 0  # that they have after the prefix, without padding
         self._fixed = protocol == "fixed"
         self._prefix_ids: tuple[int, ...] | None = None
-        self._prefix: Cache | None = None
+        self._prefix: Prefix | None = None
 
     def measure(self, wanted: Sequence[Perturbations]) -> list[np.ndarray]:
         """Return the measures of every mask, (N, 3) float32 per item, columns as in `MEASURES`.

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers.cache_utils import Cache
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
@@ -37,6 +36,7 @@ from pisoft.keyed import keyed_generator
 from pisoft.lm.batching import fitted_batches
 from pisoft.lm.generation import preferred_label
 from pisoft.lm.model import LanguageModel
+from pisoft.lm.prefix import Prefix
 
 Row = dict[str, Any]
 Key = tuple[str, bytes]  # sample id, and which of its perturbable tokens are kept
@@ -267,7 +267,7 @@ def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) 
 
 @torch.inference_mode()
 def next_token_logits(
-    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Cache | None
+    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Prefix | None
 ) -> torch.Tensor:
     """Return the logits behind each input, (B, V); all of them share the prefix."""
     ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
@@ -330,6 +330,6 @@ def _length(perturbed: PerturbedInput) -> int:
 
 
 @torch.inference_mode()
-def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Cache | None:
+def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Prefix | None:
     ids = torch.tensor([token_ids], dtype=torch.long, device=model.device)
     return model.read_prefix(model.embed(ids))

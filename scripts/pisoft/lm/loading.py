@@ -75,9 +75,10 @@ def compile_layers(model: LanguageModel) -> None:
 
     For forwards without gradients only.
     """
-    for layer in model.decoder.layers:
-        for part in (layer.input_layernorm, layer.post_attention_layernorm, layer.mlp):
-            part.compile(dynamic=True)
+    for layer in model.blocks:
+        for part in layer.children():
+            if not hasattr(part, "layer_idx"):  # which attention has
+                part.compile(dynamic=True)
 
 
 def _keep_differentiable(network: torch.nn.Module) -> None:

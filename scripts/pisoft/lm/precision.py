@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
@@ -32,12 +32,43 @@ def computing_in_single(*modules: torch.nn.Module) -> Iterator[None]:
     with ExitStack() as stack:
         for module in modules:
             for part in module.modules():
-                if hasattr(part, "compute_dtype"):  # bitsandbytes
-                    _set(stack, part, "compute_dtype", torch.float32)
-                    continue
-                for parameter in part.parameters(recurse=False):
-                    _set(stack, parameter, "data", at_least_single(parameter.data))
+                _widen(stack, part)
         yield
+
+
+@contextmanager
+def whole_in_single(network: torch.nn.Module, layers: Iterable[torch.nn.Module]) -> Iterator[None]:
+    """Let a network compute in float32 at least, with memory for its largest part besides.
+
+    Its layers, and each module outside of them, are widened while they run and no longer.
+    """
+    parts = {layer: list(layer.modules()) for layer in layers}
+    inside = {part for of_layer in parts.values() for part in of_layer}
+    parts |= {part: [part] for part in network.modules() if part not in inside}
+    widened = {module: ExitStack() for module in parts}
+
+    def widen(module: torch.nn.Module, _: object) -> None:
+        for part in parts[module]:
+            _widen(widened[module], part)
+
+    def narrow(module: torch.nn.Module, *_: object) -> None:
+        widened[module].close()
+
+    with ExitStack() as stack:
+        for module in parts:
+            stack.callback(module.register_forward_pre_hook(widen).remove)
+            stack.callback(module.register_forward_hook(narrow, always_call=True).remove)
+        yield
+
+
+def _widen(stack: ExitStack, part: torch.nn.Module) -> None:
+    """Widen what a module holds itself until the stack is left."""
+    if hasattr(part, "compute_dtype"):  # bitsandbytes
+        _set(stack, part, "compute_dtype", torch.float32)
+        return
+    for parameter in part.parameters(recurse=False):
+        if parameter.dtype in (torch.float16, torch.bfloat16):
+            _set(stack, parameter, "data", at_least_single(parameter.data))
 
 
 def _set(stack: ExitStack, owner: object, name: str, value: object) -> None:
