@@ -45,14 +45,15 @@ def whole_in_single(network: torch.nn.Module, layers: Iterable[torch.nn.Module])
     parts = {layer: list(layer.modules()) for layer in layers}
     inside = {part for of_layer in parts.values() for part in of_layer}
     parts |= {part: [part] for part in network.modules() if part not in inside}
-    widened = {module: ExitStack() for module in parts}
+    running: list[ExitStack] = []  # a module may run inside another, or inside itself
 
     def widen(module: torch.nn.Module, _: object) -> None:
+        running.append(ExitStack())
         for part in parts[module]:
-            _widen(widened[module], part)
+            _widen(running[-1], part)
 
-    def narrow(module: torch.nn.Module, *_: object) -> None:
-        widened[module].close()
+    def narrow(*_: object) -> None:
+        running.pop().close()
 
     with ExitStack() as stack:
         for module in parts:

@@ -53,6 +53,12 @@ def try_model(model: LanguageModel) -> dict[Capability, str]:
     return refusals
 
 
+def trial_ids(model: LanguageModel) -> torch.Tensor:
+    """Return token ids from all of the vocabulary, (1, T)."""
+    step = model.vocabulary_size / LENGTH
+    return (torch.arange(LENGTH, device=model.device) * step).long()[None]
+
+
 @dataclass
 class _CountedProbe:
     """Notes in which layers a probe was at work."""
@@ -82,27 +88,21 @@ class _Trial:
     def refusals(self) -> dict[Capability, str]:
         """Return what the model cannot be used for; a BenchmarkError if for nothing."""
         for attempt in (self._plain_differs, self._prefix_is_lost):
-            if problem := _problem(attempt):
+            if problem := problem_of(attempt):
                 raise BenchmarkError(
                     f"model '{self.model.name}': class {type(self.model.network).__name__} "
                     f"cannot be followed: {problem}"
                 )
-        if problem := _problem(self._recording_differs):
+        if problem := problem_of(self._recording_differs):
             return {"attention": problem, "fixed routing": problem}
-        if problem := _problem(self._replay_fails):
+        if problem := problem_of(self._replay_fails):
             return {"fixed routing": problem}
         return {}
 
     @cached_property
-    def _ids(self) -> torch.Tensor:
-        """Token ids from all of the vocabulary, (1, T)."""
-        step = self.model.vocabulary_size / LENGTH
-        return (torch.arange(LENGTH, device=self.model.device) * step).long()[None]
-
-    @cached_property
     def _inputs(self) -> torch.Tensor:
         """Embeddings of the tokens, and perturbed behind the prefix, (2, T, d)."""
-        inputs = self.model.embed(self._ids).repeat(2, 1, 1)
+        inputs = self.model.embed(trial_ids(self.model)).repeat(2, 1, 1)
         inputs[1, PREFIX::2] /= 2  # which are no token's
         inputs[1, PREFIX::4] = 0
         return inputs
@@ -113,7 +113,7 @@ class _Trial:
         network = self.model.network
         eager = attention_implementation(network, "eager") if self.compared else nullcontext()
         with eager:
-            clean = network(input_ids=self._ids, use_cache=False).logits
+            clean = network(input_ids=trial_ids(self.model), use_cache=False).logits
             perturbed = network(inputs_embeds=self._inputs[1:], use_cache=False).logits
         return torch.cat([clean, perturbed])
 
@@ -128,7 +128,7 @@ class _Trial:
 
     def _prefix_is_lost(self) -> str:
         """A model that keeps more than keys and values of a prefix has to read it each time."""
-        if not _problem(self._prefix_differs):
+        if not problem_of(self._prefix_differs):
             return ""
         self.model.caches_prefixes = False
         return self._prefix_differs()
@@ -184,7 +184,7 @@ def _missed(counted: _CountedProbe, layers: int) -> str:
     return f"not every layer has attention that is seen exactly once (not so: {listed})"
 
 
-def _problem(attempt: Callable[[], str]) -> str:
+def problem_of(attempt: Callable[[], str]) -> str:
     """Return what an attempt finds wrong, in one line; an exception is a finding, too."""
     try:
         return attempt()
