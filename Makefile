@@ -17,7 +17,7 @@ BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
 .PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-comparisons \
-	bench-scheduler bench-start-up schema readme lock unlock slurm env clean help
+	bench-scheduler bench-start-up schema families readme lock unlock slurm env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (6 minutes on two cores, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -78,6 +78,9 @@ bench-start-up: $(STAMP) ## measure what starting a job costs, and what the job 
 
 schema: $(STAMP) ## write config/schema/ and the generated pages of docs/reference/
 	$(BIN)/python scripts/make_schema.py
+
+families: $(STAMP) ## write docs/reference/families.md from a run of every family of models (1 minute)
+	PYTHONPATH=scripts:tests $(BIN)/python tests/families_table.py
 
 readme: $(STAMP) ## write the table and the figure of README.md from the results of `make demo`
 	$(BIN)/python scripts/make_readme.py

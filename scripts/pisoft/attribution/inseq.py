@@ -294,6 +294,9 @@ def _lent(model: LanguageModel) -> Iterator[None]:
     device = model.device
     on_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     config = model.network.config
+    inner = config.get_text_config()
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id"):  # Inseq looks no further
+        setattr(config, name, getattr(inner, name, None))
     padding = config.pad_token_id
     with attention_implementation(model.network, "eager"), on_device:
         try:

@@ -155,5 +155,5 @@ class _Finite(LogitsProcessor):
 def _stop_ids(model: LanguageModel) -> set[int]:
     ids = model.network.generation_config.eos_token_id
     if ids is None:
-        ids = model.network.config.eos_token_id
+        ids = model.network.config.get_text_config().eos_token_id
     return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)

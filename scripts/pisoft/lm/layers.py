@@ -234,9 +234,10 @@ def layer_form(model: LanguageModel) -> LayerForm:
 @torch.no_grad()
 def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
     """Return in words where a way to the layers' outputs goes wrong, on the trial's tokens."""
-    wrong = []
+    seen, wrong = [], []
 
     def compare(call: LayerCall) -> None:
+        seen.append(call.inputs.layer)
         (contributions,) = call.contributions()
         outputs = form.outputs(call, 0, contributions)
         clean = outputs[:, contributions.shape[1]]
@@ -257,6 +258,8 @@ def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
             visited = model.hidden_states(embeddings, probe=visitor)
         if not close(model.hidden_states(embeddings), visited, tolerance=1e-3):
             return "running a layer again changes those behind it"
+    if seen != list(range(model.layers)):
+        return "not every layer has attention that is seen exactly once"
     return f"not what zeroing values gives in layer {wrong[0]}" if wrong else ""
 
 

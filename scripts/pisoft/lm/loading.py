@@ -11,7 +11,7 @@ from transformers.utils import logging as transformers_logging
 
 from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
-from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.attention import ATTENTION_NAME, NO_INTERFACE
 from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
 from pisoft.lm.repository import check_loaded, explain_loading_error, model_location
@@ -39,6 +39,8 @@ def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = Non
             source,
             dtype=getattr(torch, settings.dtype),
             attn_implementation=ATTENTION_NAME,
+            # The usual kernel of experts knows no float64.
+            experts_implementation="eager" if settings.dtype == "float64" else None,
             use_safetensors=True,
             trust_remote_code=False,
             quantization_config=_quantization(settings),
@@ -48,13 +50,10 @@ def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = Non
             **options,
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes
+        if isinstance(error, KeyError) and error.args == (ATTENTION_NAME,):
+            raise BenchmarkError(f"model '{settings.name}': its class {NO_INTERFACE}") from error
         raise explain_loading_error(error, settings, folder) from error
     check_loaded(report, settings.name)
-    if not network._supports_attention_backend:
-        raise BenchmarkError(
-            f"model '{settings.name}': class {type(network).__name__} does not use the attention "
-            "interface of transformers, which the attention probe needs"
-        )
     if settings.quantization != "none":
         _keep_differentiable(network)
     return LanguageModel(network, settings.name, partial(load_tokenizer, settings, folder))

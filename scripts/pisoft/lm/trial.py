@@ -18,6 +18,7 @@ import torch
 from pisoft.errors import BenchmarkError
 from pisoft.hub import first_line
 from pisoft.lm.attention import (
+    NO_INTERFACE,
     AttentionInputs,
     AttentionProbe,
     AttentionRecorder,
@@ -42,8 +43,13 @@ def try_model(model: LanguageModel) -> dict[Capability, str]:
     """Return what a model cannot be used for, and why.
 
     Raises:
-        BenchmarkError: its own logits are not reproduced.
+        BenchmarkError: its class does not use the attention interface of transformers, or its own
+            logits are not reproduced.
     """
+    if not model.network._supports_attention_backend:
+        raise BenchmarkError(
+            f"model '{model.name}': class {type(model.network).__name__} {NO_INTERFACE}"
+        )
     with torch.no_grad(), whole_in_single(model.network, model.blocks):
         refusals = _Trial(model).refusals()
     weights = model.network.get_input_embeddings().weight
