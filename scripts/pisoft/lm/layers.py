@@ -218,8 +218,10 @@ def layer_form(model: LanguageModel) -> LayerForm:
     """Return the fastest way that gives what zeroing the values of single tokens gives.
 
     Raises:
-        BenchmarkError: none does.
+        BenchmarkError: none does, or the decoder's layers cannot be found.
     """
+    if not model.blocks:
+        raise BenchmarkError("its decoder has no list of its layers")
     problem = ""
     for form in (CLOSED_FORM, OWN_FORWARD):
         problem = problem_of(partial(_differs_from_zeroing, model, form))

@@ -93,7 +93,7 @@ class _Trial:
 
     def refusals(self) -> dict[Capability, str]:
         """Return what the model cannot be used for; a BenchmarkError if for nothing."""
-        for attempt in (self._plain_differs, self._prefix_is_lost):
+        for attempt in (self._looks_ahead, self._plain_differs, self._prefix_is_lost):
             if problem := problem_of(attempt):
                 raise BenchmarkError(
                     f"model '{self.model.name}': class {type(self.model.network).__name__} "
@@ -128,6 +128,11 @@ class _Trial:
         prefix = self.model.read_prefix(self._inputs[:1, :start])
         hidden = self.model.hidden_states(self._inputs[:, start:], prefix=prefix, probe=probe)
         return self.model.logits(hidden)
+
+    def _looks_ahead(self) -> str:
+        clean, perturbed = self._expected[:, :PREFIX]
+        differs = self._difference(perturbed, clean)
+        return differs and "what it says of a token depends on those behind it"
 
     def _plain_differs(self) -> str:
         return self._difference(self._logits(), self._expected)

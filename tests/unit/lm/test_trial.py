@@ -5,6 +5,8 @@ import copy
 import pytest
 import torch
 from transformers import (
+    BertConfig,
+    BertLMHeadModel,
     DeepseekV32Config,
     DeepseekV32ForCausalLM,
     Gemma2Config,
@@ -196,6 +198,24 @@ def test_attention_that_cannot_be_held_is_refused(monkeypatch):
     model.require("attention", "test")
     with pytest.raises(BenchmarkError, match="with its attention held, it answers as with"):
         model.require("fixed routing", "test")
+
+
+def test_a_model_that_reads_ahead_is_refused():
+    """BERT, unless it is made a decoder: its answers at one step would depend on later steps."""
+    options = {**SHARED, "pad_token_id": 0}
+    del options["num_key_value_heads"]
+    kind = BertConfig, BertLMHeadModel, options
+    with pytest.raises(BenchmarkError, match=r"BertLM.* of a token depends on those behind it"):
+        LanguageModel(network(kind, ATTENTION_NAME), "toy")
+
+
+def test_layers_that_cannot_be_found_cost_value_zeroing_only():
+    options = {**SHARED, "pad_token_id": 0, "is_decoder": True}
+    del options["num_key_value_heads"]
+    model = LanguageModel(network((BertConfig, BertLMHeadModel, options), ATTENTION_NAME), "toy")
+    model.require("fixed routing", "test")
+    with pytest.raises(BenchmarkError, match=r"^method 'value_zeroing': model 'toy': its decoder"):
+        build("value_zeroing").check(model)
 
 
 def test_an_exception_of_the_class_is_one_line():
