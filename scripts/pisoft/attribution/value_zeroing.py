@@ -10,9 +10,11 @@ from pisoft.attribution.base import AttributionMethod, MethodOptions
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import torch
 
-    from pisoft.lm.layers import LayerCall
+    from pisoft.lm.layers import LayerCall, LayerForm
     from pisoft.lm.model import Batch, LanguageModel
 
 
@@ -64,22 +66,30 @@ class ValueZeroing(AttributionMethod):
     Options = ValueZeroingOptions
     options: ValueZeroingOptions
 
+    _found: tuple[LanguageModel, LayerForm, Sequence[torch.nn.Module]] | None = None
+
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if layers cannot be followed, or are fewer than asked for.
 
         It is tried on a dozen tokens, against their values zeroed one by one.
         """
-        from pisoft.lm.layers import layer_form, modules_behind
-
         super().check(model)
         self.last_layers(model, self.options.layers)
-        try:
-            self._form = layer_form(model)
-            self._behind = modules_behind(model) if self.options.final_norm else []
-        except BenchmarkError as error:
-            raise BenchmarkError(
-                f"method 'value_zeroing': model '{model.name}': {error}"
-            ) from error
+        self._way(model)
+
+    def _way(self, model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
+        """Return how a layer's outputs are found, and what the last one's pass; tried once."""
+        from pisoft.lm.layers import layer_form, modules_behind
+
+        if self._found is None or self._found[0] is not model:
+            try:
+                form = layer_form(model)
+                self._found = model, form, modules_behind(model) if self.options.final_norm else []
+            except BenchmarkError as error:
+                raise BenchmarkError(
+                    f"method 'value_zeroing': model '{model.name}': {error}"
+                ) from error
+        return self._found[1:]
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """A forward, and for every step the better part of another: what comes behind attention."""
@@ -93,16 +103,17 @@ class ValueZeroing(AttributionMethod):
         from pisoft.lm.precision import computing_in_single
 
         chosen = self.last_layers(model, self.options.layers)
+        form, final = self._way(model)
         steps = batch.positions.shape[1]
         totals = [torch.zeros(batch.input_ids.shape, device=batch.device) for _ in range(steps)]
 
         def add_layer(call: LayerCall) -> None:
             if call.inputs.layer not in chosen:
                 return
-            behind = self._behind if call.inputs.layer == model.layers - 1 else []
-            with computing_in_single(*self._form.parts(call.layer), *behind):
+            behind = final if call.inputs.layer == model.layers - 1 else []
+            with computing_in_single(*form.parts(call.layer), *behind):
                 for step, removed in enumerate(call.contributions()):
-                    outputs = self._form.outputs(call, step, removed)
+                    outputs = form.outputs(call, step, removed)
                     for module in behind:
                         outputs = module(outputs)
                     tokens = removed.shape[1]

@@ -269,6 +269,9 @@ def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
 def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
     """Return the modules that lead from the last layer's output to the final hidden states.
 
+    Args:
+        model: one that has a :func:`layer_form`.
+
     Raises:
         BenchmarkError: there is more than modules, one behind the other.
     """
