@@ -25,13 +25,13 @@ def main(arguments: argparse.Namespace) -> None:
     model = load_model(settings.model, arguments.model_folder, arguments.gpus)
     tokenizer = load_tokenizer(settings.model, arguments.model_folder)
     chosen = blocks(prompts, settings.block_size)
-    budget = token_budget(settings.token_budget, model.device)
-    answer = partial(classify, model, token_budget=budget)
+    budgets = [token_budget(settings.token_budget, model.device)]  # the last is in force
+    answer = partial(classify, model, note_budget=budgets.append)
     if settings.task == "generation":
         answer = partial(
             continue_greedily,
             model,
-            token_budget=budget,
+            note_budget=budgets.append,
             max_new_tokens=settings.max_new_tokens,
             step_interval=settings.step_interval,
         )
@@ -42,11 +42,11 @@ def main(arguments: argparse.Namespace) -> None:
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"
             model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
         rows |= {p["sample_id"]: empty_row(p, p["status"]) for p in block}
-        rows |= {row["sample_id"]: row for row in answer(prompts=usable)}
+        rows |= {row["sample_id"]: row for row in answer(prompts=usable, token_budget=budgets[-1])}
     for row in rows.values():
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
         row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])
-    facts = {**model_facts(model), "token_budget_used": budget}
+    facts = {**model_facts(model), "token_budget_used": budgets[-1]}
     inputs = {"prompts": arguments.prompts}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "generations", rows.values(), origin)

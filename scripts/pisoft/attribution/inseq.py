@@ -285,7 +285,8 @@ def _attribute_ids(
 def _lent(model: LanguageModel) -> Iterator[None]:
     """Lend a network to Inseq: with eager attention, on its own device, and as it was afterwards.
 
-    Inseq knows the device `cuda`, whichever is current, and fills in a missing padding token.
+    Inseq knows the device `cuda`, whichever is current, and fills in a missing padding token. It
+    would keep a cache that it never reads, and that layers computed again would fill twice.
     """
     import torch
 
@@ -294,12 +295,13 @@ def _lent(model: LanguageModel) -> Iterator[None]:
     device = model.device
     on_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     config = model.network.config
-    padding = config.pad_token_id
+    padding, use_cache = config.pad_token_id, config.use_cache
+    config.use_cache = False
     with attention_implementation(model.network, "eager"), on_device:
         try:
             yield
         finally:
-            config.pad_token_id = padding
+            config.pad_token_id, config.use_cache = padding, use_cache
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from pisoft.contracts import (
     NONFINITE_ATTRIBUTION,
     NONFINITE_LOGITS,
     OK,
+    TOO_LONG_FOR_MEMORY,
 )
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import calibrate, clip_scores
@@ -116,8 +117,14 @@ class StepEvaluation:
 
         return Perturbations(self.target, len(baselines) + len(wanted), mask)
 
-    def record(self, draws: Draws, measured: np.ndarray) -> None:
-        """Keep what was measured of :meth:`perturbations` of the same draws, (N, 3)."""
+    def record(self, draws: Draws, measured: np.ndarray | None) -> None:
+        """Keep what was measured of :meth:`perturbations` of the same draws, (N, 3).
+
+        None, as they did not fit into memory, fails the step.
+        """
+        if measured is None:
+            self.status = TOO_LONG_FOR_MEMORY
+            return
         if self._is_new:
             (self.h0, self._identity), measured = measured[:BASELINES, 0], measured[BASELINES:]
         lines = 1 + len(self.grid)

@@ -133,6 +133,9 @@ class AttentionProbe(Protocol):
 class AttentionRecorder:
     """Records attention of the chosen layers during one forward pass.
 
+    A backward pass that computes layers again (see :func:`pisoft.lm.layers.checkpointed_layers`)
+    comes by once more: what was recorded first stays, as it is what gradients flow to.
+
     Args:
         layers: layers to record.
         detach_at: layer whose output starts the gradient graph: gradients flow back to recorded
@@ -158,7 +161,7 @@ class AttentionRecorder:
         assert output is not None
         if inputs.layer == self.detach_at:
             output = output.detach().requires_grad_(True)
-        if inputs.layer in self.layers:
+        if inputs.layer in self.layers and inputs.layer not in self.inputs:
             self.inputs[inputs.layer] = inputs
             self.outputs[inputs.layer] = output
         return output

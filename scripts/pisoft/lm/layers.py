@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from pisoft.lm.attention import AttentionInputs
 from pisoft.lm.model import LanguageModel
@@ -37,6 +40,28 @@ def tail_modules(layer: torch.nn.Module) -> list[torch.nn.Module]:
     """Return the modules that :func:`layer_output` runs."""
     parts: Any = layer
     return [parts.self_attn.o_proj, parts.post_attention_layernorm, parts.mlp]
+
+
+@contextmanager
+def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
+    """Keep only the inputs of decoder layers for the backward pass, which computes the rest again.
+
+    Gradients are the same to the bit, also those of what a probe has recorded inside a layer; each
+    backward pass costs a forward on top. Backward passes must run inside the context. It is not
+    left to transformers, which checkpoints in training mode alone.
+    """
+    modules: Iterator[Any] = model.decoder.modules()
+    layers = [module for module in modules if isinstance(module, GradientCheckpointingLayer)]
+    # The backward pass begins with the last layer, so nothing would be gained there; and hooks of
+    # `next_token_logits`, which are gone by then, change what it computes.
+    forwards = [(layer, layer.forward) for layer in layers[:-1]]
+    for layer, forward in forwards:
+        layer.forward = partial(checkpoint, forward, use_reentrant=False, preserve_rng_state=False)
+    try:
+        yield
+    finally:
+        for layer, forward in forwards:
+            layer.forward = forward
 
 
 class LayerVisitor:

@@ -20,7 +20,8 @@ Time: FLOP / speed, and per job {START_UP:g} s, or {START_UP_WITH_MODEL:g} s and
   jobs one after another, so divide by the number of jobs that run at once.
 Memory: weights, and activations and logits of one batch that fills the token budget, on the model's
   device, libraries (about 0.5 GB) not included. Gradient methods halve their batches if it is not
-  there. Disk: Parquet rows before compression, without downloads.
+  there, and compute layers again for a sample that does not fit alone. Disk: Parquet rows before
+  compression, without downloads.
 Upper limits: ReAGent takes all its probe steps (two forwards per probe if its rule is met at once),
   answers not generated yet have full length, trainings take all their steps. Left out: the masked
   model, a forward of its own per prompt token and sample where ReAGent runs.

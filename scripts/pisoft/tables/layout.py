@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from pisoft.contracts import OK
+from pisoft.contracts import OK, meanings
 from pisoft.statistics.metrics import AVERAGE, METRICS
 from pisoft.statistics.standing import LEVEL, standing
 from pisoft.units import NOTHING, signed
@@ -266,7 +266,8 @@ def coverage_notes(
             who = "all methods" if len(affected) == len(methods) else ", ".join(affected)
             failed.append(f"{datasets[name]} ({who}): {reason}")
     if failed:
-        notes.append("Failed samples, left out of the means: " + "; ".join(failed) + ".")
+        why = meanings(outcomes["status"])
+        notes.append(f"Failed samples, left out of the means: {'; '.join(failed)} ({why}).")
     else:
         notes.append("No sample failed.")
     return notes

@@ -8,13 +8,16 @@ import pytest
 import torch
 
 import attribute
+from attributing import build
+from limited_memory import Memory
 from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
-from pisoft.attribution.engine import attribute_block, warm_up
+from pisoft.attribution.engine import attribute_block, scores_row, warm_up
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import AttributeSlice
 from pisoft.contracts import read_provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
+from pisoft.lm.layers import checkpointed_layers
 from random_models import samples, twins
 
 
@@ -255,13 +258,70 @@ def test_a_single_sample_lowers_the_budget_of_the_methods_own_batches(model):
     assert method.context == Context(seed=0, token_budget=32), "one row of 18 tokens fits, not two"
 
 
-def test_a_sample_that_does_not_fit_alone_is_named_with_what_to_do(model):
-    with pytest.raises(BenchmarkError) as caught:
-        attribute_block(Hungry(1024, 10), model, block_of(samples()))
-    message = str(caught.value)
-    assert message.startswith("method 'test_engine', model 'llama-gqa': sample long: 18 tokens")
-    assert "token_budget lowered to 18" in message
-    assert "prompts.max_tokens" in message
+def test_a_sample_that_does_not_fit_alone_fails_at_every_step_and_the_others_go_on(model, caplog):
+    method = Hungry(1024, 10)
+    chosen = samples()
+    for _ in range(2):
+        rows = attribute_block(method, model, block_of(chosen))
+        assert [(row["sample_id"], row["step"]) for row in rows] == [
+            (sample.sample_id, step) for sample in chosen for step in sample.steps
+        ]
+        failed, others = rows[:2], rows[2:]
+        for row in failed:
+            assert row["status"] == "too_long_for_memory"
+            assert row["raw_scores"] is row["seconds"] is row["converged"] is None
+        assert scores_of(others) == expected_scores(chosen[1:])
+        assert {row["status"] for row in others} == {"ok"}
+    first = next(message for message in caplog.messages if "do not fit" in message)
+    assert first.startswith("method 'test_engine', model 'llama-gqa': sample long: 18 tokens")
+    assert "too_long_for_memory; shorten prompts by the option prompts.max_tokens" in first
+
+
+def needed(model, sample, **options):
+    """Peak bytes of a sample alone, as it is and with checkpointed layers."""
+    with Memory() as whole:
+        attribute_block(build("saliency", token_budget=1), model, block_of([sample]))
+    with Memory() as less, checkpointed_layers(model):
+        attribute_block(build("saliency", token_budget=1), model, block_of([sample]))
+    return whole.peak, less.peak
+
+
+def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_bit(caplog):
+    deep, _ = twins("llama-gqa", layers=8)
+    long, *others = samples()
+    expected = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+    whole, less = needed(deep, long)
+    with Memory((whole + less) / 2), caplog.at_level("INFO"):
+        rows = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+    assert list(map(scores_row, rows)) == list(map(scores_row, expected))
+    said = [message for message in caplog.messages if "computed again" in message]
+    assert said == [
+        "method 'saliency', model 'llama-gqa': sample long fits with layers computed again in the "
+        "backward pass"
+    ]
+    with Memory(less * 0.9):
+        rows = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+    assert [row["status"] for row in rows] == ["too_long_for_memory"] * 2 + ["ok"] * len(others)
+    assert list(map(scores_row, rows[2:])) == list(map(scores_row, expected[2:]))
+
+
+def test_points_of_a_path_are_taken_one_by_one_before_a_sample_is_given_up(model):
+    """Whatever the option internal_batch_size says."""
+    (long, *_) = samples()
+    chosen = {"steps": 6, "attributed_function": "logit"}
+    expected = attribute_block(
+        build("integrated_gradients", token_budget=1, **chosen), model, block_of([long])
+    )
+    with Memory() as one:
+        attribute_block(
+            build("integrated_gradients", token_budget=1, **chosen), model, block_of([long])
+        )
+    with Memory(one.peak * 1.2):
+        method = build("integrated_gradients", token_budget=999, internal_batch_size=6, **chosen)
+        rows = attribute_block(method, model, block_of([long]))
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+    for row, other in zip(rows, expected, strict=True):
+        assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-6)
 
 
 def test_any_other_error_of_a_method_is_left_as_it_is(model):

@@ -289,6 +289,38 @@ def test_memory_that_does_not_suffice_halves_the_batches_and_changes_nothing(mon
             np.testing.assert_allclose(one["ns_distances"], other["ns_distances"], atol=1e-7)
 
 
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_a_step_that_does_not_fit_alone_has_that_status_and_the_others_go_on(
+    monkeypatch, caplog, protocol
+):
+    model, _ = twins("llama-gqa")
+    expected = evaluated(model, several_cases(), SETTINGS, protocol=protocol)
+    lengths = [target.length for target, _ in several_cases()]
+    original, refused = type(model).next_token_logits, []
+
+    def short_of_memory(self, embeddings, positions, **options):
+        if embeddings.shape[0] * embeddings.shape[1] >= max(lengths):
+            refused.append(len(embeddings))
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return original(self, embeddings, positions, **options)
+
+    monkeypatch.setattr(type(model), "next_token_logits", short_of_memory)
+    steps = [StepEvaluation(row, t, SETTINGS, 1, model.width) for t, row in several_cases()]
+    perturber = Perturber(model, 150, protocol)
+    for draws in (range(2), range(2, 4)):
+        measure_draws(perturber, steps, dict.fromkeys(METRICS, draws))
+    assert refused.count(1) == lengths.count(max(lengths)), "its other masks are not tried"
+    assert len([m for m in caplog.messages if "do not fit" in m]) == lengths.count(max(lengths))
+    for step, length, rows in zip(steps, lengths, expected, strict=True):
+        for row, other in zip(step.rows(), rows, strict=True):
+            if length == max(lengths):
+                assert row["status"] == "too_long_for_memory"
+                assert row["ns_distances"] is row["nc_distances"] is row["alpha"] is None
+            else:
+                assert row["status"] == other["status"] == "ok"
+                np.testing.assert_allclose(row["ns_distances"], other["ns_distances"], atol=1e-7)
+
+
 def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step():
     model, _ = twins("llama-gqa")
     mask = np.isin(range(len(IDS)), PERTURBABLE)
