@@ -14,6 +14,7 @@ from pisoft.attribution import available_methods
 from pisoft.config.slices.base import ModelSlice
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.layers import checkpointed_layers
 from pisoft.lm.loading import load_model
 from pisoft.lm.model import LanguageModel
 from random_models import VOCABULARY, samples
@@ -71,6 +72,15 @@ def test_scores_are_those_of_the_dequantised_weights(name, models):
         torch.testing.assert_close(
             found.float(), expected.float(), rtol=2e-3, atol=2e-3 * float(expected.abs().max())
         )
+
+
+@pytest.mark.parametrize("name", ["saliency", "grad_ellm"])
+def test_layers_computed_again_give_the_same_bits(name, models):
+    four_bit, _ = models
+    expected = attribute(name, four_bit, samples())
+    with checkpointed_layers(four_bit):
+        found = attribute(name, four_bit, samples())
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])

@@ -95,6 +95,7 @@ def test_failed_samples_are_left_out_counted_and_explained():
     assert "Samples per dataset: SST2 3, IMDb 3." in notes
     assert "SST2 (all methods): 1 degenerate_baseline" in notes
     assert "IMDb (Mine): 1 nonfinite_attribution, 1 nonfinite_logits" in notes
+    assert "nonfinite_attribution: a score is not a finite number; " in notes
 
 
 def test_no_failure_is_said_too():
