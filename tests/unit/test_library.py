@@ -10,6 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from evaluating import evaluated
+from limited_memory import Memory
 from pisoft import library as pisoft
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.contracts import provenance, write_rows
@@ -227,3 +228,13 @@ def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):
 def test_a_folder_without_a_masked_model_is_named(folder):
     with pytest.raises(BenchmarkError, match="no mask token"):
         pisoft.load_masked(folder)
+
+
+def test_want_of_memory_is_said_and_no_score_is_made_up(model, prompt):
+    def attribute(**options):
+        return pisoft.attribute(model, prompt, "saliency", **options)
+
+    with Memory(limit=1), pytest.raises(BenchmarkError, match="no answer: the sample does not fit"):
+        attribute()
+    with Memory(limit=1), pytest.raises(BenchmarkError, match="no scores: the sample does not fit"):
+        attribute(target=5)

@@ -8,6 +8,7 @@ from torch.utils.checkpoint import CheckpointError
 
 from attributing import attribute
 from limited_memory import Memory
+from pisoft.lm.attention import AttentionRecorder
 from pisoft.lm.layers import checkpointed_layers
 from pisoft.lm.model import ExplainedSample
 from random_models import SHAPES, samples, twins
@@ -53,6 +54,18 @@ def test_what_a_probe_has_recorded_inside_a_layer_keeps_its_gradients(options):
     with checkpointed_layers(model):
         found = attribute("grad_ellm", model, samples(), **options)
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_a_recorder_keeps_what_gradients_flow_to_and_not_what_is_computed_again():
+    """The latter would hold the activations of all layers until the end."""
+    model, _ = twins("llama-gqa")
+    recorder = AttentionRecorder(layers=range(model.layers), detach_at=0)
+    with checkpointed_layers(model):
+        hidden = model.hidden_states(model.embed(torch.tensor([LONG.prompt_ids])), probe=recorder)
+        first = dict(recorder.outputs), dict(recorder.inputs)
+        torch.autograd.grad(hidden.sum(), list(recorder.outputs.values()))
+    for kept, before in zip((recorder.outputs, recorder.inputs), first, strict=True):
+        assert [kept[layer] is before[layer] for layer in before] == [True] * model.layers
 
 
 @pytest.mark.parametrize("shape", SHAPES)
