@@ -46,6 +46,7 @@ include: "rules/pages.smk"
 include: "rules/stale.smk"
 include: "rules/unchanged.smk"
 include: "rules/terminal.smk"
+include: "rules/scheduler.smk"
 
 
 rule all:
