@@ -22,8 +22,8 @@ rule attribute:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("attribute", "mem_mb"),
+        runtime=growing_resource("attribute", "runtime"),
     params:
         **job("attribute", "attribute", module=method_module),
         model_folder=model_folder_option,

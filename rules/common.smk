@@ -27,6 +27,8 @@ from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.fingerprint import code_hash
 from pisoft.pages.groups import ORDER, group_of
+from pisoft.planning.limits import RunLimits
+from pisoft.planning.speed import flops_per_second
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
 if isinstance(config.get("settings"), Sentences):
@@ -36,6 +38,14 @@ delete_stale = str(config.pop("delete_stale", False)).lower()
 if delete_stale not in ("true", "false"):
     raise WorkflowError(f"--config delete_stale: is {delete_stale!r}, neither true nor false")
 DELETE_STALE = delete_stale == "true"  # see stale.smk
+
+
+def stated_throughput():
+    """Return the FLOP/s of a GPU that the profile's default-resources state; None without."""
+    stated = workflow.resource_settings._parsed_default_resources.get("throughput").raw
+    return None if stated is None else flops_per_second(str(stated))
+
+
 SLICES = slice_makers()
 try:
     CONFIG = load_run(config, workflow.configfiles, ROOT / "config", load_method)
@@ -43,6 +53,9 @@ try:
         check_columns(SLICES["fetch"](CONFIG, name), made_source)
         for model in CONFIG.models:
             parts(CONFIG, model, name)
+    LIMITS = RunLimits(CONFIG, Path("results", CONFIG.run_file.run), stated_throughput())
+    if workflow.is_main_process:
+        LIMITS.check()
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 
@@ -143,9 +156,15 @@ def model_resource(name):
     return lambda wildcards: getattr(CONFIG.models[wildcards.model].resources, name)
 
 
-def growing_resource(name):
-    """Return such a function: as many times of it as the job has been tried."""
-    return lambda wildcards, attempt: attempt * model_resource(name)(wildcards)
+def growing_resource(rule, name):
+    """Return a function: a limit of a rule's job, as many times as the job has been tried."""
+
+    def limit(wildcards, attempt):
+        keys = ("protocol", "model", "method", "part")  # as in the job's paths
+        cell = "/".join(wildcards[key] for key in keys if key in wildcards.keys())
+        return attempt * getattr(LIMITS.of(rule, cell), name)
+
+    return limit
 
 
 def model_folder(wildcards):

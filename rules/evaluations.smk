@@ -21,8 +21,8 @@ rule evaluate_soft:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("evaluate_soft", "mem_mb"),
+        runtime=growing_resource("evaluate_soft", "runtime"),
     params:
         **job("evaluate_soft", "evaluate"),
         model_folder=model_folder_option,
@@ -53,8 +53,8 @@ rule evaluate_ranking:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("evaluate_ranking", "mem_mb"),
+        runtime=growing_resource("evaluate_ranking", "runtime"),
     params:
         **job("evaluate_ranking", "ranking"),
         model_folder=model_folder_option,

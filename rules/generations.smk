@@ -17,8 +17,8 @@ rule generate:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("generate", "mem_mb"),
+        runtime=growing_resource("generate", "runtime"),
     params:
         **job("generate", "generate"),
         model_folder=model_folder_option,

@@ -33,7 +33,8 @@ def main(arguments: argparse.Namespace) -> None:
     else:
         speed = given_speed(flops_per_second(arguments.throughput), config.models)
     print(f"Run '{config.run_file.run}', {arguments.configfile}\n")
-    print(plan_text(plan, speed))
+    on_gpu = [name for name, model in config.models.items() if model.resources.gpu]
+    print(plan_text(plan, speed, on_gpu))
 
 
 def settings_of(pairs: list[str]) -> dict[str, Any]:

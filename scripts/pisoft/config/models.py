@@ -74,8 +74,15 @@ class Resources(Strict):
     """What one job with this model asks of the machine."""
 
     gpu: int = Field(0, ge=0, le=1, description="GPUs per job. Weights are never split.")
-    mem_mb: int = Field(4000, ge=300, description="Main memory per job, MB.")
-    runtime: int = Field(60, gt=0, description="Wall-clock limit per job, minutes.")
+    mem_mb: int | None = Field(
+        None, ge=300, description="Main memory per job, MB; null: as planned, with room."
+    )
+    runtime: int | None = Field(
+        None,
+        gt=0,
+        description="Wall-clock limit per job, minutes; null: as planned, with room, on a GPU "
+        "whose `throughput` the profile states; 60 elsewhere.",
+    )
     threads: int = Field(1, gt=0, description="CPU threads per job.")
 
 

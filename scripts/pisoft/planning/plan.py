@@ -30,6 +30,8 @@ from pisoft.planning.work import (
 START_UP = 1.0  # seconds of a job
 START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
 READING_SPEED = 1e9  # bytes of weights per second, from disk to the device
+# Jobs that load a model, on a GPU if it asks for one.
+LOADING_RULES = ("generate", "attribute", "evaluate_soft", "evaluate_ranking")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Job:
 
     ``low`` and ``high`` differ where draws go on until a mean is known well enough. ``memory`` is
     the peak on the model's device, bytes, None without a model. ``disk`` is what it writes, bytes.
-    ``start_up`` are the seconds before its work begins.
+    ``read`` is the size of the files of weights that it loads, which are in the type of activations
+    even where 4 bits of a weight are kept. ``start_up`` are the seconds before its work begins.
     """
 
     rule: str
@@ -48,6 +51,7 @@ class Job:
     high: Work = NO_WORK
     memory: float | None = None
     disk: float = 0
+    read: float = 0
     start_up: float = START_UP
 
 
@@ -59,12 +63,13 @@ class Plan:
     lengths: Mapping[tuple[str, str], Lengths]  # by model and dataset
 
 
-def plan_run(settings: PlanSlice, results: Path) -> Plan:
+def plan_run(settings: PlanSlice, results: Path | None) -> Plan:
     """Plan a run.
 
     Args:
         settings: the run.
         results: its folder; lengths are measured in the prompts and generations that lie there.
+            None: nothing is measured.
 
     Raises:
         BenchmarkError: a model's sizes or a dataset's lengths are not known.
@@ -173,6 +178,7 @@ class _Cell:
         """
         settings = self.settings
         weights = sizes.weight_bytes(self.shape, settings.dtype, settings.quantization)
+        files = sizes.weight_bytes(self.shape, settings.dtype, "none")
         layer = sizes.forward_bytes(self.shape, self._batch_tokens, settings.dtype)
         logits = sizes.logit_bytes(self.shape, self._batch_rows)
         return Job(
@@ -183,7 +189,8 @@ class _Cell:
             high,
             memory=weights + layer + logits + held,
             disk=disk,
-            start_up=START_UP_WITH_MODEL + weights / READING_SPEED,
+            read=files,
+            start_up=START_UP_WITH_MODEL + files / READING_SPEED,
         )
 
     @property

@@ -17,7 +17,7 @@ from pisoft.config.models import ModelEntry
 from pisoft.config.slices.plan import PlanSlice, plan_slice
 from pisoft.config.validation import read_yaml
 from pisoft.planning import speed
-from pisoft.planning.plan import START_UP_WITH_MODEL, plan_run
+from pisoft.planning.plan import LOADING_RULES, START_UP_WITH_MODEL, plan_run
 from pisoft.planning.report import job_seconds, plan_text
 from pisoft.planning.work import soft_forwards
 from pisoft.units import duration, scaled
@@ -185,9 +185,36 @@ def test_totals_are_the_sums_of_the_lines():
     assert total[2] == scaled(sum(job.low.forwards for job in plan.jobs))
     seconds = sum(job.start_up + job.low.flops / 1e9 for job in plan.jobs)
     assert total[5] == duration(seconds)
-    assert total[6] == scaled(max(job.memory or 0 for job in plan.jobs), "B")
+    assert total[6] == duration(max(job.start_up + job.high.flops / 1e9 for job in plan.jobs))
+    assert total[7] == "–", "no model on a GPU"
+    assert total[8] == scaled(max(job.memory or 0 for job in plan.jobs), "B")
     attributed = next(job for job in plan.jobs if job.rule == "attribute")
     assert job_seconds(attributed, 5e9, given) == pytest.approx(START_UP_WITH_MODEL + 5, abs=0.01)
+
+
+def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
+    plan = plan_run(run_of(), NOWHERE)
+    given = speed.given_speed(1e5, {"small": None})
+    text = plan_text(plan, given, ["small"]).splitlines()
+    lines = {(row := re.split(r"\s{2,}", line))[0]: row for line in text}
+    seconds = {}
+    for job in plan.jobs:
+        seconds[job.rule] = seconds.get(job.rule, 0) + job.start_up + job.high.flops / 1e5
+    hours = {rule: seconds[rule] / 3600 for rule in LOADING_RULES if rule in seconds}
+    assert {rule: float(lines[rule][7]) for rule in hours} == pytest.approx(hours, rel=0.05)
+    assert float(lines["total"][7]) == pytest.approx(sum(hours.values()), rel=0.05)
+    assert lines["build_prompts"][7] == lines["fetch_dataset"][7] == "–"
+
+
+def test_files_of_a_quantised_model_are_read_as_they_were_published():
+    models = run_of().model_dump()["models"]
+    plain = plan_run(run_of(models=models), NOWHERE)
+    models["small"]["quantization"] = "nf4"
+    quantised = plan_run(run_of(models=models), NOWHERE)
+    for job, smaller in zip(plain.jobs, quantised.jobs, strict=True):
+        assert (job.read, job.start_up) == (smaller.read, smaller.start_up)
+        assert job.memory is None or smaller.memory < job.memory
+    assert any(job.read for job in plain.jobs)
 
 
 def test_the_machine_is_measured_once_for_each_type(monkeypatch):
