@@ -70,7 +70,7 @@ bench-readings: $(STAMP) ## measure what each reading that the paper leaves open
 bench-comparisons: $(STAMP) ## simulate what the tests between methods find, and how often they are wrong
 	$(BENCH)/comparisons.py
 
-bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (12 minutes)
+bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (15 minutes)
 	$(BENCH)/scheduler.py
 
 bench-start-up: $(STAMP) ## measure what starting a job costs, and what the job itself takes

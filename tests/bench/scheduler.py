@@ -14,12 +14,9 @@ Another hook, the benchmark's own (`pisoft.timers`), leaves one timer at a time.
 Workloads are run under each setting by turns, in a temporary folder: jobs that only make a file,
 then jobs that sleep, as ours take seconds, first limited by cores, then by GPUs, where each round
 calls the solver that chooses jobs. As in the benchmark, chains of three jobs (attribution and two
-evaluations of it) read the code they depend on, and one job reads the ends of all. That takes 12
+evaluations of it) read the code they depend on, and one job reads the ends of all. That takes 15
 minutes; a thousand jobs without work take minutes more per setting, as a solver chooses among all
-that are ready. What a long run on many machines takes (28 minutes):
-
-    tests/bench/scheduler.py --idle --jobs 5000 --sleep 10 --cores 30 --limits gpu \
-        --settings "500/5s --scheduler greedy one-timer"
+that are ready.
 """
 
 from __future__ import annotations
@@ -253,8 +250,8 @@ def main(arguments: argparse.Namespace) -> None:
     workloads = [Workload(jobs, 0, cores, cores) for jobs in arguments.idle]
     if arguments.jobs:
         workloads += [
-            Workload(arguments.jobs, arguments.sleep, cores * (2 if by == "gpu" else 1), cores)
-            for by in arguments.limits
+            Workload(arguments.jobs, arguments.sleep, *limits)
+            for limits in ((cores, cores), (2 * cores, cores))
         ]
     turns = [
         (workload, setting)
@@ -295,13 +292,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=150, help="number of jobs that sleep")
     parser.add_argument("--sleep", type=float, default=1.0, help="seconds that each of them takes")
     parser.add_argument("--cores", type=int, default=3, help="jobs at a time")
-    parser.add_argument(
-        "--limits",
-        nargs="+",
-        choices=("cores", "gpu"),
-        default=("cores", "gpu"),
-        help="what limits the jobs that sleep",
-    )
     parser.add_argument("--repetitions", type=int, default=1, help="runs of which the best counts")
     parser.add_argument("--output", type=Path, default=Path("results/bench/scheduler.json"))
     return parser

@@ -509,14 +509,16 @@ def test_the_bench_of_attribution_runs_as_make_calls_it(root, tmp_path):
 
 
 def test_the_bench_of_the_scheduler_runs(tmp_path, capsys):
-    options = ["--settings", "100/1s", "no limit --scheduler greedy", "--idle", "6", "--jobs", "0"]
+    settings = ["100/1s", "no limit --scheduler greedy", "100/1s one-timer"]
+    options = ["--settings", *settings, "--idle", "6", "--jobs", "0"]
     content = run_bench(scheduler, tmp_path / "scheduler.json", *options)
     check_rows(content["rows"])
-    limited, unlimited = content["runs"]
+    limited, unlimited, one_timer = content["runs"]
     assert limited["workload"] == {"jobs": 6, "sleep": 0, "cores": 3, "gpus": 3}
     # Snakemake waits for the timer of the last round, unless nothing has started one.
     assert limited["wait"] > 0.9
     assert unlimited["wait"] < 0.9
+    assert one_timer["wait"] < 0.9, "the benchmark's own hook"
     for load in content["runs"]:
         assert load["cpu_seconds"] > 0
         assert load["threads"] >= 1
