@@ -3,9 +3,9 @@
 PYTHON ?= python3# the interpreter the environment is made from, 3.11 or newer
 PIP_FLAGS ?=# for example --extra-index-url https://download.pytorch.org/whl/cpu
 WORKERS ?= 2# test processes
-CONFIG ?= config/config.yaml# the run file that is planned
+CONFIG ?= config/config.yaml# the run file that is planned, or fetched for
 THROUGHPUT ?=# TFLOP/s of the device that is planned for; measured on this machine if not given
-SETTINGS ?=# keys of the run file that are changed for the plan, as --config has them: max_samples=8
+SETTINGS ?=# keys of the run file that are changed for that, as --config has them: max_samples=8
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
 RUN ?= results/demo# the finished run whose draws `make bench` repeats
 MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
@@ -16,7 +16,7 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-comparisons \
+.PHONY: demo plan fetch test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-comparisons \
 	bench-scheduler bench-start-up schema readme lock unlock slurm env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (6 minutes on two cores, no network, no GPU)
@@ -28,6 +28,12 @@ demo: $(STAMP) ## run the embedded benchmark and write its report (6 minutes on 
 plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml THROUGHPUT=400
 	@$(BIN)/python scripts/plan.py --configfile $(CONFIG) \
 		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') \
+		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
+
+fetch: $(STAMP) ## download what a run reads of the hub, for nodes without a network: make fetch CONFIG=…
+	$(BIN)/snakemake --cores 1 --configfile $(CONFIG) --until resolve_commit fetch_dataset \
+		$(if $(LOCAL_ROOT)$(SETTINGS),--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS))
+	@$(BIN)/python scripts/fetch_models.py --configfile $(CONFIG) \
 		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile

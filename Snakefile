@@ -32,6 +32,7 @@ wildcard_constraints:
 report: "rules/captions/workflow.rst"
 
 
+include: "rules/hub.smk"
 include: "rules/datasets.smk"
 include: "rules/models.smk"
 include: "rules/prompts.smk"

@@ -26,13 +26,13 @@ rule attribute:
         runtime=growing_resource("runtime"),
     params:
         **job("attribute", "attribute", module=method_module),
-        model_folder=model_folder_option,
-        masked_folder=masked_folder_option,
+        model=model_option,
+        masked_model=masked_model_option,
     message:
         "Attributing {wildcards.model} on {wildcards.part} by {wildcards.method}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
-        "--generations {input.generations:q} {params.model_folder} "
-        "{params.masked_folder} --output {output.attributions:q} --times {output.times:q} "
+        "--generations {input.generations:q} {params.model} "
+        "{params.masked_model} --output {output.attributions:q} --times {output.times:q} "
         "> {log:q} 2>&1"

@@ -21,6 +21,7 @@ from pisoft.config.loading import load_run
 from pisoft.config.parts import dataset_of, parts
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
+from pisoft.config.slices.hub import commit_file, hub_sources
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
@@ -128,9 +129,17 @@ def shards(pattern):
 
 
 def record_files(wildcards):
-    """Return the local files of a dataset, so that a change of them is noticed."""
+    """Return the local files of a dataset, or the record of its commit on the hub."""
     source = CONFIG.datasets[wildcards.dataset].source
+    if source.kind == "hub":
+        return [str(commit_file(DATA, source))]
     return input_files(source) if source.kind == "file" else []
+
+
+def commit_option(wildcards):
+    """Return the command-line option that names the record of a dataset's commit, if it has one."""
+    source = CONFIG.datasets[wildcards.dataset].source
+    return f"--commit {shlex.quote(str(commit_file(DATA, source)))}" if source.kind == "hub" else ""
 
 
 def method_module(wildcards):
@@ -148,63 +157,57 @@ def growing_resource(name):
     return lambda wildcards, attempt: attempt * model_resource(name)(wildcards)
 
 
-def model_folder(wildcards):
-    """Return the folder with a model's weights; None if they come from the hub."""
-    trained = DATA / "models" / wildcards.model
-    return weights_folder(CONFIG.models[wildcards.model].source, trained)
-
-
 def model_files(wildcards):
-    """Return the files of a local or trained model, so that a change of weights is noticed."""
-    source = CONFIG.models[wildcards.model].source
-    return weight_files(source, model_folder(wildcards), MODEL_FILES)
+    """Return the files of a model that it is loaded from, so that a change of them is noticed."""
+    name = wildcards.model
+    return weight_files(CONFIG.models[name].source, DATA / "models" / name, MODEL_FILES)
 
 
-def model_folder_option(wildcards):
-    """Return the command-line option that names a model's folder, if it has one."""
-    return folder_option("--model-folder", model_folder(wildcards))
-
-
-def masked_model_folder(wildcards):
-    """Return the folder with the masked model's weights; None if a job has none to read."""
-    if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
-        return None
-    name = CONFIG.run_file.masked_model
-    trained = DATA / "masked_models" / name
-    return weights_folder(CONFIG.masked_models[name].source, trained)
+def model_option(wildcards):
+    """Return the command-line option that says where a model is."""
+    name = wildcards.model
+    return weights_option("model", CONFIG.models[name].source, DATA / "models" / name)
 
 
 def masked_model_files(wildcards):
     """Return the files of the masked model, for methods that need it and no others."""
-    source = CONFIG.masked_models[CONFIG.run_file.masked_model].source
-    return weight_files(source, masked_model_folder(wildcards), MASKED_MODEL_FILES)
-
-
-def masked_folder_option(wildcards):
-    """Return the command-line option that names the masked model's folder, if there is one."""
-    return folder_option("--masked-folder", masked_model_folder(wildcards))
-
-
-def weights_folder(source, trained):
-    """Return the folder with weights, `trained` if a rule makes them; None if on the hub."""
-    if source.kind == "trained":
-        return trained
-    return Path(source.path) if source.kind == "local" else None
-
-
-def weight_files(source, folder, trained):
-    """Return the files of a folder with weights, those named `trained` if a rule makes them."""
-    if folder is None:
+    if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
         return []
+    name = CONFIG.run_file.masked_model
+    trained = DATA / "masked_models" / name
+    return weight_files(CONFIG.masked_models[name].source, trained, MASKED_MODEL_FILES)
+
+
+def masked_model_option(wildcards):
+    """Return the command-line option that says where the masked model is, if there is one."""
+    if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
+        return ""
+    name = CONFIG.run_file.masked_model
+    return weights_option("masked", CONFIG.masked_models[name].source, DATA / "masked_models" / name)
+
+
+def weight_files(source, trained, names):
+    """Return the files of a folder with weights, or the record of their commit on the hub.
+
+    Args:
+        source: of the catalogue.
+        trained: folder of a model that a rule makes.
+        names: of the files that it makes there.
+    """
+    if source.kind == "hub":
+        return [str(commit_file(DATA, source))]
     if source.kind == "trained":
-        return [str(folder / name) for name in trained]
+        return [str(trained / name) for name in names]
     kinds = ("*.json", "*.jinja", "*.safetensors", "*.model")
-    return sorted(str(path) for kind in kinds for path in folder.glob(kind))
+    return sorted(str(path) for kind in kinds for path in Path(source.path).glob(kind))
 
 
-def folder_option(option, folder):
-    """Return a command-line option with a folder, or nothing."""
-    return "" if folder is None else f"{option} {shlex.quote(str(folder))}"
+def weights_option(model, source, trained):
+    """Return a command-line option with the folder, or the record of the commit, of a model."""
+    if source.kind == "hub":
+        return f"--{model}-commit {shlex.quote(str(commit_file(DATA, source)))}"
+    folder = trained if source.kind == "trained" else source.path
+    return f"--{model}-folder {shlex.quote(str(folder))}"
 
 
 def cells(pattern):

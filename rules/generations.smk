@@ -21,10 +21,10 @@ rule generate:
         runtime=growing_resource("runtime"),
     params:
         **job("generate", "generate"),
-        model_folder=model_folder_option,
+        model=model_option,
     message:
         "Generating with {wildcards.model} on {wildcards.part}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
-        "{params.model_folder} --output {output.generations:q} > {log:q} 2>&1"
+        "{params.model} --output {output.generations:q} > {log:q} 2>&1"

@@ -13,6 +13,7 @@ from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import compile_layers, load_model, model_facts
+from pisoft.lm.repository import at_commit
 from pisoft.progress import progress
 from pisoft.relations import read_cell
 
@@ -27,7 +28,8 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.prompts, arguments.generations, arguments.attributions
     )
     generations = {row["sample_id"]: row for row in answers}
-    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
+    named = at_commit(settings.model, arguments.model_commit)
+    model = load_model(named, arguments.model_folder, arguments.gpus)
     if settings.compile:
         compile_layers(model)
     steps = [

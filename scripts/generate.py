@@ -13,6 +13,7 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import token_budget
 from pisoft.lm.generation import classify, continue_greedily, empty_row
 from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.repository import at_commit
 from pisoft.lm.tokenizer import load_tokenizer
 from pisoft.progress import progress
 from pisoft.relations import read_prompts
@@ -22,8 +23,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Read prompts, generate block by block, write generations in the order of the prompts."""
     settings = GenerateSlice.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
-    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
-    tokenizer = load_tokenizer(settings.model, arguments.model_folder)
+    named = at_commit(settings.model, arguments.model_commit)
+    model = load_model(named, arguments.model_folder, arguments.gpus)
+    tokenizer = load_tokenizer(named, arguments.model_folder)
     chosen = blocks(prompts, settings.block_size)
     budget = token_budget(settings.token_budget, model.device)
     answer = partial(classify, model, token_budget=budget)

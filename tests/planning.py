@@ -9,8 +9,9 @@ from pisoft.config.models import ModelShape
 from pisoft.config.slices.plan import PlanSlice
 from pisoft.planning.lengths import SampleLengths
 
-# Beginnings of the rules that only turn results into numbers and pages to look at.
+# Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
 SHORT = (
+    "resolve",
     "join",
     "summarise",
     "estimate",

@@ -16,7 +16,8 @@ from snakemake.settings.types import ConfigSettings, Quietness
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
-WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"}
+HUB_WILDCARDS = {"kind", "repository", "revision"}
+WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"} | HUB_WILDCARDS
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,8 @@ def test_every_job_depends_on_its_settings_and_its_code(rules):
         interpreter, script = shlex.split(given["command"](None, None))
         assert interpreter == sys.executable
         scripts.add(Path(script))
-    kept = {SCRIPTS / f"{name}.py" for name in ("plan", "make_schema", "make_readme", "unlock")}
+    others = ("plan", "fetch_models", "make_schema", "make_readme", "unlock")
+    kept = {SCRIPTS / f"{name}.py" for name in others}
     assert scripts | kept == set(SCRIPTS.glob("*.py")), "a script that no rule calls, or none has"
 
 

@@ -10,7 +10,7 @@ from pydantic import (
     model_validator,
 )
 
-from pisoft.config.base import Name, Strict
+from pisoft.config.base import HubName, Name, Strict
 
 
 class ModelShape(Strict):
@@ -31,8 +31,8 @@ class HubModel(Strict):
     """Weights and tokenizer from the Hugging Face hub (safetensors only)."""
 
     kind: Literal["hub"]
-    repository: str = Field(description="Hub repository, `owner/name`.")
-    revision: str = Field("main", description="Branch, tag or commit.")
+    repository: HubName = Field(description="Hub repository, `owner/name`.")
+    revision: HubName = Field("main", description="Branch, tag or commit.")
     shape: ModelShape | None = Field(
         None,
         description="What `make plan` goes by until config.json is in the hub's local cache, and "

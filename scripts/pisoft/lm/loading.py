@@ -14,7 +14,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
-from pisoft.lm.repository import check_loaded, explain_loading_error, model_location
+from pisoft.lm.repository import check_loaded, commit_of, explain_loading_error, model_files
 from pisoft.lm.tokenizer import load_tokenizer
 
 
@@ -33,10 +33,11 @@ def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = Non
 
     transformers_logging.disable_progress_bar()  # a log file is no place for it
     device = choose_device(settings.device, gpus)
-    source, options = model_location(settings, folder)
+    source = model_files(settings, folder, weights=True)
     try:
         network, report = AutoModelForCausalLM.from_pretrained(
             source,
+            local_files_only=True,
             dtype=getattr(torch, settings.dtype),
             attn_implementation=ATTENTION_NAME,
             use_safetensors=True,
@@ -45,10 +46,9 @@ def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = Non
             device_map={"": device},
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, by name
-            **options,
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes
-        raise explain_loading_error(error, settings, folder) from error
+        raise explain_loading_error(error, settings, source) from error
     check_loaded(report, settings.name)
     if not network._supports_attention_backend:
         raise BenchmarkError(
@@ -57,14 +57,15 @@ def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = Non
         )
     if settings.quantization != "none":
         _keep_differentiable(network)
-    return LanguageModel(network, settings.name, partial(load_tokenizer, settings, folder))
+    tokenizer = partial(load_tokenizer, settings, folder)
+    return LanguageModel(network, settings.name, tokenizer, commit_of(settings, source))
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
     """Return provenance of a loaded model: commit (None if local), layers, device, CPU threads."""
     return {
         "layers": model.layers,
-        "model_commit": getattr(model.network.config, "_commit_hash", None),
+        "model_commit": model.commit,
         "device": device_name(model.device),
         "threads": torch.get_num_threads(),
     }

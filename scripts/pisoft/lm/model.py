@@ -121,6 +121,7 @@ class LanguageModel:
             :mod:`pisoft.lm.attention`.
         name: its name, for error messages.
         load_tokenizer: gives its tokenizer; called at most once, when something needs it.
+        commit: of the hub; None if it is not from there.
     """
 
     def __init__(
@@ -128,9 +129,11 @@ class LanguageModel:
         model: PreTrainedModel,
         name: str,
         load_tokenizer: Callable[[], Any] | None = None,
+        commit: str | None = None,
     ) -> None:
         self.network = model.eval().requires_grad_(False)
         self.name = name
+        self.commit = commit
         self._load_tokenizer = load_tokenizer
         self.decoder = model.base_model
         self.head = model.get_output_embeddings()
