@@ -30,11 +30,9 @@ plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml 
 		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') \
 		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 
-fetch: $(STAMP) ## download what a run reads of the hub, for nodes without a network: make fetch CONFIG=…
-	$(BIN)/snakemake --cores 1 --configfile $(CONFIG) --until resolve_commit fetch_dataset \
+fetch: $(STAMP) ## download what a run reads of the hub, for nodes without a network: CONFIG=…
+	$(BIN)/snakemake fetch_hub --cores 1 --forcerun fetch_hub --configfile $(CONFIG) \
 		$(if $(LOCAL_ROOT)$(SETTINGS),--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS))
-	@$(BIN)/python scripts/fetch_models.py --configfile $(CONFIG) \
-		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 

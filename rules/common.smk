@@ -21,7 +21,7 @@ from pisoft.config.loading import load_run
 from pisoft.config.parts import dataset_of, parts
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
-from pisoft.config.slices.hub import commit_file, hub_sources
+from pisoft.config.slices.hub import commit_file, hub_datasets, hub_models
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
@@ -183,7 +183,9 @@ def masked_model_option(wildcards):
     if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
         return ""
     name = CONFIG.run_file.masked_model
-    return weights_option("masked", CONFIG.masked_models[name].source, DATA / "masked_models" / name)
+    return weights_option(
+        "masked", CONFIG.masked_models[name].source, DATA / "masked_models" / name
+    )
 
 
 def weight_files(source, trained, names):

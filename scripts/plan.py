@@ -11,7 +11,7 @@ from snakemake.utils import update_config
 
 from pisoft.attribution import load_method
 from pisoft.commandline import run
-from pisoft.config.loading import Config, load_run
+from pisoft.config.loading import load_run
 from pisoft.config.slices.plan import plan_slice
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
@@ -24,7 +24,9 @@ CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 
 def main(arguments: argparse.Namespace) -> None:
     """Validate the run file, plan its jobs and print them."""
-    config = configuration_of(arguments)
+    raw = read_yaml(arguments.configfile)
+    update_config(raw, settings_of(arguments.config))
+    config = load_run(raw, [arguments.configfile], CONFIG_FOLDER, load_method)
     plan = plan_run(plan_slice(config), Path("results", config.run_file.run))
     if arguments.throughput is None:
         speed = measured_speed(config.models)
@@ -32,13 +34,6 @@ def main(arguments: argparse.Namespace) -> None:
         speed = given_speed(flops_per_second(arguments.throughput), config.models)
     print(f"Run '{config.run_file.run}', {arguments.configfile}\n")
     print(plan_text(plan, speed))
-
-
-def configuration_of(arguments: argparse.Namespace) -> Config:
-    """Read the run file that is named on a command line of :func:`run_parser`."""
-    raw = read_yaml(arguments.configfile)
-    update_config(raw, settings_of(arguments.config))
-    return load_run(raw, [arguments.configfile], CONFIG_FOLDER, load_method)
 
 
 def settings_of(pairs: list[str]) -> dict[str, Any]:
@@ -53,9 +48,9 @@ def settings_of(pairs: list[str]) -> dict[str, Any]:
         raise BenchmarkError(f"--config: {error} Got: {' '.join(pairs)}") from error
 
 
-def run_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the command line of a script that reads a run file as Snakemake does."""
-    parser = argparse.ArgumentParser(description=description)
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--configfile", type=Path, default=CONFIG_FOLDER / "config.yaml")
     parser.add_argument(
         "--config",
@@ -64,12 +59,6 @@ def run_parser(description: str | None) -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="keys of the run file, as for snakemake: max_samples=8 local_root=DIR",
     )
-    return parser
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = run_parser(__doc__)
     parser.add_argument(
         "--throughput",
         metavar="TFLOP/S",

@@ -1,4 +1,7 @@
-"""Record which commit a branch or a tag of a hub repository is, for all jobs of a run."""
+"""Record which commit a branch or a tag of a hub repository is, for all jobs of a run.
+
+It imports nothing that its code hash covers: a new version of the benchmark must not ask again.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from pathlib import Path
 
 from pisoft.commandline import run
 from pisoft.config.slices.hub import ResolveSlice
-from pisoft.files import whole_files
 from pisoft.hub import resolve_commit
 
 
@@ -16,13 +18,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Resolve the revision and write it with its commit."""
     settings = ResolveSlice.model_validate_json(arguments.settings)
     commit = resolve_commit(settings.repository, settings.revision, settings.kind)
-    record = {
-        "repository": settings.repository,
-        "revision": settings.revision,
-        "commit": commit,
-    }
-    with whole_files(arguments.settings, arguments.output) as (file,):
-        file.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    record = {**settings.model_dump(exclude={"kind"}), "commit": commit}
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def parser() -> argparse.ArgumentParser:

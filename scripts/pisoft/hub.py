@@ -87,8 +87,8 @@ def read_commit(path: Path, repository: str, revision: str) -> str:
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BenchmarkError(f"{path}: is no record of a commit: {error}") from error
     raise BenchmarkError(
-        f"{path}: says no commit of '{repository}' at revision '{revision}'; run the workflow with "
-        "`--forcerun resolve_commit`"
+        f"{path}: says no commit of '{repository}' at revision '{revision}'; delete the file and "
+        "run the workflow again"
     )
 
 

@@ -12,8 +12,16 @@ import pytest
 import torch
 
 from loopback_hub import GOOD_TOKEN, STRANGER, loopback_hub
+from pisoft.config.datasets import HubDataset, TextField
+from pisoft.config.models import HubModel
+from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices.data import FetchSlice
+from pisoft.config.validation import validate
+from pisoft.data import sources
 from pisoft.errors import BenchmarkError
+from pisoft.fingerprint import _imported_modules, _with_imports
 from pisoft.hub import hub_advice, read_commit
+from pisoft.lm import repository
 from random_masked_models import roberta
 from random_models import twins
 from tiny_tokenizers import numbered_tokenizer
@@ -31,6 +39,7 @@ from pisoft.config.slices.data import FetchSlice
 from pisoft.data.sources import fetch
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
+from pisoft.fingerprint import _imported_modules, _with_imports
 from pisoft.hub import resolve_commit
 from pisoft.lm.loading import load_model
 from pisoft.lm.masked import load_masked_model
@@ -144,18 +153,19 @@ def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub,
     add(hub, "gated", files, gated=True)
     add(hub, "busy", files, status=500)
     add(hub, "known", files)
-    for ending, revision, advice in (
-        ("gated", "main", "is gated: ask for access at http"),
-        ("absent", "main", "does not exist on the hub or is private"),
-        ("busy", "main", "HTTP 500: try again later"),
-        ("known", "mian", "has no revision 'mian'"),
-        ("known", COMMIT, "has no revision"),
-    ):
-        asked = all_readers(ending, revision)
-        if revision == COMMIT:  # which is itself, until something is read of it
-            asked = [one for one in asked if one[0] not in ("models", "datasets")]
-        assert_refused(read(hub, tmp_path, *asked), asked, advice)
-    assert "did you mean 'main'?" in read(hub, tmp_path, ("models", "m/known", "mian"))[0]
+    advices = {
+        ("gated", "main"): "is gated: ask for access at http",
+        ("absent", "main"): "does not exist on the hub or is private",
+        ("busy", "main"): "HTTP 500: try again later",
+        ("known", "mian"): "has no revision 'mian'",
+    }
+    asked = {key: all_readers(*key) for key in advices}
+    found = iter(read(hub, tmp_path, *(one for group in asked.values() for one in group)))
+    for key, group in asked.items():
+        outcomes = [next(found) for _ in group]
+        assert_refused(outcomes, group, advices[key])
+    for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
+        assert "did you mean 'main'?" in outcome
 
 
 @pytest.mark.slow
@@ -193,15 +203,18 @@ def test_pickled_weights_and_code_of_a_model_s_own_are_refused(hub, files, tmp_p
     }
     hub.add("m/own", {**files, "config.json": json.dumps(config).encode()})
     hub.add("d/script", {**TABLE, "script.py": b""}, "datasets")
-    asked = [(what, "m/pickled", "main") for what in ("models", "model")]
-    refusal = "only pickled ones (pytorch_model.bin)"
-    assert_refused(read(hub, tmp_path, *asked), asked, refusal, "safetensors", "never loaded")
-    asked = [(what, "m/weightless", "main") for what in ("models", "model")]
-    assert_refused(read(hub, tmp_path, *asked), asked, "has no weights as safetensors; it holds")
-    asked = [(what, "m/own", "main") for what in ("context", "model")]
-    assert_refused(read(hub, tmp_path, *asked), asked, "code of its own", "`auto_map`")
-    asked = [("dataset", "d/script", "main")]
-    assert_refused(read(hub, tmp_path, *asked), asked, "made by a program of its own")
+    refusals = {
+        "m/pickled": (
+            ("models", "model"),
+            "only pickled ones (pytorch_model.bin), which may run code",
+        ),
+        "m/weightless": (("models", "model"), "has no weights as safetensors; it holds"),
+        "m/own": (("context", "model"), "asks for code of its own to be run (`auto_map`)"),
+        "d/script": (("dataset",), "made by a program of its own"),
+    }
+    asked = [(what, name, "main") for name, (readers, _) in refusals.items() for what in readers]
+    for one, outcome in zip(asked, read(hub, tmp_path, *asked), strict=True):
+        assert_refused([outcome], [one], refusals[one[1]][1])
 
 
 @pytest.mark.slow
@@ -213,8 +226,8 @@ def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path
     model = asked[:1]
     found = read(hub, tmp_path, *model, HF_HUB_OFFLINE="1")
     assert_refused(found, model, "not all of it", "the hub cannot be reached")
-    for repository in hub.repositories.values():
-        repository.cut = None
+    for held in hub.repositories.values():
+        held.cut = None
     hub.asked.clear()
     (commit, _), texts = read(hub, tmp_path, *asked)
     assert commit in hub.repositories["models", "m/cut"].commits
@@ -231,13 +244,12 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(hub, f
     dataset = hub.add("d/n", TABLE, "datasets")
     resolving = [("models", "m/n", "main"), ("datasets", "d/n", "main")]
     commit, dataset_commit = read(hub, tmp_path, *resolving)
-    assert commit == repository.refs["main"]
-    assert read(hub, tmp_path, *resolving, HF_HUB_OFFLINE="1") == [commit, dataset_commit]
+    assert commit == moving.refs["main"]
     torch.manual_seed(1)
     other = files_of(
         twins("llama-mha-tied", torch.float32)[1], numbered_tokenizer(97), tmp_path / "b"
     )
-    moved = repository.commit(other)
+    moved = moving.commit(other)
     dataset_moved = dataset.commit({**TABLE, "train.csv": b"text,label\nbad film,0\n"})
     reading = [
         ("tokenizer", "m/n", commit),
@@ -253,22 +265,23 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(hub, f
     assert read(hub, tmp_path, *reading[:3]) == first[:3]
     asked_again = [path for path in hub.asked if "m/n" in path]
     assert not asked_again, "the cache holds it all"
-    assert read(hub, tmp_path, *reading, HF_HUB_OFFLINE="1") == first
-    # The library would take what it cached last, whatever commit it is asked for.
-    late = read(hub, tmp_path, ("dataset", "d/n", dataset_moved), HF_HUB_OFFLINE="1")
-    assert f"commit {dataset_moved} cannot be had" in late[0]
-    assert read(hub, tmp_path, *resolving) == [moved, dataset_moved]
-    latest = read(hub, tmp_path, ("model", "m/n", moved), ("dataset", "d/n", dataset_moved))
-    assert latest[0][0] == moved
-    assert latest[0] != first[2]
-    assert latest[1] == ["bad film"]
+    # Its library would take what it cached last, whatever commit is asked for.
+    late = ("dataset", "d/n", dataset_moved)
+    *found, refused = read(hub, tmp_path, *resolving, *reading, late, HF_HUB_OFFLINE="1")
+    assert found == [commit, dataset_commit, *first]
+    assert f"commit {dataset_moved} cannot be had" in refused
+    *found, weights, texts = read(hub, tmp_path, *resolving, ("model", "m/n", moved), late)
+    assert found == [moved, dataset_moved]
+    assert weights[0] == moved
+    assert weights[1] != first[2][1]
+    assert texts == ["bad film"]
 
 
 @pytest.mark.slow
 def test_a_masked_model_of_the_hub_is_loaded_at_its_commit(hub, masked_files, tmp_path):
-    repository = hub.add("m/mlm", masked_files)
-    (found,) = read(hub, tmp_path, ("masked", "m/mlm", repository.refs["main"]))
-    assert found[0] == repository.refs["main"]
+    commit = hub.add("m/mlm", masked_files).refs["main"]
+    (found,) = read(hub, tmp_path, ("masked", "m/mlm", commit))
+    assert found[0] == commit
 
 
 @pytest.mark.slow
@@ -300,7 +313,52 @@ def test_a_record_is_of_its_repository_and_revision(tmp_path):
     assert read_commit(record, "o/n", "main") == COMMIT
 
 
+def test_a_new_version_of_the_benchmark_does_not_ask_again():
+    used = _with_imports(_imported_modules(ROOT / "scripts/resolve_commit.py"))
+    assert used <= {"pisoft"}, (
+        "an edit of these would re-run the job, and the branch may have moved"
+    )
+
+
 def test_an_unforeseen_error_keeps_its_first_line():
     error = ValueError("Unknown split 'tset'. Should be one of ['train', 'test'].\nMore.")
     advice = hub_advice(error, "o/n", "main", "datasets")
     assert advice.endswith("Unknown split 'tset'. Should be one of ['train', 'test'].")
+
+
+def test_a_record_takes_the_place_of_the_revision_and_changes_nothing_else(tmp_path):
+    record = tmp_path / "main.json"
+    record.write_text(json.dumps({"repository": "o/n", "revision": "main", "commit": COMMIT}))
+    model = ModelSlice(
+        name="m",
+        repository="o/n",
+        revision="main",
+        dtype="float32",
+        quantization="none",
+        device="cpu",
+    )
+    assert repository.at_commit(model, None) == model
+    at_commit = repository.at_commit(model, record)
+    assert at_commit == model.model_copy(update={"revision": COMMIT})
+    source = HubDataset(kind="hub", repository="o/n", split="test", configuration="c")
+    fields = {"text": TextField(column="text")}
+    dataset = FetchSlice(
+        dataset="d",
+        task="generation",
+        source=source,
+        fields=fields,
+        labels=None,
+        id_column=None,
+        answer_column=None,
+    )
+    assert sources.at_commit(dataset, None) == dataset
+    chosen = sources.at_commit(dataset, record)
+    assert chosen.source == source.model_copy(update={"revision": COMMIT})
+
+
+@pytest.mark.parametrize("name", ["../n", "o//n", "o/n/", "o/{n}", "o n", "", "/o/n"])
+def test_a_repository_or_a_revision_that_is_no_path_is_refused(name):
+    for given in ({"repository": name}, {"repository": "o/n", "revision": name}):
+        with pytest.raises(BenchmarkError, match="must be letters, digits and"):
+            validate(HubModel, {"kind": "hub", **given}, "source")
+    validate(HubModel, {"kind": "hub", "repository": "o/n", "revision": "refs/pr/1"}, "source")

@@ -57,8 +57,9 @@ def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = Non
         )
     if settings.quantization != "none":
         _keep_differentiable(network)
-    tokenizer = partial(load_tokenizer, settings, folder)
-    return LanguageModel(network, settings.name, tokenizer, commit_of(settings, source))
+    commit = commit_of(settings, source)  # a branch may have moved when the tokenizer is loaded
+    named = settings if commit is None else settings.model_copy(update={"revision": commit})
+    return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_a_compiled_model_gives_the_same_draws(folder, protocol):
 def test_folders_that_hold_no_model_are_named(tmp_path, folder):
     with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
         load_model(settings(), tmp_path / "absent")
-    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+    with pytest.raises(BenchmarkError, match=f"{tmp_path} has no weights .* it holds nothing"):
         load_model(settings(), tmp_path)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     (tmp_path / "model.safetensors").write_bytes(b"broken")

@@ -1,8 +1,7 @@
-"""The slice of the jobs that resolve commits on the hub, and where they record them."""
+"""Slices of the jobs that resolve commits on the hub and download, and what they are about."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -29,13 +28,32 @@ def resolve_slice(config: Config, kind: Kind, repository: str, revision: str) ->
     return ResolveSlice(kind=kind, repository=repository, revision=revision)
 
 
-def hub_sources(config: Config) -> Iterator[HubModel | HubDataset]:
-    """Yield what a run reads of the hub; its masked model only if a method needs one."""
+class FetchHubSlice(Slice):
+    """Settings of `fetch_hub`."""
+
+    models: tuple[tuple[str, str], ...]  # repository and revision
+
+
+def fetch_hub_slice(config: Config) -> FetchHubSlice:
+    """Return what `fetch_hub` depends on."""
+    return FetchHubSlice(models=tuple((m.repository, m.revision) for m in hub_models(config)))
+
+
+def hub_models(config: Config) -> list[HubModel]:
+    """Return the models that a run loads from the hub, each revision of a repository once.
+
+    Its masked model is one of them if a method needs it.
+    """
     needed = any(method.needs_masked_model for method in config.evaluated_methods.values())
-    chosen = (config.models, config.masked_models if needed else {}, config.datasets)
-    for entry in (entry for entries in chosen for entry in entries.values()):
-        if isinstance(entry.source, HubModel | HubDataset):
-            yield entry.source
+    entries = [*config.models.values(), *(config.masked_models.values() if needed else ())]
+    sources = [entry.source for entry in entries if isinstance(entry.source, HubModel)]
+    return list({(source.repository, source.revision): source for source in sources}.values())
+
+
+def hub_datasets(config: Config) -> dict[str, HubDataset]:
+    """Return the datasets that a run reads from the hub, by name."""
+    sources = {name: entry.source for name, entry in config.datasets.items()}
+    return {name: found for name, found in sources.items() if isinstance(found, HubDataset)}
 
 
 def commit_file(data: Path, source: HubModel | HubDataset) -> Path:
