@@ -238,9 +238,7 @@ def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path
 
 @pytest.mark.slow
 def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(hub, files, tmp_path):
-    moving = hub.add(
-        "m/n", {**files, "consolidated.safetensors": b"x", "pytorch_model.bin": b""}
-    )
+    moving = hub.add("m/n", {**files, "consolidated.safetensors": b"x", "pytorch_model.bin": b""})
     dataset = hub.add("d/n", TABLE, "datasets")
     resolving = [("models", "m/n", "main"), ("datasets", "d/n", "main")]
     commit, dataset_commit = read(hub, tmp_path, *resolving)
