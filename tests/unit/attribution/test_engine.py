@@ -341,7 +341,7 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkey
         argparse.Namespace(
             settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
             generations=tmp_path / "generations.parquet", model_folder=tmp_path / "model",
-            gpus=None, output=output, times=tmp_path / "times.parquet",
+            model_commit=None, gpus=None, output=output, times=tmp_path / "times.parquet",
         )
     )  # fmt: skip
     facts = read_provenance(output)

@@ -499,6 +499,7 @@ def job(tmp_path):
         **{kind: tmp_path / f"{kind}.parquet" for kind in kinds},
         settings=SETTINGS.to_json(),
         model_folder=tmp_path / "model",
+        model_commit=None,
         gpus=None,
         output=tmp_path / "ranking.parquet",
     )
