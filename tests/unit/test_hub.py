@@ -153,17 +153,17 @@ def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub,
     add(hub, "gated", files, gated=True)
     add(hub, "busy", files, status=500)
     add(hub, "known", files)
-    advices = {
+    expected = {
         ("gated", "main"): "is gated: ask for access at http",
         ("absent", "main"): "does not exist on the hub or is private",
         ("busy", "main"): "HTTP 500: try again later",
-        ("known", "mian"): "has no revision 'mian'",
+        ("known", "mainn"): "has no revision 'mainn'",
     }
-    asked = {key: all_readers(*key) for key in advices}
+    asked = {key: all_readers(*key) for key in expected}
     found = iter(read(hub, tmp_path, *(one for group in asked.values() for one in group)))
     for key, group in asked.items():
         outcomes = [next(found) for _ in group]
-        assert_refused(outcomes, group, advices[key])
+        assert_refused(outcomes, group, expected[key])
     for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
         assert "did you mean 'main'?" in outcome
 
