@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 
 if not workflow.current_basedir.is_local:
     raise WorkflowError("the workflow must lie in a local folder: clone it and name its Snakefile")
@@ -61,6 +62,17 @@ MASKED_MODEL_FILES = [
     "tokenizer_config.json",
 ]
 MODEL_FILES = [*MASKED_MODEL_FILES, "generation_config.json", "chat_template.jinja"]
+
+# With --software-deployment-method apptainer, jobs run in it; its path counts from where results go,
+# so that clones in different places record the same.
+IMAGE = "pisoft.sif"
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+    if not Path(IMAGE).is_file():
+        raise WorkflowError(f"{IMAGE} is missing: docs/how-to/environments.md says how it is built")
+
+
+container: IMAGE
+
 
 # Without conda or containers, jobs are run by the interpreter that runs Snakemake, also when its
 # environment is not activated.
