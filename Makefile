@@ -2,8 +2,9 @@
 
 PYTHON ?= python3# the interpreter the environment is made from, 3.11.5 or newer
 # The build of torch: cpu, cu128, … are those of TORCH_INDEX; pypi is PyPI's own, checked by its hash;
-# empty is the one that pip finds. An environment keeps its build until another one is named.
-GPU ?= $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*))
+# empty is the one that pip finds. An environment keeps its build until another one is named, here and
+# not by a variable of the shell, which may well have a GPU of its own.
+GPU := $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*))
 TORCH_INDEX ?= https://download.pytorch.org/whl
 PIP_FLAGS ?=# of every installation from the lock, for example --index-url of a mirror
 UPGRADE ?=# packages that `make lock` takes the newest version of
