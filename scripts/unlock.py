@@ -36,8 +36,10 @@ def main(arguments: argparse.Namespace) -> None:
     if jobs and arguments.jobs == "cancel":
         slurm("scancel", *jobs)
     if jobs:
-        print(f"waiting for jobs of an earlier run to end: {' '.join(jobs)}", flush=True)
+        print(f"waiting for jobs of Slurm to end here: {' '.join(jobs)}", flush=True)
     # When a job has ended for Slurm, its processes may still be dying.
+    for process, job in runs_in(folder):
+        print(f"waiting for process {process} of job {job} to end", flush=True)
     while jobs or any(runs_in(folder)):
         time.sleep(arguments.poll)
         jobs = jobs_in(folder, queued_jobs())

@@ -133,7 +133,7 @@ def run_of_job_12(tmp_path, queue):
 
 
 def test_processes_of_a_job_that_has_ended_are_waited_for(
-    tmp_path, queue, run_of_job_12, monkeypatch
+    tmp_path, queue, run_of_job_12, monkeypatch, capsys
 ):
     """A new run, started while they were dying, was refused."""
     queue()
@@ -147,6 +147,8 @@ def test_processes_of_a_job_that_has_ended_are_waited_for(
     monkeypatch.setattr(unlock, "time", SimpleNamespace(sleep=later))
     unlocked(tmp_path, "--jobs", "refuse")
     assert asked == [5]
+    said = f"waiting for process {run_of_job_12.pid} of job 12 to end"
+    assert said in capsys.readouterr().out
 
 
 def test_a_run_within_a_job_of_another_folder_is_left_alone(tmp_path, queue, run_of_job_12):

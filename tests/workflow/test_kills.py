@@ -31,7 +31,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
     files = (file for kind in COMPARED for file in whole.glob(f"data/{kind}/**/*.parquet"))
     names = sorted({str(file.relative_to(whole)) for file in files} - TIMED)
     targets = [f"results/tiny/{name}" for name in names]
-    command = project.command("--cores", "2", "--retries", str(KILLS), *targets)
+    arguments = ["--cores", "2", "--retries", str(KILLS), *targets]
     chance = random.Random(25)
     killed: list[str] = []
     before: dict[str, int] = {}
@@ -39,22 +39,23 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
         unlock(project)
         with (project.folder / "out").open("a") as out:
             driver = psutil.Popen(
-                command, cwd=project.folder, env=project.environment(), stdout=out, stderr=out
-            )
-        while driver.is_running() and len(killed) < KILLS:
+                project.command(*arguments), cwd=project.folder, env=project.environment(),
+                stdout=out, stderr=out,
+            )  # fmt: skip
+        while len(killed) < KILLS:
             wait_for_more(project.folder, chance.randrange(3), driver)
             time.sleep(chance.uniform(0, 2))
+            if driver.poll() is not None:
+                break
             killed.append(kill(driver, chance))
-            driver.poll()
             after = finished_files(project.folder)
             assert before.items() <= after.items(), f"lost after the kill of {killed}"
             before = after
-    if driver.is_running():
-        driver.wait()
+    driver.wait()
     assert set(killed) == {"a job", "the driver", "the driver and its jobs"}
 
     unlock(project)
-    project.snakemake(*command[3:])
+    project.snakemake(*arguments)
     after = finished_files(project.folder)
     assert before.items() <= after.items(), "made again"
     for name in names:

@@ -207,7 +207,7 @@ def test_a_killed_run_never_leaves_two_writers(faulty):
     for process in (*psutil.Process(killed.process.pid).children(), killed.process):
         process.kill()
     last = site.run(file, launcher="--wait")
-    wait_for(lambda: last.says(f"an earlier run to end: {third}"), "the launcher to wait")
+    wait_for(lambda: last.says(f"jobs of Slurm to end here: {third}"), "the launcher to wait")
     assert list(site.jobs) == [first, second, third]
     (site.folder / "go").touch()
     assert last.ended() == 0
