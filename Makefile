@@ -1,23 +1,32 @@
 # π-Soft Bench. `make demo` is all a fresh clone needs; `make help` lists the rest.
 
-PYTHON ?= python3# the interpreter the environment is made from, 3.11 or newer
-PIP_FLAGS ?=# for example --extra-index-url https://download.pytorch.org/whl/cpu
+PYTHON ?= python3# the interpreter the environment is made from, 3.11.5 or newer
+# The build of torch: cpu, cu128, … are those of TORCH_INDEX; pypi is PyPI's own, checked by its hash;
+# empty is the one that pip finds. An environment keeps its build until another one is named, here and
+# not by a variable of the shell, which may well have a GPU of its own.
+GPU := $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*))
+TORCH_INDEX ?= https://download.pytorch.org/whl
+PIP_FLAGS ?=# of every installation from the lock, for example --index-url of a mirror
+UPGRADE ?=# packages that `make lock` takes the newest version of
 WORKERS ?= 2# test processes
-CONFIG ?= config/config.yaml# the run file that is planned
+CONFIG ?= config/config.yaml# the run file that is planned, fetched or exported for
 THROUGHPUT ?=# TFLOP/s of the device that is planned for; measured on this machine if not given
-SETTINGS ?=# keys of the run file that are changed for the plan, as --config has them: max_samples=8
+SETTINGS ?=# keys of the run file that are changed for that, as --config has them: max_samples=8
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
+CHANGED = --config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 RUN ?= results/demo# the finished run whose draws `make bench` repeats
+TEXTS ?=# texts that `make bench-precision` reads, one a line
 MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
 
 BIN := .venv/bin
-STAMP := .venv/.installed
+STAMP := .venv/.installed$(GPU:%=-%)
 RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan test test-all lint docs bench bench-gpu bench-aggregation bench-readings bench-comparisons \
-	bench-scheduler bench-start-up schema readme lock unlock slurm env clean help
+.PHONY: demo plan fetch export check-scores test test-all lint docs bench bench-gpu \
+	bench-aggregation bench-readings bench-precision bench-comparisons bench-scheduler bench-start-up \
+	schema families summary readme lock audit licences unlock slurm env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (6 minutes on two cores, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -27,8 +36,16 @@ demo: $(STAMP) ## run the embedded benchmark and write its report (6 minutes on 
 
 plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml THROUGHPUT=400
 	@$(BIN)/python scripts/plan.py --configfile $(CONFIG) \
-		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') \
-		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
+		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') $(CHANGED)
+
+fetch: $(STAMP) ## download what a run reads of the hub, for nodes without a network: CONFIG=…
+	$(BIN)/snakemake fetch_hub --cores 1 --forcerun fetch_hub --configfile $(CONFIG) $(CHANGED)
+
+export: $(STAMP) ## write what there is to score elsewhere, results/RUN/data/to_score.parquet: CONFIG=…
+	$(BIN)/snakemake export_prompts --cores all --configfile $(CONFIG) $(CHANGED)
+
+check-scores: export ## say what is wrong with the scores made elsewhere that a run names: CONFIG=…
+	@$(BIN)/python scripts/check_scores.py --configfile $(CONFIG) $(CHANGED)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
@@ -64,13 +81,15 @@ bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result 
 	$(BENCH)/aggregation.py
 
 bench-readings: $(STAMP) ## measure what each reading that the paper leaves open changes in CONFIG
-	$(BENCH)/readings.py --configfile $(CONFIG) \
-		--config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
+	$(BENCH)/readings.py --configfile $(CONFIG) $(CHANGED)
+
+bench-precision: $(STAMP) ## measure what 16 bits change of an instruct model: MODEL_FOLDER=… TEXTS=…
+	$(BENCH)/precision.py --model-folder '$(MODEL_FOLDER)' --texts '$(TEXTS)'
 
 bench-comparisons: $(STAMP) ## simulate what the tests between methods find, and how often they are wrong
 	$(BENCH)/comparisons.py
 
-bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (12 minutes)
+bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (15 minutes)
 	$(BENCH)/scheduler.py
 
 bench-start-up: $(STAMP) ## measure what starting a job costs, and what the job itself takes
@@ -79,34 +98,54 @@ bench-start-up: $(STAMP) ## measure what starting a job costs, and what the job 
 schema: $(STAMP) ## write config/schema/ and the generated pages of docs/reference/
 	$(BIN)/python scripts/make_schema.py
 
-readme: $(STAMP) ## write the table and the figure of README.md from the results of `make demo`
+families: $(STAMP) ## write docs/reference/families.md from a run of every family of models (1 minute)
+	PYTHONPATH=scripts:tests $(BIN)/python tests/families_table.py
+
+summary: $(STAMP) ## keep a finished run's means for README.md and docs/: make summary CONFIG=config/laptop.yaml
+	$(BIN)/python scripts/keep_summary.py --configfile $(CONFIG) $(CHANGED)
+
+readme: $(STAMP) ## write README.md's table and figure and the page of real numbers from what `make summary` kept
 	$(BIN)/python scripts/make_readme.py
 
-# CUDA packages are left out: torch pins them itself, and a CPU build has none.
-lock: $(STAMP) ## install what pyproject.toml adds, then pin every package in requirements.lock
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-		print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' \
-		| $(BIN)/python -m pip install $(PIP_FLAGS) --requirement /dev/stdin
-	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip --exclude pisoft \
-		--exclude snakemake-executor-plugin-slurm --exclude snakemake-executor-plugin-slurm-jobstep \
-		> .venv/freeze.txt
-	{ sed -n 's/^\(torch==[^+]*\).*/\1/p' .venv/freeze.txt; \
-		grep -vE '^(torch==|nvidia-|cuda-|triton==)' .venv/freeze.txt | LC_ALL=C sort -f; \
-		} > requirements.lock
-	@touch $(STAMP)
+lock: $(STAMP) ## pin what pyproject.toml adds in requirements.lock, with hashes; make lock UPGRADE=numpy
+	$(BIN)/uv pip compile pyproject.toml --extra dev --quiet --no-python-downloads \
+		$(addprefix --upgrade-package ,$(UPGRADE)) --output-file requirements.lock
+
+# With --strict, what could not be asked for is an error, too; without, it is left out and nothing found.
+audit: $(STAMP) ## ask PyPI for known vulnerabilities of every locked package
+	@$(BIN)/pip-audit --strict --disable-pip --requirement requirements.lock --progress-spinner off \
+		2> .venv/audit.log; status=$$?; tail -n 1 .venv/audit.log >&2; \
+		[ $$status = 0 ] || grep -q '^Found ' .venv/audit.log || \
+		echo "error: not audited; the line above says why, .venv/audit.log all of it" >&2; exit $$status
+
+licences: $(STAMP) ## list the licence of every locked package; refuse unknown ones and those not allowed
+	$(BIN)/python scripts/list_licences.py
 
 env: $(STAMP) ## make the environment in .venv from requirements.lock
 
+# Builds of torch differ in their files, so only PyPI's can be checked by the lock's hashes. All others,
+# and the CUDA packages that torch pins, come after all that is locked, which they leave as it is.
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $(PIP_FLAGS)
+TORCH = $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.lock)
+
 $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) > /dev/null || \
-		{ echo "error: '$(PYTHON)' is not found; name Python 3.11 or newer: make PYTHON=…" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "error: Python 3.11 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version 2>&1);" \
+		{ echo "error: '$(PYTHON)' is not found; name Python 3.11.5 or newer: make PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || \
+		{ echo "error: Python 3.11.5 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version 2>&1);" \
 		"name another one: make PYTHON=python3.11" >&2; exit 1; }
-	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || \
+	@$(if $(filter-out $@,$(wildcard .venv/.installed*)),false,$(BIN)/python -c \
+		'import sys, pip; sys.exit(sys.version_info < (3, 11, 5))' 2> /dev/null) || \
 		$(PYTHON) -m venv --clear .venv || \
 		{ echo "error: no virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_FLAGS) --requirement requirements.lock
+ifeq ($(GPU),pypi)
+	$(INSTALL) --require-hashes --no-deps --requirement requirements.lock
+else
+	awk '/^[a-z]/ { torch = /^(torch==|triton==|cuda-|nvidia-)/ } !torch' requirements.lock > .venv/locked.txt
+	$(INSTALL) --require-hashes --no-deps --requirement .venv/locked.txt
+	$(INSTALL) $(if $(GPU),--extra-index-url $(TORCH_INDEX)/$(GPU)) '$(TORCH)$(GPU:%=+%)'
+endif
+	$(BIN)/python -m pip check
 	@touch $@
 
 # Other runs' results stay, and so does .snakemake: it remembers what made them.

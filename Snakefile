@@ -32,6 +32,7 @@ wildcard_constraints:
 report: "rules/captions/workflow.rst"
 
 
+include: "rules/hub.smk"
 include: "rules/datasets.smk"
 include: "rules/models.smk"
 include: "rules/prompts.smk"
@@ -46,6 +47,7 @@ include: "rules/pages.smk"
 include: "rules/stale.smk"
 include: "rules/unchanged.smk"
 include: "rules/terminal.smk"
+include: "rules/scheduler.smk"
 
 
 rule all:

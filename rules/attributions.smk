@@ -1,7 +1,9 @@
-# In:  prompts, generations, the model, one method's own file, and the masked model if it needs one.
+# In:  prompts, generations, the model, one method's own file, and the masked model if it needs one;
+#      or a file with scores that were made elsewhere.
 # Out: <data>/attributions/{model}/{method}/{part}.parquet, raw scores by step;
 #      <data>/attribution_times/{model}/{method}/{part}.parquet, what they took. It is apart,
-#      so that scores made again are the same file, after which nothing is evaluated again.
+#      so that scores made again are the same file, after which nothing is evaluated again;
+#      <data>/to_score.parquet, what there is to score, for whoever makes scores elsewhere.
 
 
 rule attribute:
@@ -17,22 +19,81 @@ rule attribute:
         "<logs>/attribute/{model}/{method}/{part}.log",
     benchmark:
         "<logs>/attribute/{model}/{method}/{part}.tsv"
+    wildcard_constraints:
+        method=one_of(COMPUTED),
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("attribute", "mem_mb"),
+        runtime=growing_resource("attribute", "runtime"),
     params:
         **job("attribute", "attribute", module=method_module),
-        model_folder=model_folder_option,
-        masked_folder=masked_folder_option,
+        model=model_option,
+        masked_model=masked_model_option,
     message:
         "Attributing {wildcards.model} on {wildcards.part} by {wildcards.method}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
-        "--generations {input.generations:q} {params.model_folder} "
-        "{params.masked_folder} --output {output.attributions:q} --times {output.times:q} "
+        "--generations {input.generations:q} {params.model} "
+        "{params.masked_model} --output {output.attributions:q} --times {output.times:q} "
         "> {log:q} 2>&1"
+
+
+rule export_prompts:
+    input:
+        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
+        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
+    output:
+        to_score="<data>/to_score.parquet",
+    log:
+        "<logs>/export_prompts.log",
+    benchmark:
+        "<logs>/export_prompts.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **job("export_prompts", "run"),
+        files=named_files,
+    message:
+        "Writing {output.to_score}"
+    shell:
+        "{params.command} --settings {params.settings:q} --files {params.files:q} "
+        "--output {output.to_score:q} > {log:q} 2>&1"
+
+
+# Scores made elsewhere have no times. Where their file lies is no setting: its content is compared.
+rule import_scores:
+    input:
+        prompts=rules.build_prompts.output.prompts,
+        generations=rules.generate.output.generations,
+        whole=whole_prompts,
+        scores=given_scores,
+    output:
+        attributions="<data>/attributions/{model}/{method}/{part}.parquet",
+    log:
+        "<logs>/import_scores/{model}/{method}/{part}.log",
+    benchmark:
+        "<logs>/import_scores/{model}/{method}/{part}.tsv"
+    wildcard_constraints:
+        method=one_of(CONFIG.imported_methods),
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **job("import_scores", "import"),
+    message:
+        "Importing scores of {wildcards.model} on {wildcards.part} by {wildcards.method}"
+    shell:
+        "{params.command} --settings {params.settings:q} --scores {input.scores:q} "
+        "--prompts {input.prompts:q} --generations {input.generations:q} --whole {input.whole:q} "
+        "--output {output.attributions:q} > {log:q} 2>&1"

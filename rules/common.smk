@@ -1,10 +1,12 @@
 # What the other files share: the validated configuration, code, paths, slices of settings.
+import os
 import re
 import shlex
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 
 if not workflow.current_basedir.is_local:
     raise WorkflowError("the workflow must lie in a local folder: clone it and name its Snakefile")
@@ -17,16 +19,19 @@ sys.path.insert(0, str(SCRIPTS))
 
 from pisoft.attribution import load_method
 from pisoft.config.captions import Sentences, demonstration_warning, settings_in_words
-from pisoft.config.loading import load_run
+from pisoft.config.loading import check_scores_files, load_run
 from pisoft.config.parts import dataset_of, parts
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
+from pisoft.config.slices.hub import commit_file, hub_datasets, hub_models
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.fingerprint import code_hash
 from pisoft.pages.groups import ORDER, group_of
+from pisoft.planning.limits import RunLimits
+from pisoft.planning.speed import flops_per_second
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
 if isinstance(config.get("settings"), Sentences):
@@ -36,6 +41,14 @@ delete_stale = str(config.pop("delete_stale", False)).lower()
 if delete_stale not in ("true", "false"):
     raise WorkflowError(f"--config delete_stale: is {delete_stale!r}, neither true nor false")
 DELETE_STALE = delete_stale == "true"  # see stale.smk
+
+
+def stated_throughput():
+    """Return the FLOP/s of a GPU that the profile's default-resources state; None without."""
+    stated = workflow.resource_settings._parsed_default_resources.get("throughput").raw
+    return None if stated is None else flops_per_second(str(stated))
+
+
 SLICES = slice_makers()
 try:
     CONFIG = load_run(config, workflow.configfiles, ROOT / "config", load_method)
@@ -43,6 +56,12 @@ try:
         check_columns(SLICES["fetch"](CONFIG, name), made_source)
         for model in CONFIG.models:
             parts(CONFIG, model, name)
+    LIMITS = RunLimits(CONFIG, Path("results", CONFIG.run_file.run), stated_throughput())
+    if workflow.is_main_process:
+        LIMITS.check()
+        # Whoever asks what there is to score has no scores yet.
+        if not any(argument.endswith("export_prompts") for argument in sys.argv):
+            check_scores_files(CONFIG)
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 
@@ -60,7 +79,19 @@ MASKED_MODEL_FILES = [
     "tokenizer.json",
     "tokenizer_config.json",
 ]
-MODEL_FILES = [*MASKED_MODEL_FILES, "generation_config.json", "chat_template.jinja"]
+MODEL_FILES = [*MASKED_MODEL_FILES, "generation_config.json"]
+MADE = ("trained", "gguf")  # kinds of sources whose folder a rule makes
+
+# With --software-deployment-method apptainer, jobs run in it; its path counts from where results go,
+# so that clones in different places record the same.
+IMAGE = "pisoft.sif"
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+    if not Path(IMAGE).is_file():
+        raise WorkflowError(f"{IMAGE} is missing: docs/how-to/environments.md says how it is built")
+
+
+container: IMAGE
+
 
 # Without conda or containers, jobs are run by the interpreter that runs Snakemake, also when its
 # environment is not activated.
@@ -69,9 +100,15 @@ PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.exe
 
 def one_of(names):
     """Return the constraint of a wildcard that has only these values; of none, it has no value."""
-    return "|".join(re.escape(name) for name in names) or "(?!)"
+    return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def models_of(kind):
+    """Return the constraint of a wildcard that is a model with a source of this kind."""
+    return one_of(name for name, entry in CONFIG.models.items() if entry.source.kind == kind)
+
+
+COMPUTED = [name for name in CONFIG.evaluated_methods if name not in CONFIG.imported_methods]
 # A job's part is its dataset, or a shard of it: sst2, or sst2/0-128.
 SHARDED = [name for name, entry in CONFIG.datasets.items() if entry.shard_size is not None]
 PART = "|".join(
@@ -128,9 +165,17 @@ def shards(pattern):
 
 
 def record_files(wildcards):
-    """Return the local files of a dataset, so that a change of them is noticed."""
+    """Return the local files of a dataset, or the record of its commit on the hub."""
     source = CONFIG.datasets[wildcards.dataset].source
+    if source.kind == "hub":
+        return [str(commit_file(DATA, source))]
     return input_files(source) if source.kind == "file" else []
+
+
+def commit_option(wildcards):
+    """Return the command-line option that names the record of a dataset's commit, if it has one."""
+    source = CONFIG.datasets[wildcards.dataset].source
+    return f"--commit {shlex.quote(str(commit_file(DATA, source)))}" if source.kind == "hub" else ""
 
 
 def method_module(wildcards):
@@ -138,73 +183,86 @@ def method_module(wildcards):
     return f"pisoft.attribution.{CONFIG.evaluated_methods[wildcards.method].file}"
 
 
+def given_scores(wildcards):
+    """Return the file with a method's scores that were made elsewhere."""
+    source = CONFIG.methods[wildcards.method].source
+    return source.path_of(wildcards.model, dataset_of(wildcards.part))
+
+
+def whole_prompts(wildcards):
+    """Return the prompts of the whole dataset of a part."""
+    return f"<data>/prompts/{wildcards.model}/{dataset_of(wildcards.part)}.parquet"
+
+
 def model_resource(name):
     """Return a function: one resource of the catalogue entry of a job's model."""
     return lambda wildcards: getattr(CONFIG.models[wildcards.model].resources, name)
 
 
-def growing_resource(name):
-    """Return such a function: as many times of it as the job has been tried."""
-    return lambda wildcards, attempt: attempt * model_resource(name)(wildcards)
+def growing_resource(rule, name):
+    """Return a function: a limit of a rule's job, as many times as the job has been tried."""
 
+    def limit(wildcards, attempt):
+        keys = ("protocol", "model", "method", "part")  # as in the job's paths
+        cell = "/".join(wildcards[key] for key in keys if key in wildcards.keys())
+        return attempt * getattr(LIMITS.of(rule, cell), name)
 
-def model_folder(wildcards):
-    """Return the folder with a model's weights; None if they come from the hub."""
-    trained = DATA / "models" / wildcards.model
-    return weights_folder(CONFIG.models[wildcards.model].source, trained)
+    return limit
 
 
 def model_files(wildcards):
-    """Return the files of a local or trained model, so that a change of weights is noticed."""
-    source = CONFIG.models[wildcards.model].source
-    return weight_files(source, model_folder(wildcards), MODEL_FILES)
+    """Return the files of a model that it is loaded from, so that a change of them is noticed."""
+    name = wildcards.model
+    return weight_files(CONFIG.models[name].source, DATA / "models" / name, MODEL_FILES)
 
 
-def model_folder_option(wildcards):
-    """Return the command-line option that names a model's folder, if it has one."""
-    return folder_option("--model-folder", model_folder(wildcards))
-
-
-def masked_model_folder(wildcards):
-    """Return the folder with the masked model's weights; None if a job has none to read."""
-    if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
-        return None
-    name = CONFIG.run_file.masked_model
-    trained = DATA / "masked_models" / name
-    return weights_folder(CONFIG.masked_models[name].source, trained)
+def model_option(wildcards):
+    """Return the command-line option that says where a model is."""
+    name = wildcards.model
+    return weights_option("model", CONFIG.models[name].source, DATA / "models" / name)
 
 
 def masked_model_files(wildcards):
     """Return the files of the masked model, for methods that need it and no others."""
-    source = CONFIG.masked_models[CONFIG.run_file.masked_model].source
-    return weight_files(source, masked_model_folder(wildcards), MASKED_MODEL_FILES)
-
-
-def masked_folder_option(wildcards):
-    """Return the command-line option that names the masked model's folder, if there is one."""
-    return folder_option("--masked-folder", masked_model_folder(wildcards))
-
-
-def weights_folder(source, trained):
-    """Return the folder with weights, `trained` if a rule makes them; None if on the hub."""
-    if source.kind == "trained":
-        return trained
-    return Path(source.path) if source.kind == "local" else None
-
-
-def weight_files(source, folder, trained):
-    """Return the files of a folder with weights, those named `trained` if a rule makes them."""
-    if folder is None:
+    if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
         return []
-    if source.kind == "trained":
-        return [str(folder / name) for name in trained]
+    name = CONFIG.run_file.masked_model
+    made = DATA / "masked_models" / name
+    return weight_files(CONFIG.masked_models[name].source, made, MASKED_MODEL_FILES)
+
+
+def masked_model_option(wildcards):
+    """Return the command-line option that says where the masked model is, if there is one."""
+    if not CONFIG.evaluated_methods[wildcards.method].needs_masked_model:
+        return ""
+    name = CONFIG.run_file.masked_model
+    return weights_option(
+        "masked", CONFIG.masked_models[name].source, DATA / "masked_models" / name
+    )
+
+
+def weight_files(source, made, names):
+    """Return the files of a folder with weights, or the record of their commit on the hub.
+
+    Args:
+        source: of the catalogue.
+        made: folder of a model that a rule makes.
+        names: of the files that it makes there.
+    """
+    if source.kind == "hub":
+        return [str(commit_file(DATA, source))]
+    if source.kind in MADE:
+        return [str(made / name) for name in names]
     kinds = ("*.json", "*.jinja", "*.safetensors", "*.model")
-    return sorted(str(path) for kind in kinds for path in folder.glob(kind))
+    return sorted(str(path) for kind in kinds for path in Path(source.path).glob(kind))
 
 
-def folder_option(option, folder):
-    """Return a command-line option with a folder, or nothing."""
-    return "" if folder is None else f"{option} {shlex.quote(str(folder))}"
+def weights_option(model, source, made):
+    """Return a command-line option with the folder, or the record of the commit, of a model."""
+    if source.kind == "hub":
+        return f"--{model}-commit {shlex.quote(str(commit_file(DATA, source)))}"
+    folder = made if source.kind in MADE else source.path
+    return f"--{model}-folder {shlex.quote(str(folder))}"
 
 
 def cells(pattern):
@@ -228,6 +286,19 @@ def evidence_cells(pattern):
     """Return a pattern's files for every combination whose dataset has known evidence."""
     datasets = evidence_datasets(CONFIG)
     return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
+
+
+def timed_cells(pattern):
+    """Return a pattern's files for every combination whose scores the run computes, and times."""
+    return files_of((cell for cell in CELLS if cell[2] in COMPUTED), pattern)
+
+
+def compared_cells(pattern):
+    """Return a pattern's files for every combination of a model with several methods."""
+    methods = {}
+    for _, model, method, _ in CELLS:
+        methods.setdefault(model, set()).add(method)
+    return files_of((cell for cell in CELLS if len(methods[cell[1]]) > 1), pattern)
 
 
 def study_cells(pattern):
@@ -354,12 +425,10 @@ def room_job(name, slice_name):
     }
 
 
-def explorer_address(wildcards):
-    """Return where the explorer lies, seen from a table; nothing if the run makes none.
-
-    A table is tables/NAME.html, or in a folder of its name with one more for each wildcard but one.
-    """
-    return "../" * (1 + len(wildcards.keys())) + "explorer.html" if CONFIG.run_file.explorer else ""
+def explorer_address(wildcards, output):
+    """Return where the explorer lies, seen from a page; nothing if the run makes none."""
+    explorer = os.path.relpath(f"{RESULTS}/explorer.html", Path(output.html).parent)
+    return explorer if CONFIG.run_file.explorer else ""
 
 
 def shown_cell(wildcards):

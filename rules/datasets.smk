@@ -20,11 +20,12 @@ rule fetch_dataset:
         runtime=60,
     params:
         **job("fetch_dataset", "fetch"),
+        commit=commit_option,
     message:
         "Fetching dataset {wildcards.dataset}"
     shell:
         "{params.command} --settings {params.settings:q} "
-        "--output {output.records:q} > {log:q} 2>&1"
+        "{params.commit} --output {output.records:q} > {log:q} 2>&1"
 
 
 rule sample_dataset:

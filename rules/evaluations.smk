@@ -21,11 +21,11 @@ rule evaluate_soft:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("evaluate_soft", "mem_mb"),
+        runtime=growing_resource("evaluate_soft", "runtime"),
     params:
         **job("evaluate_soft", "evaluate"),
-        model_folder=model_folder_option,
+        model=model_option,
     message:
         "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.part} "
         "({wildcards.protocol} routing)"
@@ -33,7 +33,7 @@ rule evaluate_soft:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "{params.model_folder} --output {output.soft:q} > {log:q} 2>&1"
+        "{params.model} --output {output.soft:q} > {log:q} 2>&1"
 
 
 rule evaluate_ranking:
@@ -53,15 +53,15 @@ rule evaluate_ranking:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("evaluate_ranking", "mem_mb"),
+        runtime=growing_resource("evaluate_ranking", "runtime"),
     params:
         **job("evaluate_ranking", "ranking"),
-        model_folder=model_folder_option,
+        model=model_option,
     message:
         "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.part}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "{params.model_folder} --output {output.ranking:q} > {log:q} 2>&1"
+        "{params.model} --output {output.ranking:q} > {log:q} 2>&1"

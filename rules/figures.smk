@@ -110,7 +110,7 @@ use rule plot_pi_curves as plot_method_agreement with:
     input:
         agreement=AGREEMENT_FILES,
     output:
-        **figure_files("method_agreement/{model}", "Do methods agree on tokens?"),
+        **figure_files("method_agreement/{model}", "Do methods agree on tokens?", of=compared_cells),
     log:
         "<logs>/plot_method_agreement/{model}.log",
     benchmark:

@@ -17,14 +17,14 @@ rule generate:
     threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
-        mem_mb=growing_resource("mem_mb"),
-        runtime=growing_resource("runtime"),
+        mem_mb=growing_resource("generate", "mem_mb"),
+        runtime=growing_resource("generate", "runtime"),
     params:
         **job("generate", "generate"),
-        model_folder=model_folder_option,
+        model=model_option,
     message:
         "Generating with {wildcards.model} on {wildcards.part}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
-        "{params.model_folder} --output {output.generations:q} > {log:q} 2>&1"
+        "{params.model} --output {output.generations:q} > {log:q} 2>&1"

@@ -1,4 +1,4 @@
-# In:  the configuration of a tiny model and the embedded tasks it learns.
+# In:  the configuration of a tiny model and the embedded tasks it learns; a GGUF file.
 # Out: <data>/models/{model}/ and <data>/masked_models/{masked_model}/, model folders
 #      as `save_pretrained` writes them.
 
@@ -11,6 +11,8 @@ rule train_model:
         "<logs>/train_model/{model}.log",
     benchmark:
         "<logs>/train_model/{model}.tsv"
+    wildcard_constraints:
+        model=models_of("trained"),
     conda:
         "../envs/lm.yaml"
     threads: 1
@@ -48,4 +50,33 @@ rule train_masked_model:
         "Training masked model {wildcards.masked_model}"
     shell:
         "{params.command} --settings {params.settings:q} "
+        "--output-folder {params.folder:q} > {log:q} 2>&1"
+
+
+rule dequantise_model:
+    input:
+        weights=lambda wildcards: CONFIG.models[wildcards.model].source.path,
+    output:
+        files=expand("<data>/models/{{model}}/{file}", file=MODEL_FILES),
+        report="<data>/models/{model}/gguf.json",
+    log:
+        "<logs>/dequantise_model/{model}.log",
+    benchmark:
+        "<logs>/dequantise_model/{model}.tsv"
+    wildcard_constraints:
+        model=models_of("gguf"),
+    conda:
+        "../envs/lm.yaml"
+    threads: 1
+    resources:
+        # The tensors of the file, and the weights that they become.
+        mem_mb=lambda wildcards, input: 2000 + 12 * os.path.getsize(input.weights) // 10**6,
+        runtime=30,
+    params:
+        **job("dequantise_model", "dequantise"),
+        folder=lambda wildcards, output: Path(output.report).parent,
+    message:
+        "Dequantising model {wildcards.model}"
+    shell:
+        "{params.command} --settings {params.settings:q} --weights {input.weights:q} "
         "--output-folder {params.folder:q} > {log:q} 2>&1"

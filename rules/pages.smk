@@ -64,7 +64,7 @@ rule build_index:
 rule compare_with_paper:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
-        timings=rules.summarise_timings.output.timings,
+        timings=[*(rules.summarise_timings.output if timed_cells("{dataset}") else [])],
         layer_study=[rules.summarise_layer_study.output.layer_study] if STUDY_CELLS else [],
     output:
         cells="<results>/tables/published/cells.csv",
@@ -89,13 +89,15 @@ rule compare_with_paper:
         runtime=10,
     params:
         **job("compare_with_paper", "published", "config/published.csv", *PAGE_TEMPLATES),
+        explorer=explorer_address,
         warning=WARNING,
     message:
         "Comparing with the paper"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--statistics {input.statistics:q} --timings {input.timings:q} "
-        "--layer-study {input.layer_study:q} --warning {params.warning:q} "
+        "--layer-study {input.layer_study:q} --explorer {params.explorer:q} "
+        "--warning {params.warning:q} "
         "--cells {output.cells:q} --agreement {output.agreement:q} "
         "--robustness {output.robustness:q} --tex {output.tex:q} --html {output.html:q} "
         "> {log:q} 2>&1"

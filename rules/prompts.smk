@@ -20,10 +20,10 @@ rule build_prompts:
         runtime=30,
     params:
         **job("build_prompts", "prompt"),
-        model_folder=model_folder_option,
+        model=model_option,
     message:
         "Building prompts of {wildcards.part} for {wildcards.model}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--samples {input.samples:q} "
-        "{params.model_folder} --output {output.prompts:q} > {log:q} 2>&1"
+        "{params.model} --output {output.prompts:q} > {log:q} 2>&1"

@@ -154,7 +154,7 @@ use rule summarise as summarise_accuracy with:
 
 use rule summarise as summarise_timings with:
     input:
-        attribution_times=cells("<data>/attribution_times/{model}/{method}/{dataset}.parquet"),
+        attribution_times=timed_cells("<data>/attribution_times/{model}/{method}/{dataset}.parquet"),
     output:
         timings="<data>/summary/timings.parquet",
     log:

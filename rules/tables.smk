@@ -127,7 +127,7 @@ use rule tabulate_pi_soft_auc as tabulate_method_agreement with:
     input:
         agreement=AGREEMENT_FILES,
     output:
-        **table_files("method_agreement/{model}", "Do methods agree on tokens?"),
+        **table_files("method_agreement/{model}", "Do methods agree on tokens?", of=compared_cells),
     log:
         "<logs>/tabulate_method_agreement/{model}.log",
     benchmark:
@@ -208,7 +208,7 @@ use rule tabulate_pi_soft_auc as tabulate_timings with:
     input:
         timings=rules.summarise_timings.output.timings,
     output:
-        **table_files("timings", "Time and memory of attribution"),
+        **table_files("timings", "Time and memory of attribution", of=timed_cells),
     log:
         "<logs>/tabulate_timings.log",
     benchmark:

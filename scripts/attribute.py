@@ -15,6 +15,7 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.masked import load_masked_model, masked_model_facts
+from pisoft.lm.repository import at_commit
 from pisoft.progress import progress
 from pisoft.relations import read_generations, read_prompts
 
@@ -25,10 +26,12 @@ def main(arguments: argparse.Namespace) -> None:
     prompts = read_prompts(arguments.prompts)
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
     pairs = list(zip(prompts, generations, strict=True))
-    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
+    named = at_commit(settings.model, arguments.model_commit)
+    model = load_model(named, arguments.model_folder, arguments.gpus)
     masked = None
     if settings.masked_model is not None:
-        masked = load_masked_model(settings.masked_model, arguments.masked_folder, model.device)
+        proposing = at_commit(settings.masked_model, arguments.masked_commit)
+        masked = load_masked_model(proposing, arguments.masked_folder, model.device)
     method_class = load_method(settings.method)
     method = method_class(
         method_class.Options.model_validate(settings.options),
@@ -60,9 +63,8 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = model_job_parser(__doc__, "prompts", "generations")
-    parser.add_argument(
-        "--masked-folder", type=Path, help="local weights of the masked model; else from the hub"
-    )
+    parser.add_argument("--masked-folder", type=Path, help="local weights of the masked model")
+    parser.add_argument("--masked-commit", type=Path, help="record of its commit, if on the hub")
     parser.add_argument("--times", required=True, type=Path, help="file for what it took")
     return parser
 

@@ -9,6 +9,7 @@ from pisoft.commandline import run
 from pisoft.config.slices.data import PromptSlice
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.data.prompts import build_prompts
+from pisoft.lm.repository import at_commit
 from pisoft.lm.tokenizer import load_tokenizer, model_context
 
 
@@ -16,8 +17,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Read samples and write their prompts in the same order."""
     settings = PromptSlice.model_validate_json(arguments.settings)
     samples = read_rows(arguments.samples, "samples")
-    tokenizer = load_tokenizer(settings.model, arguments.model_folder)
-    context = model_context(settings.model, arguments.model_folder)
+    named = at_commit(settings.model, arguments.model_commit)
+    tokenizer = load_tokenizer(named, arguments.model_folder)
+    context = model_context(named, arguments.model_folder)
     rows = build_prompts(samples, settings, tokenizer, context)
     origin = provenance(settings.model_dump(mode="json"), {"samples": arguments.samples})
     write_rows(arguments.output, "prompts", rows, origin)
@@ -29,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--settings", required=True, help="PromptSlice as JSON")
     parser.add_argument("--samples", required=True, type=Path)
     parser.add_argument("--model-folder", type=Path, help="local model; else from the hub")
+    parser.add_argument("--model-commit", type=Path, help="record of its commit on the hub")
     parser.add_argument("--output", required=True, type=Path)
     return parser
 

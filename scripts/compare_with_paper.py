@@ -31,11 +31,12 @@ def parser() -> argparse.ArgumentParser:
     line = argparse.ArgumentParser(description=__doc__)
     line.add_argument("--settings", required=True, help="PublishedSlice as JSON")
     line.add_argument("--published", default=PUBLISHED, type=Path, help="published numbers, CSV")
-    for name in ("statistics", "timings"):
-        line.add_argument(f"--{name}", required=True, type=Path, help=f"{name} file")
-    line.add_argument("--layer-study", nargs="*", default=[], type=Path, help="layer_study file")
+    line.add_argument("--statistics", required=True, type=Path, help="statistics file")
+    for name in ("timings", "layer-study"):
+        line.add_argument(f"--{name}", nargs="*", default=[], type=Path, help=f"{name} file")
     for name in ("cells", "agreement", "robustness"):
         line.add_argument(f"--{name}", required=True, type=Path, help="CSV to write")
+    line.add_argument("--explorer", nargs="?", const="", default="", help="its address, from HTML")
     line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     for kind in ("tex", "html"):
         line.add_argument(f"--{kind}", required=True, type=Path)
@@ -57,7 +58,9 @@ def main(arguments: argparse.Namespace) -> None:
         unlike=differences(settings),
     )
     agreements, robustness = agreement(cells), published_robustness(published)
-    page = against_paper_page(published, cells, agreements, robustness, settings)
+    page = against_paper_page(
+        published, cells, agreements, robustness, settings, arguments.explorer
+    )
     tables = {
         arguments.cells: cells.astype({"n": "Int64", "n_failed": "Int64"}),
         arguments.agreement: agreements,

@@ -12,6 +12,7 @@ from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_r
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.repository import at_commit
 from pisoft.progress import progress
 from pisoft.relations import read_cell, read_prompts
 
@@ -43,7 +44,8 @@ def evaluate(
         (prompt, generation, attributions[prompt["sample_id"]][STEP])
         for prompt, generation in zip(prompts, generations, strict=True)
     ]
-    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
+    named = at_commit(settings.model, arguments.model_commit)
+    model = load_model(named, arguments.model_folder, arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
     evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
     reset_peak_memory(model.device)

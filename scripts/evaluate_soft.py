@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 
 from pisoft.commandline import model_job_parser, run
+from pisoft.config.parts import is_repeated
 from pisoft.config.slices.cells import EvaluateSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber
-from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws
+from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws, measure_in_single
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import compile_layers, load_model, model_facts
+from pisoft.lm.repository import at_commit
 from pisoft.progress import progress
 from pisoft.relations import read_cell
 
@@ -27,7 +29,8 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.prompts, arguments.generations, arguments.attributions
     )
     generations = {row["sample_id"]: row for row in answers}
-    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
+    named = at_commit(settings.model, arguments.model_commit)
+    model = load_model(named, arguments.model_folder, arguments.gpus)
     if settings.compile:
         compile_layers(model)
     steps = [
@@ -53,12 +56,16 @@ def main(arguments: argparse.Namespace) -> None:
         for block in progress(steps, sum(map(len, steps)), "evaluating", "steps"):
             measure_draws(perturber, block, draws)
         draws = further_draws(evaluation.draws, [step for block in steps for step in block], draws)
+    in_single = Perturber(model, max(1, budget // 2), settings.protocol)
+    for number, block in enumerate(steps, settings.first_place // settings.block_size):
+        if model.in_half and is_repeated(number):
+            measure_in_single(in_single, block)
     facts = {
         **model_facts(model),
         **peak_memory(model.device),
         "token_budget_used": perturber.token_budget,
-        "forwards": perturber.forwards,
-        "tokens": perturber.tokens,
+        "forwards": perturber.forwards + in_single.forwards,
+        "tokens": perturber.tokens + in_single.tokens,
     }
     rows = [row for block in steps for step in block for row in step.rows()]
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}

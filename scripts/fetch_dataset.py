@@ -8,21 +8,25 @@ from pathlib import Path
 from pisoft.commandline import run
 from pisoft.config.slices.data import FetchSlice
 from pisoft.contracts import provenance, write_rows
-from pisoft.data.sources import fetch
+from pisoft.data.sources import at_commit, fetch
 from pisoft.embedded.source import made_source
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the records and write them in the order of the source."""
     settings = FetchSlice.model_validate_json(arguments.settings)
-    rows = fetch(settings, made_source)
-    write_rows(arguments.output, "datasets", rows, provenance(settings.model_dump(mode="json")))
+    chosen = at_commit(settings, arguments.commit)
+    rows = fetch(chosen, made_source)
+    facts = {"dataset_commit": getattr(chosen.source, "revision", None)}
+    origin = provenance(settings.model_dump(mode="json"), **facts)
+    write_rows(arguments.output, "datasets", rows, origin)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settings", required=True, help="FetchSlice as JSON")
+    parser.add_argument("--commit", type=Path, help="record of its commit, if it is on the hub")
     parser.add_argument("--output", required=True, type=Path)
     return parser
 

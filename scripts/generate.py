@@ -13,6 +13,7 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import token_budget
 from pisoft.lm.generation import classify, continue_greedily, empty_row
 from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.repository import at_commit
 from pisoft.lm.tokenizer import load_tokenizer
 from pisoft.progress import progress
 from pisoft.relations import read_prompts
@@ -22,16 +23,17 @@ def main(arguments: argparse.Namespace) -> None:
     """Read prompts, generate block by block, write generations in the order of the prompts."""
     settings = GenerateSlice.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
-    model = load_model(settings.model, arguments.model_folder, arguments.gpus)
-    tokenizer = load_tokenizer(settings.model, arguments.model_folder)
+    named = at_commit(settings.model, arguments.model_commit)
+    model = load_model(named, arguments.model_folder, arguments.gpus)
+    tokenizer = load_tokenizer(named, arguments.model_folder)
     chosen = blocks(prompts, settings.block_size)
-    budget = token_budget(settings.token_budget, model.device)
-    answer = partial(classify, model, token_budget=budget)
+    budgets = [token_budget(settings.token_budget, model.device)]  # the last is in force
+    answer = partial(classify, model, note_budget=budgets.append)
     if settings.task == "generation":
         answer = partial(
             continue_greedily,
             model,
-            token_budget=budget,
+            note_budget=budgets.append,
             max_new_tokens=settings.max_new_tokens,
             step_interval=settings.step_interval,
         )
@@ -42,11 +44,11 @@ def main(arguments: argparse.Namespace) -> None:
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"
             model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
         rows |= {p["sample_id"]: empty_row(p, p["status"]) for p in block}
-        rows |= {row["sample_id"]: row for row in answer(prompts=usable)}
+        rows |= {row["sample_id"]: row for row in answer(prompts=usable, token_budget=budgets[-1])}
     for row in rows.values():
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
         row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])
-    facts = {**model_facts(model), "token_budget_used": budget}
+    facts = {**model_facts(model), "token_budget_used": budgets[-1]}
     inputs = {"prompts": arguments.prompts}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "generations", rows.values(), origin)

@@ -1,27 +1,17 @@
-"""Write the table and the figure of README.md from the results of the embedded demonstration."""
+"""Write README.md's table and figure and the page of real numbers, from the kept summary."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 
-import pandas as pd
-
-from pisoft.attribution import load_method
+from keep_summary import CURVES, FOLDER
 from pisoft.commandline import run
-from pisoft.config.loading import load_run
-from pisoft.config.slices.display import display_slice
-from pisoft.config.validation import read_yaml
-from pisoft.errors import BenchmarkError
 from pisoft.pages.readme import put_between_markers, result_text
-from pisoft.statistics.reading import present
+from pisoft.pages.real_numbers import kept, real_numbers_text
 
-RUN_FILE = Path("config/config.yaml")
-MODEL, PROTOCOL = "demo-llama", "dynamic"
-TABLE = Path("tables/pi_soft_auc", PROTOCOL, f"{MODEL}.csv")
-FIGURE = Path("figures/pi_curves", PROTOCOL, MODEL, "demo-why.svg")
-COPY = Path("docs/assets/pi_curves.svg")
+PAGE = Path("docs/explanation/real-numbers.md")
+PROTOCOL = "dynamic"
 # One or two of each family of methods, all of them in the paper; the best is shown anyway.
 SHOWN = (
     "random",
@@ -34,31 +24,28 @@ SHOWN = (
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Copy the figure and write what stands between the markers."""
-    for path in (arguments.results / TABLE, arguments.results / FIGURE):
-        if not path.is_file():
-            raise BenchmarkError(f"{path}: not found; `make demo` makes it")
-    values = pd.read_csv(arguments.results / TABLE)
-    labels = display_slice(load_run(read_yaml(RUN_FILE), [RUN_FILE], RUN_FILE.parent, load_method))
+    """Write what stands between the markers, and the page."""
+    numbers, about = kept(arguments.folder / FOLDER)
+    statistics, figure = numbers.statistics, FOLDER / CURVES
     text = result_text(
-        values,
-        model=labels.models[MODEL],
-        methods=present(labels.methods, values),
+        statistics[statistics["protocol"] == PROTOCOL],
+        model=about.model,
+        methods=about.methods,
         shown=SHOWN,
-        datasets=labels.datasets,
-        figure=COPY.as_posix(),
+        datasets=about.datasets,
+        figure=figure.as_posix(),
+        page=PAGE.as_posix(),
     )
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
-    (arguments.folder / COPY).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(arguments.results / FIGURE, arguments.folder / COPY)
     readme.write_text(document, encoding="utf-8")
+    page = real_numbers_text(numbers, about, Path("..", figure.relative_to("docs")).as_posix())
+    (arguments.folder / PAGE).write_text(page, encoding="utf-8")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=Path, default=Path("results/demo"))
     parser.add_argument("--folder", type=Path, default=Path(), help="where README.md is")
     return parser
 

@@ -19,12 +19,12 @@ def main(arguments: argparse.Namespace) -> None:
     settings = module.Settings.model_validate_json(arguments.settings)
     cell = dict(arguments.cell)
     table = module.table(Files(arguments.files), settings, cell)
-    if arguments.explorer and "model" in cell:
-        links = explorer_links(arguments.explorer, cell["model"], settings.datasets)
-        table = replace(table, links=links)
+    shown = [cell["model"]] if "model" in cell else settings.models
+    models = {name: settings.models[name] for name in shown}
+    links = explorer_links(arguments.explorer, models, settings.datasets)
     files = (arguments.csv, arguments.tex, arguments.html)
     with whole_files(arguments.settings, *files) as (csv, tex, html):
-        write(table, csv, tex, html, arguments.warning)
+        write(replace(table, links=links), csv, tex, html, arguments.warning)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -85,6 +85,7 @@ def soft(sample_id, scores, grid, step=0, status="ok"):
                 "feasible": True if ok else None,
                 **dict.fromkeys(("floored", "ceiled"), 0 if ok else None),
                 **dict.fromkeys(("h0", "identity"), 0.5 if ok else None),
+                **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise")),
                 **{
                     f"{metric}_{measure}": [0.25] if ok else None
                     for metric in ("ns", "nc")

@@ -310,6 +310,7 @@ def _soft(
         solved = calibrate(scores, np.ones_like(scores, bool), np.array(grid), FLOOR)
         alphas = [1.0, *solved.alpha[0]]
     absent = ("achieved", "feasible", "floored", "ceiled", "h0", "identity")
+    absent += ("h0_noise", "ns_noise", "nc_noise")
     measures = ("distances", "total_variations", "log_probability_changes")
     for pi, alpha in zip((None, *grid), alphas, strict=True):
         yield {

@@ -9,8 +9,9 @@ from pisoft.config.models import ModelShape
 from pisoft.config.slices.plan import PlanSlice
 from pisoft.planning.lengths import SampleLengths
 
-# Beginnings of the rules that only turn results into numbers and pages to look at.
+# Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
 SHORT = (
+    "resolve",
     "join",
     "summarise",
     "estimate",
@@ -75,6 +76,7 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
         "study_cells": [],
         "max_prompt_tokens": None,
         "generation": {"max_new_tokens": 11, "step_interval": 5},
+        "block_size": 16,
         "evaluation": {"draws": 4, "pi_grid": [0.2, 0.5, 0.8]},
         "ranking": None,
     }

@@ -27,14 +27,16 @@ SHAPES = {
 }
 
 
-def twins(shape: str, dtype: torch.dtype = torch.float64) -> tuple[LanguageModel, torch.nn.Module]:
+def twins(
+    shape: str, dtype: torch.dtype = torch.float64, layers: int = 3
+) -> tuple[LanguageModel, torch.nn.Module]:
     """Return the probed model and an eager model with the same weights."""
     config_class, model_class, extra = SHAPES[shape]
     config = config_class(
         vocab_size=VOCABULARY,
         hidden_size=32,
         intermediate_size=48,
-        num_hidden_layers=3,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         head_dim=8,
         max_position_embeddings=128,

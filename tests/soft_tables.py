@@ -62,8 +62,9 @@ def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp="draw"):
     return SoftRows(estimated(rows).statistics, outcomes_of(rows), where, **names)
 
 
-def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp="draw"):
-    return auc_table(soft_rows(rows, methods, datasets, clamp), GRID, "bfloat16")
+def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp="draw", noise=()):
+    noise = pd.DataFrame(noise, columns=["metric", "value"])
+    return auc_table(soft_rows(rows, methods, datasets, clamp), GRID, "bfloat16", noise)
 
 
 def value_of(table, metric, dataset, method):

@@ -32,6 +32,7 @@ def soft_row(sample, step, pi, generator, status="ok", draws=4, h0=0.5):
         "ceiled": 0 if ok else None,
         "h0": h0 if ok else None,
         "identity": generator.random() / 1000 if ok else None,
+        **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise")),
         **{name: [generator.random() for _ in range(draws)] if ok else None for name in PER_DRAW},
         "status": status,
     }

@@ -33,6 +33,7 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     )
     for chatty in (
         "httpx",
+        "httpx2",
         "datasets",
         "transformers",
         "huggingface_hub",
@@ -69,6 +70,7 @@ def model_job_parser(description: str | None, *inputs: str) -> argparse.Argument
     for name in inputs:
         parser.add_argument(f"--{name}", required=True, type=Path)
     parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
+    parser.add_argument("--model-commit", type=Path, help="record of their commit on the hub")
     parser.add_argument("--gpus", type=int, help="how many the job was given; else it takes one")
     parser.add_argument("--output", required=True, type=Path)
     return parser

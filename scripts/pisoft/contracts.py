@@ -37,24 +37,32 @@ NONFINITE_ATTRIBUTION = "nonfinite_attribution"
 NONFINITE_LOGITS = "nonfinite_logits"
 DEGENERATE_BASELINE = "degenerate_baseline"
 NOT_APPLICABLE = "not_applicable"
-STATUSES = (
-    OK,
-    EMPTY_RECORD,
-    UNKNOWN_LABEL,
-    NO_CONTENT_TOKENS,
-    NO_EVIDENCE,
-    PROMPT_TOO_LONG,
-    EMPTY_GENERATION,
-    NONFINITE_ATTRIBUTION,
-    NONFINITE_LOGITS,
-    DEGENERATE_BASELINE,
-    NOT_APPLICABLE,
-)
+TOO_LONG_FOR_MEMORY = "too_long_for_memory"
+STATUSES = {  # and what each of them means
+    OK: "there is a result",
+    EMPTY_RECORD: "a field of the record has no text",
+    UNKNOWN_LABEL: "the record's label has no label word",
+    NO_CONTENT_TOKENS: "no token of the prompt is the record's, or may be perturbed",
+    NO_EVIDENCE: "no token of the prompt is known evidence",
+    PROMPT_TOO_LONG: "the prompt is longer than is allowed, however far it may be shortened",
+    EMPTY_GENERATION: "the model ended its answer before the first token",
+    NONFINITE_ATTRIBUTION: "a score is not a finite number",
+    NONFINITE_LOGITS: "a prediction of the model is not finite",
+    DEGENERATE_BASELINE: "without its perturbable tokens, the prediction is almost the clean one",
+    NOT_APPLICABLE: "what is measured is not defined for this dataset",
+    TOO_LONG_FOR_MEMORY: "the sample does not fit into memory, even alone",
+}
 logger = logging.getLogger(__name__)
 
 _REPAIR = "delete the file and run the workflow again"
 ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip the others
 PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
+
+
+def meanings(statuses: Iterable[str]) -> str:
+    """Return what each of some statuses but `ok` means, in one line."""
+    known = dict.fromkeys(status for status in statuses if status != OK)
+    return "; ".join(f"{status}: {STATUSES[status]}" for status in known)
 
 
 def write_rows(

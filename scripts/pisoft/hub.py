@@ -1,19 +1,155 @@
-"""What went wrong between here and the Hugging Face hub, in words that say what to do."""
+"""The Hugging Face hub: which commit a revision is, what is read of it, and what went wrong."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from pisoft.errors import BenchmarkError, did_you_mean
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+# What a model is loaded from, pickled weights left out. Some repositories hold the weights once
+# more: in folders, for other programs, or as consolidated.safetensors.
+SMALL_FILES = ("*.json", "*.jinja", "*.txt", "*.model")
+WEIGHTS = "*.safetensors"
+COPIES = ("*/*", "consolidated*")
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 NETWORK_ERRORS = (  # class names, because three HTTP libraries may be the one that complains
     "LocalEntryNotFoundError",
+    "RevisionResolutionError",
+    "IncompleteSnapshotError",
     "OfflineModeIsEnabled",
     "ConnectionError",
     "ConnectError",
-    "ConnectTimeout",
-    "ReadTimeout",
+    "TimeoutException",
     "ProxyError",
 )
+BROKEN_OFF = ("RemoteProtocolError", "ReadError")
+
+
+def resolve_commit(repository: str, revision: str, kind: str) -> str:
+    """Return the commit that a revision is now; a commit is itself, without asking the hub.
+
+    With `HF_HUB_OFFLINE=1` it is the one that the local cache knows.
+
+    Args:
+        repository: hub repository, `owner/name`.
+        revision: branch, tag or commit.
+        kind: "models" or "datasets".
+
+    Raises:
+        BenchmarkError: no such repository or revision, it is closed to the user, the hub cannot be
+            reached, or a model has no safetensors.
+    """
+    if COMMIT.fullmatch(revision):
+        return revision
+    from huggingface_hub import HfApi
+    from huggingface_hub.constants import is_offline_mode
+    from huggingface_hub.errors import RevisionNotFoundError
+
+    hub, repo_type = HfApi(), kind.removesuffix("s")
+    try:
+        commit = hub.resolve_revision(repository, repo_type=repo_type, revision=revision).resolved
+        if is_offline_mode():
+            return commit
+        found = hub.repo_info(repository, repo_type=repo_type, revision=commit)
+        if found.gated:  # everyone may read what it is, but not its files
+            hub.auth_check(repository, repo_type=repo_type)
+        files = hub.list_repo_files(repository, repo_type=repo_type, revision=commit)
+    except RevisionNotFoundError as error:
+        refs = hub.list_repo_refs(repository, repo_type=repo_type)
+        names = [ref.name for ref in (*refs.branches, *refs.tags)]
+        raise BenchmarkError(
+            f"'{repository}' has no revision '{revision}'{did_you_mean(revision, names)}"
+        ) from error
+    except Exception as error:  # the libraries below raise dozens of classes, some undocumented
+        raise BenchmarkError(hub_advice(error, repository, revision, kind)) from error
+    if kind == "models":
+        check_weights(files, f"'{repository}'")
+    return commit
+
+
+def read_commit(path: Path, repository: str, revision: str) -> str:
+    """Return the commit that `resolve_commit` recorded in a file.
+
+    Raises:
+        BenchmarkError: it cannot be read, or is of another repository or revision.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        known, commit = (found["repository"], found["revision"]), found["commit"]
+        if known == (repository, revision) and COMMIT.fullmatch(commit):
+            return str(commit)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BenchmarkError(f"{path}: is no record of a commit: {error}") from error
+    raise BenchmarkError(
+        f"{path}: says no commit of '{repository}' at revision '{revision}'; delete the file and "
+        "run the workflow again"
+    )
+
+
+def download(repository: str, revision: str, weights: bool) -> Path:
+    """Return the folder of a model in the local cache, once all that is loaded of it is there.
+
+    What the cache holds of a commit is not asked for again. The folder is named after the commit.
+
+    Args:
+        repository: hub repository, `owner/name`.
+        revision: branch, tag or commit.
+        weights: whether weights are loaded, too.
+
+    Raises:
+        Exception: what the hub's client library raises, for :func:`hub_advice`.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import disable_progress_bars
+
+    if not sys.stderr.isatty():  # a log file is no place for them
+        disable_progress_bars()
+    wanted = [*SMALL_FILES, WEIGHTS] if weights else [*SMALL_FILES]
+    folder = snapshot_download(
+        repository, revision=revision, allow_patterns=wanted, ignore_patterns=[*COPIES]
+    )
+    return Path(folder)
+
+
+def files_of_model(repository: str, folder: Path) -> list[str]:
+    """Return what a model's repository holds at the commit of its folder in the local cache."""
+    from huggingface_hub import get_cached_repo_tree
+    from huggingface_hub.errors import CachedRepoTreeNotFoundError
+
+    try:
+        return [file.path for file in get_cached_repo_tree(repository, revision=folder.name)]
+    except CachedRepoTreeNotFoundError:  # it came here file by file
+        return [path.name for path in folder.iterdir()]
+
+
+def check_weights(files: Iterable[str], where: str) -> None:
+    """Check that a model has weights that hold nothing but numbers.
+
+    Args:
+        files: names of its files.
+        where: that it is from, for the message.
+
+    Raises:
+        BenchmarkError: it has none, or pickled ones alone.
+    """
+    names = sorted(files)
+    pickled = [name for name in names if name.endswith(PICKLED)]
+    if any(name.endswith(".safetensors") for name in names):
+        return
+    if pickled:
+        raise BenchmarkError(
+            f"{where} has no weights as safetensors, only pickled ones ({pickled[0]}), which may "
+            "run code when they are read and are never loaded; choose a repository or a revision "
+            "with safetensors"
+        )
+    found = ", ".join(names) or "nothing"
+    raise BenchmarkError(f"{where} has no weights as safetensors; it holds {found}")
 
 
 def hub_advice(error: BaseException, repository: str, revision: str, kind: str) -> str:
@@ -28,26 +164,44 @@ def hub_advice(error: BaseException, repository: str, revision: str, kind: str) 
     chain = list(_causes(error))
     names = {base.__name__ for cause in chain for base in type(cause).__mro__}
     statuses = {status for cause in chain if (status := _http_status(cause)) is not None}
+    said = " ".join(map(str, chain))
     site = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     page = f"{site}/{'datasets/' if kind == 'datasets' else ''}{repository}"
-    if "GatedRepoError" in names or 403 in statuses or "gated dataset" in str(error):
+    if "GatedRepoError" in names or 403 in statuses or "gated dataset" in said:
+        closed = "gated or closed to the account of your token" if _has_token() else "gated"
         return (
-            f"'{repository}' is gated or closed to you: ask for access at {page}, "
-            "then run `hf auth login`"
+            f"'{repository}' is {closed}: ask for access at {page}, "
+            "then run `hf auth login` or set HF_TOKEN"
         )
     if "RevisionNotFoundError" in names:
         return f"'{repository}' has no revision '{revision}': check `revision`"
     if statuses & {401, 404} or names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
+        if 401 in statuses and _has_token():
+            return (
+                f"the hub refuses your token, or '{repository}' does not exist: run "
+                f"`hf auth login` or set HF_TOKEN anew, and check the name at {page}"
+            )
         return (
             f"'{repository}' does not exist on the hub or is private: check the name at {page}; "
             "for a private repository run `hf auth login`"
         )
     if statuses:
         return f"the hub answered '{repository}' with HTTP {max(statuses)}: try again later"
+    if names & set(BROKEN_OFF) or "Consistency check failed" in said:
+        return (
+            f"the download of '{repository}' broke off: call the same command again, which keeps "
+            "the files that have arrived whole"
+        )
     if names & set(NETWORK_ERRORS):
         return (
-            f"'{repository}' is not in the local cache and the hub cannot be reached: connect to "
-            "the network, or set HF_HOME to a cache that holds it"
+            f"'{repository}' is not in the local cache, or not all of it, and the hub cannot be "
+            "reached: run `make fetch` where there is a network, or set HF_HOME to a cache that "
+            "holds it"
+        )
+    if "Dataset scripts are no longer supported" in said:
+        return (
+            f"'{repository}' is made by a program of its own, which is never run: choose a "
+            "repository or a revision of data files, such as `refs/convert/parquet`"
         )
     return f"'{repository}' cannot be loaded: {first_line(error)}"
 
@@ -56,6 +210,12 @@ def first_line(error: BaseException) -> str:
     """Return the first non-empty line of an error's message, or its class if it has none."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
+
+
+def _has_token() -> bool:
+    from huggingface_hub import get_token
+
+    return get_token() is not None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -24,7 +24,7 @@ from pisoft.config.models import ModelEntry
 from pisoft.config.slices.base import ModelSlice, model_slice
 from pisoft.config.slices.data import PromptSlice
 from pisoft.config.validation import validate
-from pisoft.contracts import OK
+from pisoft.contracts import OK, STATUSES, TOO_LONG_FOR_MEMORY
 from pisoft.data.prompts import build_prompts
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness import calibration
@@ -184,6 +184,8 @@ def attribute(
         "target_ids": [target],
     }
     (row,) = attribute_block(attribution, model, [(prompt, answer)])
+    if row["raw_scores"] is None:
+        raise BenchmarkError(f"method '{method}': no scores: {STATUSES[row['status']]}")
     return np.array(row["raw_scores"], dtype=np.float32)
 
 
@@ -310,6 +312,8 @@ def _method(name: str, options: Mapping[str, Any], context: Context) -> Attribut
 
 def _next_token(model: LanguageModel, read: Prompt) -> int:
     (answer,) = continue_greedily(model, [read], TOKEN_BUDGET, max_new_tokens=1, step_interval=1)
+    if answer["status"] == TOO_LONG_FOR_MEMORY:
+        raise BenchmarkError(f"model '{model.name}': no answer: {STATUSES[TOO_LONG_FOR_MEMORY]}")
     if not answer["output_ids"]:
         raise BenchmarkError(
             f"model '{model.name}' ends its answer here, so there is no token to explain; "

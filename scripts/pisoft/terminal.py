@@ -23,6 +23,7 @@ OMITTED_TEXTS = (
     "Job rate limit reached",
     "Using shell:",
     "Conda environments: ignored",
+    "Singularity containers: ignored",
 )
 NOTHING = "Nothing to be done"
 STATUS_INTERVAL = 2.0  # seconds between two looks at what a running job says

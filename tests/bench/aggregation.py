@@ -187,6 +187,7 @@ def soft_table(noise: Noise, number: int, names: pa.Array, grid: Iterable[float]
         "ceiled": np.ones(rows, np.int32),
         "h0": h0[sample],
         "identity": 1e-7 * noise.take(samples).astype(float)[sample],
+        **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise"), pa.nulls(rows, pa.float64())),
         **{field.name: drawn() for field in SCHEMAS["soft"] if pa.types.is_list(field.type)},
         "status": np.full(rows, OK),
     }

@@ -179,6 +179,7 @@ def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
             table = read_table(path, "soft").to_pandas()
             for column in ("h0", "identity", "ns_distances", "nc_distances"):
                 table[column] = table[column].map(np.square, na_action="ignore")
+            table[["h0_noise", "ns_noise", "nc_noise"]] = np.nan  # which is not squared
             table = pa.Table.from_pandas(table, schema=SCHEMAS["soft"], preserve_index=False)
             write_table(new, "soft", table, {})
         settings = read_provenance(results / "data/summary/soft_samples.parquet")["settings"]

@@ -9,11 +9,12 @@ scheduler that leaves jobs waiting starts a timer, as long as the span of the li
 another round; so every job that ends while others wait adds one more round per span, for as long as
 jobs wait. A longer span at the same rate has fewer rounds, but Snakemake waits for its last timer
 at the end. Without a limit there is neither timer nor wait; no option switches it off, a hook does.
+Another hook, the benchmark's own (`pisoft.timers`), leaves one timer at a time.
 
 Workloads are run under each setting by turns, in a temporary folder: jobs that only make a file,
 then jobs that sleep, as ours take seconds, first limited by cores, then by GPUs, where each round
 calls the solver that chooses jobs. As in the benchmark, chains of three jobs (attribution and two
-evaluations of it) read the code they depend on, and one job reads the ends of all. That takes 12
+evaluations of it) read the code they depend on, and one job reads the ends of all. That takes 15
 minutes; a thousand jobs without work take minutes more per setting, as a solver chooses among all
 that are ready.
 """
@@ -42,6 +43,8 @@ CHAIN = 3  # jobs
 DRIVER = Path(__file__).with_name("driver.py")
 LATE = 0.8  # share of the time, from which on the load is the late one
 UNLIMITED = "no limit"
+ONE_TIMER = "one-timer"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 WORKFLOW = """\
 CODE = [f"code/{{number}}.py" for number in range({code_files})]
 CELLS = range({cells})
@@ -94,10 +97,18 @@ rule summarise:
         "touch {{output}}"
 """
 # Called once the scheduler is made and before its first round.
-HOOK = """
+NO_LIMIT_HOOK = """
 
 onstart:
     workflow.scheduler.job_rate_limiter = None
+"""
+ONE_TIMER_HOOK = """
+
+from pisoft.timers import one_timer
+
+
+onstart:
+    one_timer(workflow.scheduler)
 """
 
 logger = logging.getLogger(__name__)
@@ -137,7 +148,8 @@ def measure(workload: Workload, setting: str) -> Load:
 
     Args:
         workload: the jobs.
-        setting: words of Snakemake's command line, the first of them a rate limit or none.
+        setting: words of Snakemake's command line, the first of them a rate limit or none, and
+            `one-timer` for the benchmark's hook.
 
     Raises:
         BenchmarkError: Snakemake has failed.
@@ -145,12 +157,17 @@ def measure(workload: Workload, setting: str) -> Load:
     limit, *options = split(setting)
     with tempfile.TemporaryDirectory(prefix="pisoft-bench-") as name:
         folder = Path(name)
-        make_workflow(workload, folder, limited=limit != UNLIMITED)
+        hook = NO_LIMIT_HOOK if limit == UNLIMITED else ""
+        if ONE_TIMER in options:
+            options.remove(ONE_TIMER)
+            hook = ONE_TIMER_HOOK
+        make_workflow(workload, folder, hook)
         if limit != UNLIMITED:
             options += ["--max-jobs-per-timespan", limit]
         options += ["--cores", str(workload.cores), "--resources", f"gpu={workload.gpus}"]
         line = [sys.executable, str(DRIVER), "load.json", "--workflow-profile", "none", *options]
         environment = {key: os.environ[key] for key in os.environ if key != "SNAKEMAKE_PROFILE"}
+        environment["PYTHONPATH"] = str(SCRIPTS)
         found = subprocess.run(
             line, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -166,15 +183,15 @@ def split(setting: str) -> list[str]:
     return setting.split()
 
 
-def make_workflow(workload: Workload, folder: Path, *, limited: bool) -> None:
-    """Write the workflow and the files that it reads."""
+def make_workflow(workload: Workload, folder: Path, hook: str) -> None:
+    """Write the workflow, with a hook of its own, and the files that it reads."""
     (folder / "code").mkdir()
     for number in range(CODE_FILES):
         (folder / f"code/{number}.py").touch()
     text = WORKFLOW.format(
         code_files=CODE_FILES, cells=max(1, workload.jobs // CHAIN), sleep=workload.sleep
     )
-    (folder / "Snakefile").write_text(text + ("" if limited else HOOK), encoding="utf-8")
+    (folder / "Snakefile").write_text(text + hook, encoding="utf-8")
 
 
 def load_of(seen: dict[str, Any]) -> Load:
@@ -259,7 +276,14 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--settings",
         nargs="+",
-        default=["100/1s", "500/5s", "1000/10s", "500/5s --scheduler greedy", UNLIMITED],
+        default=[
+            "100/1s",
+            "500/5s",
+            "1000/10s",
+            "500/5s --scheduler greedy",
+            f"500/5s --scheduler greedy {ONE_TIMER}",
+            UNLIMITED,
+        ],
         help=f"rate limits as Snakemake writes them, or '{UNLIMITED}', each with further options",
     )
     parser.add_argument(

@@ -14,6 +14,7 @@ from pisoft.attribution import available_methods
 from pisoft.config.slices.base import ModelSlice
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.layers import checkpointed_layers
 from pisoft.lm.loading import load_model
 from pisoft.lm.model import LanguageModel
 from random_models import VOCABULARY, samples
@@ -22,21 +23,26 @@ from tiny_tokenizers import numbered_tokenizer
 pytestmark = pytest.mark.slow
 
 
+CONFIG = LlamaConfig(  # 4-bit blocks hold 64 weights, so widths must be multiples of that
+    vocab_size=VOCABULARY,
+    hidden_size=64,
+    intermediate_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    pad_token_id=None,
+)
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """A 4-bit model as the workflow loads it, and one with the same weights in float32."""
-    folder = tmp_path_factory.mktemp("four-bit")
-    config = LlamaConfig(  # 4-bit blocks hold 64 weights, so widths must be multiples of that
-        vocab_size=VOCABULARY,
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        pad_token_id=None,
-    )
+    return loaded(tmp_path_factory.mktemp("four-bit"), "float32")
+
+
+def loaded(folder, dtype):
     torch.manual_seed(0)
-    network = LlamaForCausalLM(config)
+    network = LlamaForCausalLM(copy.deepcopy(CONFIG))
     for parameter in network.parameters():  # sharper than the default, so that scores vary
         parameter.data.mul_(4 if parameter.dim() > 1 else 1)
     network.save_pretrained(folder)
@@ -45,20 +51,20 @@ def models(tmp_path_factory):
         name="toy",
         repository=None,
         revision=None,
-        dtype="float32",
+        dtype=dtype,
         quantization="nf4",
         device="cpu",
     )
     four_bit = load_model(settings, folder)
-    exact = LlamaForCausalLM._from_config(copy.deepcopy(config), attn_implementation=ATTENTION_NAME)
-    exact.load_state_dict(network.state_dict())
+    exact = LlamaForCausalLM._from_config(copy.deepcopy(CONFIG), attn_implementation=ATTENTION_NAME)
+    exact.load_state_dict(network.to(getattr(torch, dtype)).state_dict())
     replaced = 0
     for name, module in four_bit.network.named_modules():
         if type(module).__name__ == "Linear4bit":
             weight = module.weight
-            exact.get_submodule(name).weight.data = dequantize_4bit(
-                weight.data, weight.quant_state
-            ).float()
+            state = copy.copy(weight.quant_state)
+            state.dtype = torch.float32  # what weights are dequantised to
+            exact.get_submodule(name).weight.data = dequantize_4bit(weight.data, state)
             replaced += 1
     assert replaced == 2 * 7, "seven 4-bit projections in each of two layers"
     return four_bit, LanguageModel(exact, "dequantised", lambda: numbered_tokenizer(VOCABULARY))
@@ -73,12 +79,35 @@ def test_scores_are_those_of_the_dequantised_weights(name, models):
         )
 
 
+@pytest.mark.parametrize("name", ["saliency", "grad_ellm"])
+def test_layers_computed_again_give_the_same_bits(name, models):
+    four_bit, _ = models
+    expected = attribute(name, four_bit, samples())
+    with checkpointed_layers(four_bit):
+        found = attribute(name, four_bit, samples())
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_draws_are_those_of_the_dequantised_weights(protocol, models):
     target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33, 60], np.array([2, 3, 5, 6]), 5)
     masks = np.random.default_rng(0).random((12, 4)) < 0.5
     four_bit, exact = (distances(model, target, masks, 30, protocol) for model in models)
     np.testing.assert_allclose(four_bit, exact, rtol=2e-3, atol=2e-3 * exact.max())
+
+
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_computing_in_float32_is_possible_with_16_bit_activations_too(protocol, tmp_path):
+    target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33, 60], np.array([2, 3, 5, 6]), 5)
+    masks = np.random.default_rng(0).random((12, 4)) < 0.5
+    four_bit, exact = loaded(tmp_path, "bfloat16")
+    half = distances(four_bit, target, masks, 30, protocol)
+    with four_bit.in_single():
+        single = distances(four_bit, target, masks, 30, protocol)
+    expected = distances(exact, target, masks, 30, protocol)
+    np.testing.assert_allclose(single, expected, rtol=2e-3, atol=2e-3 * expected.max())
+    assert np.abs(half - expected).max() > 10 * np.abs(single - expected).max()
+    assert np.array_equal(distances(four_bit, target, masks, 30, protocol), half)
 
 
 def test_quantisation_changes_the_weights(models):

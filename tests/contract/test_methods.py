@@ -9,6 +9,7 @@ import torch
 from attributing import attribute, build
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.engine import attribute_block
+from pisoft.lm.layers import checkpointed_layers
 from pisoft.lm.model import ExplainedSample
 from random_models import SHAPES, samples, twins
 
@@ -50,6 +51,13 @@ class TestEveryMethod:
     def test_is_the_same_when_run_again(self, name, model):
         first, second = (attribute(name, model, samples()) for _ in range(2))
         assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+    def test_is_the_same_to_the_bit_with_layers_computed_again(self, name, model):
+        """As samples are that do not fit into memory otherwise."""
+        expected = attribute(name, model, samples())
+        with checkpointed_layers(model):
+            found = attribute(name, model, samples())
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
     def test_explains_each_step_as_if_it_were_the_only_one(self, name, model):
         sample = samples()[0]

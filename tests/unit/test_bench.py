@@ -24,6 +24,7 @@ import comparisons
 import draws
 import evaluation
 import gpu
+import precision
 import readings
 import scheduler
 from measuring import build_network, forward_flops, markdown, report, row
@@ -198,6 +199,7 @@ def finished(tmp_path_factory):
         evaluation=DrawSettings(pi_grid=GRID),
         seed=1,
         block_size=2,
+        first_place=0,
         token_budget=None,
         compile=False,
     )
@@ -509,14 +511,16 @@ def test_the_bench_of_attribution_runs_as_make_calls_it(root, tmp_path):
 
 
 def test_the_bench_of_the_scheduler_runs(tmp_path, capsys):
-    options = ["--settings", "100/1s", "no limit --scheduler greedy", "--idle", "6", "--jobs", "0"]
+    settings = ["100/1s", "no limit --scheduler greedy", "100/1s one-timer"]
+    options = ["--settings", *settings, "--idle", "6", "--jobs", "0"]
     content = run_bench(scheduler, tmp_path / "scheduler.json", *options)
     check_rows(content["rows"])
-    limited, unlimited = content["runs"]
+    limited, unlimited, one_timer = content["runs"]
     assert limited["workload"] == {"jobs": 6, "sleep": 0, "cores": 3, "gpus": 3}
     # Snakemake waits for the timer of the last round, unless nothing has started one.
     assert limited["wait"] > 0.9
     assert unlimited["wait"] < 0.9
+    assert one_timer["wait"] < 0.9, "the benchmark's own hook"
     for load in content["runs"]:
         assert load["cpu_seconds"] > 0
         assert load["threads"] >= 1
@@ -536,6 +540,27 @@ def test_a_driver_that_fails_ends_the_bench():
     workload = scheduler.Workload(jobs=3, sleep=0, cores=1, gpus=1)
     with pytest.raises(BenchmarkError, match=r"Snakemake has failed under 1/1y: .*1/1y"):
         scheduler.measure(workload, "1/1y")
+
+
+@pytest.mark.parametrize("types", [("float32", "bfloat16")])
+def test_the_bench_of_precision_finds_more_rounding_where_logits_are_rounded(
+    finished, tmp_path, monkeypatch, types
+):
+    monkeypatch.setattr(precision, "TYPES", types)
+    texts, output = tmp_path / "texts.tsv", tmp_path / "precision.json"
+    texts.write_text("\n".join(f"{text}\t1" for text in TEXTS), encoding="utf-8")
+    model = ["--model-folder", str(finished / "data/models/llama-v0.3"), "--samples", "3"]
+    options = [*model, "--texts", str(texts), "--output", str(output)]
+    precision.main(precision.parser().parse_args(options))
+    found = json.loads(output.read_text(encoding="utf-8"))
+    assert found["n"] == 3
+    rows = {row["type"]: row for row in found["against float64"]}
+    before, after = rows["bfloat16, logits rounded"], rows["bfloat16"]
+    distance = {kind: float(row["a draw's distance"]) for kind, row in rows.items()}
+    assert distance["float32"] < 1e-5 < distance["bfloat16"]
+    assert after != before
+    with pytest.raises(BenchmarkError, match="no such file"):
+        precision.main(precision.parser().parse_args([*model, "--texts", str(tmp_path / "none")]))
 
 
 def test_a_reading_is_told_from_the_default_by_its_largest_change_and_its_order():

@@ -1,4 +1,4 @@
-"""Every environment says the same: pyproject.toml, requirements.lock and the stages' envs/."""
+"""Every environment says the same: pyproject.toml, the lock, the stages' envs/ and the image."""
 
 from __future__ import annotations
 
@@ -31,8 +31,25 @@ def pins(lines: list[str]) -> dict[str, str]:
     return found
 
 
+@cache
+def locked_packages() -> tuple[tuple[Requirement, frozenset[str]], ...]:
+    """Return every locked package with its hashes."""
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", "")
+    lines = [line.split("--hash=") for line in text.splitlines() if not line.startswith("#")]
+    return tuple(
+        (Requirement(line[0].strip()), frozenset(part.strip() for part in line[1:]))
+        for line in lines
+    )
+
+
 def lock() -> dict[str, str]:
-    return pins((ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines())
+    """Return version by name of all that is locked."""
+    return pins([f"{package.name}{package.specifier}" for package, _ in locked_packages()])
+
+
+def of_cuda(name: str) -> bool:
+    """Return whether a package is needed by torch's builds for CUDA alone."""
+    return name.startswith(("nvidia-", "cuda-")) or name == "triton"
 
 
 def environment(path: Path) -> dict[str, str]:
@@ -124,9 +141,30 @@ def declared(extra: str | None = None) -> list[Requirement]:
     return [Requirement(line) for line in lines]
 
 
-def test_lock_names_torch_first_and_without_a_build_tag() -> None:
-    first = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()[0]
-    assert re.fullmatch(r"torch==\d+\.\d+\.\d+", first)
+def test_every_locked_package_has_the_hashes_of_its_files_and_is_locked_once() -> None:
+    for package, hashes in locked_packages():
+        assert hashes, f"{package} has no hash"
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes), package
+    names = [package.name for package, _ in locked_packages()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_lock_holds_the_files_of_other_platforms_too(name: str) -> None:
+    (hashes,) = (hashes for package, hashes in locked_packages() if package.name == name)
+    assert len(hashes) > 10
+
+
+def test_cuda_is_locked_for_linux_alone() -> None:
+    packages = [package for package, _ in locked_packages() if of_cuda(package.name)]
+    assert len(packages) > 10
+    for package in packages:
+        assert package.marker is not None
+        assert not package.marker.evaluate({"sys_platform": "darwin"}), package
+
+
+def test_torch_is_locked_without_a_build_tag() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", lock()["torch"])
 
 
 @pytest.mark.parametrize("extra", [None, "dev"])
@@ -140,14 +178,17 @@ def test_lock_satisfies_every_declared_dependency(extra: str | None) -> None:
 
 def test_lock_is_complete() -> None:
     locked = lock()
-    for name in locked:
+    here = [p.name for p, _ in locked_packages() if p.marker is None or p.marker.evaluate()]
+    for name in here:
+        if of_cuda(name):
+            continue  # not installed with a CPU build
         for line in distribution(name).requires or []:
             requirement = Requirement(line)
             needed = canonicalize_name(requirement.name)
             if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
                 continue
-            if needed.startswith(("nvidia-", "cuda-")) or needed == "triton":
-                continue  # torch pins them itself
+            if of_cuda(needed) or needed == "pip":
+                continue  # each build of torch pins its own; the environment brings pip
             assert needed in locked, f"{name} needs {needed}, which is not locked: make lock"
 
 
@@ -179,3 +220,32 @@ def test_environment_holds_what_its_job_imports(
     needed = set().union(*(third_party(ROOT / file) for file in files))
     missing = needed - set(environment(ROOT / environment_file))
     assert not missing, f"{environment_file} lacks {sorted(missing)}, which {files} import"
+
+
+def test_image_is_made_from_the_lock_for_the_python_of_the_stages() -> None:
+    text = (ROOT / "envs" / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    steps = [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line[:1].isupper()]
+    python = re.fullmatch(r"python:([\d.]+)-slim-\w+", dict(steps)["FROM"])[1]
+    for path in (ROOT / "envs").glob("*.yaml"):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert f"python={python}" in content["dependencies"], path.name
+    (copied,) = (what.split()[:-1] for step, what in steps if step == "COPY")
+    assert set(copied) == {"Makefile", "pyproject.toml", "requirements.lock"}
+    ignored = (ROOT / "envs" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
+    (made,) = (what for step, what in steps if step == "RUN" and "make" in what.split("&&")[0])
+    assert made.endswith('make env GPU="$GPU"')
+    assert [what for step, what in steps if step == "USER"][-1] != "root"
+
+
+def test_the_oldest_python_is_said_alike() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    oldest = project["tool"]["uv"]["pip"]["python-version"]
+    assert project["project"]["requires-python"] == f">={oldest}"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert set(re.findall(r"version_info < \(([\d, ]+)\)", makefile)) == {oldest.replace(".", ", ")}
+    for name in ("Makefile", "README.md", "CONTRIBUTING.md", "docs/tutorial/first-run.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        found = re.findall(r"Python ([\d.]+) or newer", text)
+        assert found, name
+        assert set(found) == {oldest}, name

@@ -207,7 +207,7 @@ SCRIPTS = {
     "soft": (
         evaluate_soft,
         EvaluateSlice(
-            **SHARED, compile=False, protocol="fixed",
+            **SHARED, first_place=0, compile=False, protocol="fixed",
             evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1),
         ),
     ),
@@ -310,7 +310,8 @@ def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path,
     given_files = set(tmp_path.iterdir())
     arguments = argparse.Namespace(
         settings=slice_.to_json(), **paths, model_folder=None, masked_folder=None,
-        gpus=None, output=made, times=tmp_path / "times.parquet",
+        model_commit=None, masked_commit=None, gpus=None, output=made,
+        times=tmp_path / "times.parquet",
     )  # fmt: skip
     try:
         script.main(arguments)

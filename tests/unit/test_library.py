@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
 
 import numpy as np
 import pytest
@@ -10,6 +16,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from evaluating import evaluated
+from limited_memory import Memory
 from pisoft import library as pisoft
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.contracts import provenance, write_rows
@@ -74,6 +81,39 @@ def test_the_lines_of_the_docs_run(root, folder):
     assert names["kept"].mean() == pytest.approx(0.3, abs=1e-9)
     assert 0 <= names["ns"] <= 1
     assert names["nc"] > 0
+
+
+def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, tmp_path):
+    copy = tmp_path / "copy"  # setuptools writes beside what it builds
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True)
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if name.startswith("scripts/pisoft/") or "/" not in name:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / name, copy / name)
+    venv.create(tmp_path / "venv", symlinks=True)
+    python = tmp_path / "venv/bin/python"
+    pip = [sys.executable, "-m", "pip", "--quiet", "--python", str(python), "install"]
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
+    (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    # What is installed here stands in for what pip would fetch, the package itself does not.
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    subprocess.run([*pip, *options, str(copy)], env=environment, check=True)
+    (lines,) = (block for block in blocks_of_python(root) if "pisoft.soft_scores" in block)
+    lines = lines.replace("results/demo/data/models/demo-llama", str(folder))
+    program = f"{lines}\nprint(pisoft.__file__, ns, nc)"
+    told = subprocess.run(
+        [python, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    file, ns, nc = told.stdout.split()
+    assert file == str(site / "pisoft/library.py")
+    names: dict = {}
+    exec(lines, names)
+    assert (float(ns), float(nc)) == (names["ns"], names["nc"])
+    templates = {path.name for path in (root / "scripts/pisoft").glob("*/templates/*")}
+    assert templates == {path.name for path in (site / "pisoft").glob("*/templates/*")}
 
 
 def test_the_lines_of_the_docs_for_inseq_run(root, folder, capsys):
@@ -227,3 +267,13 @@ def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):
 def test_a_folder_without_a_masked_model_is_named(folder):
     with pytest.raises(BenchmarkError, match="no mask token"):
         pisoft.load_masked(folder)
+
+
+def test_want_of_memory_is_said_and_no_score_is_made_up(model, prompt):
+    def attribute(**options):
+        return pisoft.attribute(model, prompt, "saliency", **options)
+
+    with Memory(limit=1), pytest.raises(BenchmarkError, match="no answer: the sample does not fit"):
+        attribute()
+    with Memory(limit=1), pytest.raises(BenchmarkError, match="no scores: the sample does not fit"):
+        attribute(target=5)

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pisoft.planning.speed import flops_per_second
+
 ROOT = Path(__file__).parents[2]
 PROFILES = ROOT / "profiles"
 
@@ -23,6 +25,17 @@ def test_several_gpus_differ_from_one_in_what_the_machine_has_alone():
 
 def test_the_pool_of_one_gpu_never_holds_for_a_cluster():
     assert "resources" not in profile("slurm")
+
+
+def test_the_cluster_s_gpus_have_a_speed():
+    stated = profile("slurm")["default-resources"]["throughput"]
+    assert 0 < flops_per_second(str(stated)) < 1e16, "TFLOP/s, not FLOP/s"
+    assert "default-resources" not in profile("default") | profile("local-gpus")
+
+
+def test_a_round_of_a_cluster_s_run_chooses_from_as_many_jobs_as_fit_into_the_queue():
+    assert profile("slurm")["scheduler-subsample"] >= profile("slurm")["jobs"]
+    assert "scheduler-subsample" not in profile("default"), "its jobs need not fit at all times"
 
 
 def test_a_command_line_never_passes_through_the_shell_of_a_submission():

@@ -94,9 +94,9 @@ class Project:
         """Run the whole workflow."""
         self.snakemake("--cores", "2")
 
-    def pending(self) -> set[str]:
+    def pending(self, *arguments: str) -> set[str]:
         """Return the outputs that a dry run would make, relative to the run's results."""
-        listed = self.snakemake("--dry-run", "--printshellcmds").stdout
+        listed = self.snakemake("--dry-run", "--printshellcmds", *arguments).stdout
         plain = re.findall(r"--(?:output(?:-folder)?|html|svg) (\S+)", listed)
         by_kind = re.findall(r"--outputs ((?:\w+=\S+ ?)+)", listed)
         named = [name.partition("=")[2] for names in by_kind for name in names.split()]

@@ -55,6 +55,24 @@ def test_protocols_a_model_is_not_restricted_to_are_evaluated(project):
     assert not [name for name in project.pending() if "dynamic" in name]
 
 
+def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(project):
+    path = project.folder / "config/tiny.yaml"
+    local = "source: {kind: local, path: toy-model}"
+    path.write_text(path.read_text().replace(local, f"{local}\n      dtype: bfloat16"))
+    table = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"
+    project.snakemake("--cores", "2", table)
+    whole = rows(project)
+    repeated = {row["sample_id"] for row in whole if row["ns_noise"] is not None}
+    assert len(repeated) == 2, "one of each block, of two samples and of one"
+    lines = 4
+    facts = read_provenance(project.folder / SOFT.format("dynamic"))
+    assert facts["forwards"] == 3 * (2 * lines * 2 + 3) + 2 * (2 * lines + 3)
+    assert "Noise floor (bfloat16): in float32, a" in (project.folder / table).read_text()
+    path.write_text(path.read_text().rstrip() + "\n      shard_size: 2\n")
+    project.snakemake("--cores", "2", SOFT.format("dynamic"))
+    assert rows(project) == whole
+
+
 def test_logits_that_are_not_finite_are_rows_with_a_status_and_are_told(project):
     project.snakemake(
         "--cores", "1", "results/tiny/data/attributions/toy/saliency/toy-sentiment.parquet"

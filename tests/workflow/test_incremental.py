@@ -99,6 +99,13 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     run_file.write_text(run_file.read_text().replace("runtime: 5", "runtime: 9"))
     assert project.pending() == set(), "resources are not settings"
 
+    on_cpu = run_file.read_text()
+    run_file.write_text(on_cpu.replace("runtime: 9", "gpu: 1"))
+    for throughput in ("400", "100"):  # at which the time of jobs on a GPU is planned
+        stated = ("--default-resources", f"throughput={throughput}")
+        assert project.pending(*stated) == COST, "nor is what a GPU is said to do in a second"
+    run_file.write_text(on_cpu)
+
     method = project.folder / "scripts/pisoft/attribution/saliency.py"
     original = method.read_text()
     method.write_text(original + "\n# edited\n")
@@ -143,6 +150,15 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     assert project.pending() == set()
     table = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.csv").read_text()
     assert "my_method" in table
+
+
+def test_scores_made_elsewhere_add_exactly_their_cells(finished):
+    run_file = finished.folder / "config/tiny.yaml"
+    entry = "  methods: {mine: {source: {kind: scores, path: mine.parquet}}}\n"
+    run_file.write_text(run_file.read_text() + entry)
+    finished.write("mine.parquet", "read when it is imported")
+    expected = of_method("mine") | AGREEMENT | TAIL | {"tables/timings.html"}
+    assert finished.pending() == expected, "which takes no time, so that there is none to summarise"
 
 
 TABLE = '''\

@@ -24,3 +24,10 @@ def test_a_number_of_samples_that_shows_nothing_is_refused(project):
     assert "explorer.samples: must be greater than 0" in result.stdout
     result = project.snakemake("--dry-run", "--config", "explorer={sample: 3}", check=False)
     assert "explorer.sample: unknown key; did you mean 'samples'?" in result.stdout
+
+
+def test_a_run_of_one_method_ends(project):
+    project.snakemake("--cores", "2", "--config", "methods=[saliency]")
+    results = project.folder / "results/tiny"
+    assert (results / "index.html").is_file()
+    assert not (results / "tables/method_agreement").exists(), "there is nothing to compare"

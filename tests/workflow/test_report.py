@@ -272,10 +272,19 @@ def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
         assert "toy-sentiment" in settings
 
 
-@pytest.mark.parametrize("name", ["tables/pi_soft_auc/dynamic/toy", "tables/evidence/toy"])
-def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, report, name):
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("tables/pi_soft_auc/dynamic/toy", "thead"),
+        ("tables/evidence/toy", "thead"),
+        ("tables/ranks/dynamic/toy", ".notes"),
+        ("tables/accuracy", "tbody"),
+        ("tables/timings", "tbody"),
+    ],
+)
+def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, report, name, place):
     opened = visit(browser, report.parent / f"{name}.html")
-    opened.page.locator("thead").get_by_role("link").first.click()
+    opened.page.locator(place).get_by_role("link").first.click()
     opened.page.wait_for_url((report.parent / "explorer.html").as_uri() + "#model=toy&*")
     opened.page.locator("#record dl").wait_for()
     assert opened.page.locator("#model").input_value() == "toy"

@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pkgutil
 import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from snakemake.api import OutputSettings, ResourceSettings, SnakemakeApi
+from snakemake.iocontainers import Wildcards
 from snakemake.settings.types import ConfigSettings, Quietness
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.slices.plan import plan_slice
+from pisoft.config.validation import read_yaml
+from pisoft.planning.limits import LEAST_RUNTIME, RUNTIME_SAFETY
+from pisoft.planning.plan import LOADING_RULES, plan_run
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
-WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"}
+HUB_WILDCARDS = {"kind", "repository", "revision"}
+WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"} | HUB_WILDCARDS
 
 
 @pytest.fixture(scope="module")
 def rules():
     """Return the rules of the embedded default by name, the target rule left out."""
+    return parsed_rules()
+
+
+def parsed_rules(configfiles=(), **resources):
+    """Return a run's rules by name, the target rule left out."""
     before = Path.cwd()
     os.chdir(ROOT)
     try:
         with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
             workflow = api.workflow(
-                resource_settings=ResourceSettings(cores=1),
-                config_settings=ConfigSettings(),
+                resource_settings=ResourceSettings(cores=1, **resources),
+                config_settings=ConfigSettings(configfiles=configfiles),
                 snakefile=ROOT / "Snakefile",
             )._workflow
             return {rule.name: rule for rule in workflow.rules if rule.name != "all"}
     finally:
         os.chdir(before)
+
+
+def asked(rule, resource, cell, attempt=1):
+    """Return what a job asks for, of a cell's protocol, model, method and part what it has."""
+    known = dict(zip(("protocol", "model", "method", "part"), cell, strict=True))
+    found = {key: name for key, name in known.items() if key in rule.wildcard_names}
+    return rule.resources[resource].evaluate(Wildcards(fromdict=found), attempt=attempt).value
 
 
 def test_every_rule_is_complete(rules):
@@ -55,7 +76,16 @@ def test_every_job_depends_on_its_settings_and_its_code(rules):
         interpreter, script = shlex.split(given["command"](None, None))
         assert interpreter == sys.executable
         scripts.add(Path(script))
-    kept = {SCRIPTS / f"{name}.py" for name in ("plan", "make_schema", "make_readme", "unlock")}
+    by_hand = (
+        "plan",
+        "check_scores",
+        "keep_summary",
+        "make_schema",
+        "make_readme",
+        "list_licences",
+        "unlock",
+    )
+    kept = {SCRIPTS / f"{name}.py" for name in by_hand}
     assert scripts | kept == set(SCRIPTS.glob("*.py")), "a script that no rule calls, or none has"
 
 
@@ -87,12 +117,34 @@ def test_rules_that_load_a_model_take_its_resources(rules):
 
 def test_a_model_s_job_that_is_tried_again_may_take_more(rules):
     """What it failed from may be a limit of memory or time; GPUs and threads change results."""
-    wildcards = SimpleNamespace(model="demo-llama")
+    cell = ("dynamic", "demo-llama", "random", "demo-why")
     for name in ("generate", "attribute", "evaluate_soft", "evaluate_ranking"):
-        resources = rules[name].resources
         for key in ("mem_mb", "runtime"):
-            first, second = (resources[key].evaluate(wildcards, attempt=n).value for n in (1, 2))
-            assert second == 2 * first, f"{name}: {key}"
+            first, second = (asked(rules[name], key, cell, attempt) for attempt in (1, 2))
+            assert second == 2 * first > 0, f"{name}: {key}"
+
+
+def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    file = Path("config/paper.yaml")
+    shard = ("dynamic", "llama-3.1-8b-instruct", "random", "sst2/0-1024")
+    config = load_run(read_yaml(file), [str(file)], Path("config"), load_method)
+    jobs = {(job.rule, job.cell): job for job in plan_run(plan_slice(config), None).jobs}
+    cells = {
+        "generate": "{1}/{3}",
+        "attribute": "{1}/{2}/{3}",
+        "evaluate_soft": "{0}/{1}/{2}/{3}",
+        "evaluate_ranking": "{1}/{2}/{3}",
+    }
+    assert set(cells) == set(LOADING_RULES)
+    for throughput in (400, 1):
+        rules = parsed_rules([file], default_resources={"throughput": throughput})
+        for name, pattern in cells.items():
+            job = jobs[name, pattern.format(*shard)]
+            seconds = job.start_up + job.high.flops / (throughput * 1e12)
+            minutes = max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
+            assert asked(rules[name], "runtime", shard) == minutes, name
+            assert asked(rules[name], "runtime", shard, attempt=2) == 2 * minutes, name
 
 
 def test_paths_hold_no_options(rules):

@@ -31,11 +31,13 @@ class Attention(AttributionMethod):
     label = "Attention"
     family = "attention"
     reference = "Bahdanau et al. (2015), Neural machine translation by jointly learning to align"
+    needs_attention = True
     Options = AttentionOptions
     options: AttentionOptions
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if more layers are asked for than the model has."""
+        super().check(model)
         self.last_layers(model, self.options.layers)
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:

@@ -75,6 +75,7 @@ class AttributionMethod(ABC):
     * ``reference``: citation, one line.
     * ``non_negative``: whether raw scores are never below zero.
     * ``seeded``: whether raw scores depend on the seed.
+    * ``needs_attention``: whether it looks into the attention of decoder layers.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
     * ``iterative``: whether it stops by a rule that may not be met; samples and steps where it
       was not are added to ``unconverged``.
@@ -86,6 +87,7 @@ class AttributionMethod(ABC):
     reference: ClassVar[str]
     non_negative: ClassVar[bool] = True
     seeded: ClassVar[bool] = False
+    needs_attention: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False
     iterative: ClassVar[bool] = False
 
@@ -101,8 +103,13 @@ class AttributionMethod(ABC):
         """Name of the method, which is its file's, for error messages."""
         return type(self).__module__.rpartition(".")[2]
 
-    def check(self, model: LanguageModel) -> None:  # noqa: B027 (most methods suit any model)
-        """Raise a BenchmarkError if the options do not suit the model; called once per job."""
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if method or options do not suit the model; called once per job.
+
+        A subclass that asks for more calls this first.
+        """
+        if self.needs_attention:
+            model.require("attention", f"method '{self.name}'")
 
     def last_layers(self, model: LanguageModel, count: int | None) -> range:
         """Return the indices of the last decoder layers.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pisoft.attribution.base import AttributionMethod, BaselineOptions
+from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
     import torch
@@ -12,12 +13,29 @@ if TYPE_CHECKING:
     from pisoft.lm.model import Batch, LanguageModel
 
 
+# Modules of torch.nn whose derivative Captum 0.9 replaces.
+RESCALED = {
+    "ELU",
+    "LeakyReLU",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "ReLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+}
+
+
 class DeepLift(AttributionMethod):
     """‖(x_i − b_i) ⊙ ∂p_t/∂x_i‖₂ over the embedding channels, b the baseline.
 
     Captum's rescale rule replaces the derivative of modules such as `torch.nn.ReLU`. It knows
-    neither SiLU nor RMSNorm nor the functional softmax of these models, so nothing is rescaled and
-    what Inseq and the paper call DeepLIFT *is* gradient × difference from the baseline.
+    neither SiLU nor RMSNorm nor the functional softmax of Llama, Mistral and most others, so
+    nothing is rescaled there and what Inseq and the paper call DeepLIFT *is* gradient × difference
+    from the baseline. Models with modules that Captum does rescale, as OPT has, are refused: Inseq
+    computes DeepLIFT on them (`method: inseq`, `options: {method: deeplift}`).
     """
 
     label = "DeepLIFT"
@@ -26,6 +44,18 @@ class DeepLift(AttributionMethod):
 
     Options = BaselineOptions
     options: BaselineOptions
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if Captum would compute something else on the model."""
+        super().check(model)
+        kinds = {type(module) for module in model.network.modules()}
+        names = {kind.__name__ for kind in kinds if kind.__module__.startswith("torch.nn.")}
+        if rescaled := sorted(names & RESCALED):
+            raise BenchmarkError(
+                f"method 'deeplift': model '{model.name}' (class {type(model.network).__name__}) "
+                f"has modules that DeepLIFT rescales ({', '.join(rescaled)}); use method 'inseq' "
+                "with options {method: deeplift}, which is Captum's"
+            )
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return norms of the products, one tensor (steps, prompt tokens) per sample."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import torch
 
 from pisoft.attribution.base import AttributionMethod
-from pisoft.contracts import NONFINITE_ATTRIBUTION, OK
+from pisoft.contracts import NONFINITE_ATTRIBUTION, OK, TOO_LONG_FOR_MEMORY
 from pisoft.errors import BenchmarkError
-from pisoft.lm.batching import fitted_batches
+from pisoft.lm.batching import attempt, fitted_batches, warn_too_long
 from pisoft.lm.device import synchronise
+from pisoft.lm.layers import checkpointed_layers
 from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
 
 Row = dict[str, Any]
+
+logger = logging.getLogger(__name__)
 
 
 def warm_up(
@@ -44,7 +49,10 @@ def attribute_block(
     """Return rows for a block of samples, in their order: `attributions`, and `seconds` of each.
 
     A sample that failed before gives one row with its status, at step 0. Batches keep to the token
-    budget of the method's context, which is lowered for good if memory does not suffice.
+    budget of the method's context, which is lowered for good if memory does not suffice. A sample
+    that does not fit alone is tried once more with its layers computed again in the backward pass,
+    which gives the same scores to the bit; one that does not fit even so has that status in the row
+    of every step. A method without gradients gains nothing by the second attempt and fails alike.
 
     Args:
         method: the method, with its options and context.
@@ -53,14 +61,14 @@ def attribute_block(
 
     Raises:
         BenchmarkError: prompts and generations do not belong together, a token id is outside the
-            vocabulary, a sample is longer than the model's context or does not fit into memory, or
-            the method breaks its contract.
+            vocabulary, a sample is longer than the model's context, or the method breaks its
+            contract.
     """
     attributed = _attribute_samples(method, model, _usable_samples(method, model, block))
     return [
         row
         for _, generation in block
-        for row in attributed.get(generation["sample_id"], [_failed_row(generation)])
+        for row in attributed.get(generation["sample_id"], [_failed_row(generation, 0)])
     ]
 
 
@@ -126,13 +134,28 @@ def _attribute_samples(
         method.context = replace(method.context, token_budget=token_budget)
         return _attribute_batch(method, model, batch)
 
-    def describe(sample: ExplainedSample) -> str:
-        return f"method '{method.name}', model '{model.name}': sample {sample.sample_id}"
+    def give_up(sample: ExplainedSample) -> dict[str, list[Row]]:
+        return _attribute_alone(method, model, sample)
 
     budget = method.context.token_budget
     rows: dict[str, list[Row]] = {}
-    for of_batch in fitted_batches(samples, _tokens_read, budget, work, describe):
+    for of_batch in fitted_batches(samples, _tokens_read, budget, work, give_up):
         rows |= of_batch
+    return rows
+
+
+def _attribute_alone(
+    method: AttributionMethod, model: LanguageModel, sample: ExplainedSample
+) -> dict[str, list[Row]]:
+    """Return the rows of a sample that ran out of memory alone, with layers checkpointed."""
+    name = f"method '{method.name}', model '{model.name}': sample {sample.sample_id}"
+    with checkpointed_layers(model):
+        rows = attempt(partial(_attribute_batch, method, model, [sample]))
+    if rows is None:
+        warn_too_long(name, _tokens_read(sample))
+        known = {"sample_id": sample.sample_id, "status": TOO_LONG_FOR_MEMORY}
+        return {sample.sample_id: [_failed_row(known, step) for step in sample.steps]}
+    logger.info("%s fits with layers computed again in the backward pass", name)
     return rows
 
 
@@ -179,12 +202,12 @@ def _row(
     }
 
 
-def _failed_row(generation: Row) -> Row:
+def _failed_row(sample: Row, step: int) -> Row:
     return {
-        "sample_id": generation["sample_id"],
-        "step": 0,
+        "sample_id": sample["sample_id"],
+        "step": step,
         "raw_scores": None,
         "converged": None,
         "seconds": None,
-        "status": generation["status"],
+        "status": sample["status"],
     }

@@ -27,8 +27,8 @@ class GradEllmOptions(MethodOptions):
     )
     token_weights: TokenWeights = Field(
         "loosened",
-        description="λ: `loosened`, min-max normalised query-key similarities; `original`, the "
-        "model's softmax attention.",
+        description="λ: `loosened`, min-max normalised query-key similarities of the tokens that "
+        "the layer sees; `original`, the model's softmax attention.",
     )
     similarity: Literal["dot", "cosine"] = Field(
         "dot",
@@ -68,7 +68,8 @@ class GradEllm(AttributionMethod):
     """H_i = Σ_layers ReLU(Σ_c w_c λ_i v_ic), w = ∂logit/∂(attention output) (paper Eq. 5).
 
     The attention output is taken before the output projection, at the predicting position; queries
-    and keys are those that attention sees, rotated by their positions. With `heads: merged`, λ
+    and keys are those that attention sees, rotated by their positions. λ of tokens that the layer
+    cannot see, outside a sliding window, is 0. With `heads: merged`, λ
     comes from the query and key vectors of all heads joined (`loosened`), or is the mean of the
     heads' softmax attention (`original`). `relu: sum` takes ReLU(Σ_layers Σ_c …).
     """
@@ -76,11 +77,13 @@ class GradEllm(AttributionMethod):
     label = "Grad-ELLM"
     family = "gradient"
     reference = "Huang and Chan, Faithfulness evaluation for decoder-only LLM attributions"
+    needs_attention = True
     Options = GradEllmOptions
     options: GradEllmOptions
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if more layers are asked for than the model has."""
+        super().check(model)
         self._layers(model)
 
     def _layers(self, model: LanguageModel) -> range:
@@ -160,7 +163,9 @@ class GradEllm(AttributionMethod):
             squares = at_least_single(row.per_query_head(row.key.detach())).square().sum(dim=-1)
             squares = squares.sum(dim=1, keepdim=True) if merged else squares
             similarities = similarities / squares.sqrt()
-        return _min_max(similarities, scaled_over[:, None, :]).clamp(0, 1)
+        visible = row.visible().squeeze(2)  # (B, 1, T)
+        weights = _min_max(similarities, scaled_over[:, None, :] & visible).clamp(0, 1)
+        return weights.masked_fill(~visible, 0)
 
 
 def _min_max(values: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:

@@ -285,7 +285,8 @@ def _attribute_ids(
 def _lent(model: LanguageModel) -> Iterator[None]:
     """Lend a network to Inseq: with eager attention, on its own device, and as it was afterwards.
 
-    Inseq knows the device `cuda`, whichever is current, and fills in a missing padding token.
+    Inseq knows the device `cuda`, whichever is current, and fills in a missing padding token. It
+    would keep a cache that it never reads, and that layers computed again would fill twice.
     """
     import torch
 
@@ -294,12 +295,16 @@ def _lent(model: LanguageModel) -> Iterator[None]:
     device = model.device
     on_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     config = model.network.config
-    padding = config.pad_token_id
+    inner = config.get_text_config()
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id"):  # Inseq looks no further
+        setattr(config, name, getattr(inner, name, None))
+    padding, use_cache = config.pad_token_id, inner.use_cache
+    inner.use_cache = False
     with attention_implementation(model.network, "eager"), on_device:
         try:
             yield
         finally:
-            config.pad_token_id = padding
+            config.pad_token_id, inner.use_cache = padding, use_cache
 
 
 @contextmanager

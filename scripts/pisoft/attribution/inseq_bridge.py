@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from inseq.attr.feat.internals_attribution import InternalsAttributionRegistry
 from inseq.data import CoarseFeatureAttributionStepOutput, FeatureAttributionOutput
-from transformers import PreTrainedModel
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
@@ -33,7 +32,7 @@ class GradEllmAttribution(InternalsAttributionRegistry):
     the prompt is scored: tokens generated before a step are NaN, as Inseq writes tokens after it.
 
     Args:
-        attribution_model: the model as Inseq wraps it; Llama and Mistral classes.
+        attribution_model: the model as Inseq wraps it.
         options: options of Grad-ELLM.
 
     Raises:
@@ -45,6 +44,7 @@ class GradEllmAttribution(InternalsAttributionRegistry):
     def __init__(self, attribution_model: Any, **options: Any) -> None:
         self._options = options
         self._prompt_tokens: int | None = None
+        self._explained: LanguageModel | None = None
         _grad_ellm(options)
         super().__init__(attribution_model)
 
@@ -90,7 +90,7 @@ class GradEllmAttribution(InternalsAttributionRegistry):
             "inseq", read[:prompt], read[prompt:], [len(read) - prompt], target.flatten().tolist()
         )
         method = _grad_ellm({**self._options, **(attribution_args or {})})
-        with _explained(self.attribution_model.model) as model:
+        with self._model() as model:
             method.check(model)
             (scores,) = method.attribute(model, Batch([sample], model.device))  # (1, prompt)
         unscored = scores.new_full((1, len(read) - prompt), torch.nan)
@@ -98,20 +98,23 @@ class GradEllmAttribution(InternalsAttributionRegistry):
             target_attributions=torch.cat([scores, unscored], dim=1), step_scores={}
         )
 
+    @contextmanager
+    def _model(self) -> Iterator[LanguageModel]:
+        """Take the model of Inseq as one of ours: with the attention probe, and frozen."""
+        network = self.attribution_model.model
+        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        with attention_implementation(network, ATTENTION_NAME):
+            try:
+                if self._explained is None or self._explained.network is not network:
+                    self._explained = LanguageModel(network, network.config.name_or_path)
+                network.eval().requires_grad_(False)
+                yield self._explained
+            finally:
+                for parameter in trained:
+                    parameter.requires_grad_(True)
+
 
 def _grad_ellm(options: Mapping[str, Any]) -> AttributionMethod:
     """Return the method with its options checked."""
     method = load_method("grad_ellm")
     return method(validate(method.Options, dict(options), "inseq: grad_ellm"), Context(seed=0))
-
-
-@contextmanager
-def _explained(network: PreTrainedModel) -> Iterator[LanguageModel]:
-    """Take a model of Inseq as one of ours: with the attention probe, and frozen."""
-    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    with attention_implementation(network, ATTENTION_NAME):
-        try:
-            yield LanguageModel(network, network.config.name_or_path)
-        finally:
-            for parameter in trained:
-                parameter.requires_grad_(True)

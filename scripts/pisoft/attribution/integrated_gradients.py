@@ -20,7 +20,9 @@ class IntegratedGradientsOptions(BaselineOptions):
 
     steps: int = Field(16, gt=0, description="Points on the path (Gauss-Legendre quadrature).")
     internal_batch_size: int | None = Field(
-        None, gt=0, description="Points per forward; null: as many as the token budget allows."
+        None,
+        gt=0,
+        description="Points per forward at most; null: as many as the token budget allows.",
     )
 
 
@@ -53,6 +55,7 @@ class IntegratedGradients(AttributionMethod):
         nodes, weights = np.polynomial.legendre.leggauss(options.steps)  # on [-1, 1]
         shape = (len(batch.samples), options.steps)
         baseline = baseline_embeddings(model, batch.input_ids, options.baseline)
+        rows = self.context.sequences(batch.input_ids.shape[1])
         integrals = path_gradients(
             model,
             batch,
@@ -60,7 +63,7 @@ class IntegratedGradients(AttributionMethod):
             baseline,
             torch.from_numpy((nodes + 1) / 2).to(batch.device).expand(shape),
             torch.from_numpy(weights / 2).to(batch.device).expand(shape),
-            rows=options.internal_batch_size or self.context.sequences(batch.input_ids.shape[1]),
+            rows=min(options.internal_batch_size or rows, rows),
         )
         difference = model.embed(batch.input_ids) - baseline
         return batch.split([(difference * integral).norm(dim=-1) for integral in integrals])

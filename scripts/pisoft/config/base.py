@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,7 +20,7 @@ LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 
 
-Family = Literal["baseline", "attention", "gradient", "perturbation"]  # of methods
+Family = Literal["baseline", "attention", "gradient", "perturbation", "external"]  # of methods
 Task = Literal["classification", "generation"]
 Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
@@ -68,6 +69,16 @@ def check_one_or_more(names: Any) -> Any:
 
 
 OneOrMore = Annotated[str | tuple[str, ...], BeforeValidator(check_one_or_more)]
+
+
+def check_hub_name(name: str) -> str:
+    """Return a repository or a revision as it is; both become parts of paths."""
+    if not re.fullmatch(r"[\w.+@=-]+(/[\w.+@=-]+)*", name) or {".", ".."} & set(name.split("/")):
+        raise ValueError("must be letters, digits and '._+@=-', in parts between '/'")
+    return name
+
+
+HubName = Annotated[str, AfterValidator(check_hub_name)]
 
 
 class Strict(BaseModel):

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from pisoft.config.base import Name, OneOrMore, Strict, Task
+from pisoft.config.base import HubName, Name, OneOrMore, Strict, Task
 from pisoft.errors import did_you_mean
 from pisoft.records import label_key, placeholders
 
@@ -20,9 +20,9 @@ class HubDataset(Strict):
     """Records from the Hugging Face hub."""
 
     kind: Literal["hub"]
-    repository: str = Field(description="Hub repository, `owner/name`.")
+    repository: HubName = Field(description="Hub repository, `owner/name`.")
     split: OneOrMore = Field(description="Split to read, or a list of splits, read in its order.")
-    revision: str = Field("main", description="Branch, tag or commit.")
+    revision: HubName = Field("main", description="Branch, tag or commit.")
     configuration: str | None = Field(None, description="Hub configuration name, if any.")
 
     @property

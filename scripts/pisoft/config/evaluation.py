@@ -112,7 +112,11 @@ class DrawSettings(ScoreSettings):
         "`{target_half_width: 0.005, max: 15}`.",
     )
     minimum_h0: float = Field(
-        1e-4, gt=0, lt=1, description="Zero-baseline distance below which a ratio is undefined."
+        1e-4,
+        gt=0,
+        lt=1,
+        description="Zero-baseline distance below which a ratio is undefined. In 16 bits it is the "
+        "noise, if that is more: the largest change of a cell's H₀ that float32 makes.",
     )
 
     @field_validator("pi_grid")

@@ -15,7 +15,14 @@ from pydantic import BaseModel, ConfigDict
 
 from pisoft.config.base import Cell, Protocol, Selection, Strict
 from pisoft.config.datasets import DatasetEntry
-from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
+from pisoft.config.methods import (
+    EXPORT,
+    LoadMethod,
+    Method,
+    MethodEntry,
+    ScoresFile,
+    resolve_method,
+)
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
 from pisoft.config.run_file import Restriction, RunFile
 from pisoft.config.studies import LayerStudy, StudyMethod, study_methods
@@ -45,6 +52,11 @@ class Config(BaseModel):
     def evaluated_methods(self) -> dict[str, Method]:
         """The selected methods, and those that only the layer study evaluates."""
         return {**{study.name: study.method for study in self.study_methods}, **self.methods}
+
+    @property
+    def imported_methods(self) -> tuple[str, ...]:
+        """The selected methods whose scores were made elsewhere."""
+        return tuple(name for name, method in self.methods.items() if method.source is not None)
 
     @property
     def cells(self) -> list[Cell]:
@@ -148,14 +160,12 @@ def load_config(
         if kind == "models":
             _selected(run_file.resources, available, f"{origin}: resources")
             given = {name: _with_resources(name, given[name], run_file) for name in chosen}
-        entries[kind] = {
-            name: validate(
-                entry_types[kind],
-                _fill_local_root(entry, run_file.local_root, origin),
-                f"{where[name]}: {name}",
-            )
-            for name, entry in given.items()
-        }
+        entries[kind] = {}
+        for name, entry in given.items():
+            place, schema = f"{where[name]}: {name}", entry_types[kind]
+            placed = _with_local_root(entry, schema, run_file.local_root, place)
+            filled = _fill_local_root(placed, run_file.local_root, origin)
+            entries[kind][name] = validate(schema, filled, place)
     methods = {
         name: resolve_method(name, entry, load_method, f"{origin}: method '{name}'")
         for name, entry in entries.pop("methods").items()
@@ -166,6 +176,21 @@ def load_config(
     if run_file.layer_study is None:
         return config
     return _with_layer_study(config, run_file.layer_study, load_method, origin)
+
+
+def check_scores_files(config: Config) -> None:
+    """Check that scores that were made elsewhere are there, before any job.
+
+    Raises:
+        BenchmarkError: a file is not.
+    """
+    for _, model, name, dataset in config.cells:
+        source = config.methods[name].source
+        if source is not None and not Path(source.path_of(model, dataset)).is_file():
+            raise BenchmarkError(
+                f"method '{name}': source.path: no such file: {source.path_of(model, dataset)}; "
+                f"{EXPORT}"
+            )
 
 
 def config_hash(config: Config) -> str:
@@ -269,6 +294,23 @@ def _with_resources(name: str, entry: dict[str, Any], run_file: RunFile) -> dict
     return {**entry, "resources": {**(entry.get("resources") or {}), **changes}}
 
 
+def _with_local_root(
+    entry: dict[str, Any], schema: type[Strict], local_root: str | None, where: str
+) -> dict[str, Any]:
+    """Return an entry with the keys that it has only where the run has a `local_root`."""
+    changes = entry.get("with_local_root", {})
+    if not isinstance(changes, dict):
+        raise BenchmarkError(f"{where}: with_local_root: must be keys with values, found {changes}")
+    for key in changes:
+        if key not in schema.model_fields:
+            raise BenchmarkError(
+                f"{where}: with_local_root.{key}: unknown key"
+                + did_you_mean(key, schema.model_fields)
+            )
+    own = {key: value for key, value in entry.items() if key != "with_local_root"}
+    return own if local_root is None else {**own, **changes}
+
+
 def _fill_local_root(entry: dict[str, Any], local_root: str | None, origin: str) -> dict[str, Any]:
     """Replace `{local_root}` in a source's path, or in each of its paths."""
     source = entry.get("source")
@@ -296,6 +338,9 @@ def _check_references(config: Config, origin: str) -> None:
             _check_braces(path, where)
             if not Path(path).is_file():
                 raise BenchmarkError(f"{where}: no such file: {path}")
+    for name, method in config.methods.items():
+        if method.source is not None:
+            _check_scores_path(method.source, config, f"{origin}: method '{name}': source.path")
     for name, model in config.models.items():
         _check_weights(f"{origin}: model '{name}'", model, config)
     if any(method.needs_masked_model for method in config.methods.values()):  # else anywhere
@@ -306,13 +351,28 @@ def _check_references(config: Config, origin: str) -> None:
 def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Config) -> None:
     if entry.source.kind == "local":
         _check_model_folder(Path(entry.source.path), f"{where}: source.path")
+    if entry.source.kind == "gguf":
+        _check_gguf(Path(entry.source.path), f"{where}: source.path")
     if entry.source.kind == "trained":
         _check_training_datasets(entry.source, config, f"{where}: source.datasets")
 
 
-def _check_braces(path: str, where: str) -> None:
+def _check_scores_path(source: ScoresFile, config: Config, where: str) -> None:
+    """Check a path that need not be there until its scores are imported."""
+    _check_braces(source.path_of("", ""), where, ", {model} and {dataset}")
+    results = Path("results", config.run_file.run)
+    if Path(source.path).resolve().is_relative_to(results.resolve()):
+        raise BenchmarkError(
+            f"{where}: {source.path} is in {results}, where the workflow may write over it; "
+            "copy it elsewhere"
+        )
+
+
+def _check_braces(path: str, where: str, others: str = "") -> None:
     if "{" in path or "}" in path:  # Snakemake would take them for a wildcard
-        raise BenchmarkError(f"{where}: braces are not allowed, but for {{local_root}}: {path}")
+        raise BenchmarkError(
+            f"{where}: braces are not allowed, but for {{local_root}}{others}: {path}"
+        )
 
 
 def _check_model_folder(folder: Path, where: str) -> None:
@@ -323,6 +383,16 @@ def _check_model_folder(folder: Path, where: str) -> None:
         raise BenchmarkError(f"{where}: {folder} holds no config.json, so it is not a model folder")
     if not any(folder.glob("*.safetensors")):
         raise BenchmarkError(f"{where}: {folder} holds no *.safetensors; other formats are refused")
+
+
+def _check_gguf(path: Path, where: str) -> None:
+    _check_braces(str(path), where)
+    if not path.is_file():
+        found = [other.name for other in path.parent.glob("*.gguf")]
+        raise BenchmarkError(f"{where}: no such file: {path}" + did_you_mean(path.name, found))
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise BenchmarkError(f"{where}: {path} is not a GGUF file")
 
 
 def _check_training_datasets(

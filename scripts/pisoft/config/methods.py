@@ -3,28 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from pisoft.config.base import Family, Name, Strict
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
+EXPORT = "`make export CONFIG=…` writes a file to begin with"
+
+
+class ScoresFile(Strict):
+    """Scores that were made elsewhere, in a file that `make export` has begun."""
+
+    kind: Literal["scores"]
+    path: str = Field(
+        description="Parquet file; `{model}` and `{dataset}` are replaced by their names, so that "
+        "each may have a file of its own, and `{local_root}` by the run's `local_root`."
+    )
+
+    def path_of(self, model: str, dataset: str) -> str:
+        """Return the file with the scores of a model on a dataset."""
+        return self.path.replace("{model}", model).replace("{dataset}", dataset)
+
 
 class MethodEntry(Strict):
     """One attribution method with its options."""
 
+    source: Annotated[ScoresFile | None, Field(discriminator="kind")] = Field(
+        None, description="Where its scores come from; null: the workflow computes them."
+    )
     method: Name | None = Field(
         None, description="File in `scripts/pisoft/attribution/`; null: the entry's own name."
     )
-    label: str | None = Field(None, description="Name in tables; null: the method's own label.")
+    label: str | None = Field(
+        None,
+        description="Name in tables; null: the method's own label, "
+        "and of scores made elsewhere the entry's name.",
+    )
     family: Family | None = Field(
-        None, description="Methods that tables put together; null: the method's own family."
+        None,
+        description="Methods that tables put together; null: the method's own family, and "
+        "`external` of scores made elsewhere.",
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the method; see `Options` in its file."
     )
+
+    @model_validator(mode="after")
+    def _computed_or_not(self) -> MethodEntry:
+        if self.source is not None and (self.method is not None or self.options):
+            raise ValueError(
+                "scores made elsewhere, by `source`, take no `method` and no `options`"
+            )
+        return self
 
 
 class MethodClass(Protocol):
@@ -61,7 +94,8 @@ It is passed in, so that the configuration need not know the room of the methods
 class Method(Strict):
     """A selected method: its entry, completed by what its file says."""
 
-    file: str  # in scripts/pisoft/attribution/, without ending
+    file: str | None  # in scripts/pisoft/attribution/, without ending; None: it is not computed
+    source: ScoresFile | None = None  # of the scores of one that is not
     label: str
     family: str
     needs_masked_model: bool
@@ -75,6 +109,16 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
     Raises:
         BenchmarkError: unknown file, or an illegal option; the message begins with `where`.
     """
+    if entry.source is not None:
+        return Method(
+            file=None,
+            source=entry.source,
+            label=entry.label or name,
+            family=entry.family or "external",
+            needs_masked_model=False,
+            options={},
+            resolved={},
+        )
     file = entry.method or name
     try:
         found = load_method(file)

@@ -10,7 +10,7 @@ from pydantic import (
     model_validator,
 )
 
-from pisoft.config.base import Name, Strict
+from pisoft.config.base import HubName, Name, Strict
 
 
 class ModelShape(Strict):
@@ -31,8 +31,8 @@ class HubModel(Strict):
     """Weights and tokenizer from the Hugging Face hub (safetensors only)."""
 
     kind: Literal["hub"]
-    repository: str = Field(description="Hub repository, `owner/name`.")
-    revision: str = Field("main", description="Branch, tag or commit.")
+    repository: HubName = Field(description="Hub repository, `owner/name`.")
+    revision: HubName = Field("main", description="Branch, tag or commit.")
     shape: ModelShape | None = Field(
         None,
         description="What `make plan` goes by until config.json is in the hub's local cache, and "
@@ -45,6 +45,17 @@ class LocalModel(Strict):
 
     kind: Literal["local"]
     path: str = Field(description="Folder; `{local_root}` is replaced by the run's `local_root`.")
+
+
+class GgufModel(Strict):
+    """Weights and tokenizer from one GGUF file, which a rule of the workflow dequantises."""
+
+    kind: Literal["gguf"]
+    path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
+    shape: ModelShape | None = Field(
+        None,
+        description="What `make plan` goes by, and which depth of a layer study is all layers.",
+    )
 
 
 class TrainedModel(Strict):
@@ -70,12 +81,22 @@ class TrainedModel(Strict):
     seed: int = Field(1, description="Seed of weights and batches.")
 
 
+ModelSource = HubModel | LocalModel | GgufModel | TrainedModel
+
+
 class Resources(Strict):
     """What one job with this model asks of the machine."""
 
     gpu: int = Field(0, ge=0, le=1, description="GPUs per job. Weights are never split.")
-    mem_mb: int = Field(4000, ge=300, description="Main memory per job, MB.")
-    runtime: int = Field(60, gt=0, description="Wall-clock limit per job, minutes.")
+    mem_mb: int | None = Field(
+        None, ge=300, description="Main memory per job, MB; null: as planned, with room."
+    )
+    runtime: int | None = Field(
+        None,
+        gt=0,
+        description="Wall-clock limit per job, minutes; null: as planned, with room, on a GPU "
+        "whose `throughput` the profile states; 60 elsewhere.",
+    )
     threads: int = Field(1, gt=0, description="CPU threads per job.")
 
 
@@ -87,7 +108,7 @@ class ModelEntry(Strict):
     """One explained language model."""
 
     label: str = Field(description="Name in tables and figures.")
-    source: Annotated[HubModel | LocalModel | TrainedModel, Field(discriminator="kind")]
+    source: Annotated[ModelSource, Field(discriminator="kind")]
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = Field(
         "float32", description="Type of weights and activations."
     )

@@ -45,6 +45,21 @@ def parts(config: Config, model: str, dataset: str) -> list[str]:
     return [f"{dataset}/{first}-{min(first + step, count)}" for first in range(0, count, step)]
 
 
+def is_repeated(block: int) -> bool:
+    """Tell whether a step of a block is evaluated in float32, too, if the model has 16 bits.
+
+    These are blocks 0, 1, 2, 4, 8, … of a dataset, whatever its shards: some of a small sample and
+    few of a large one.
+    """
+    return block & (block - 1) == 0
+
+
+def first_place(part: str) -> int:
+    """Return the place of a part's first sample."""
+    bounds = places(part)
+    return bounds[0] if bounds else 0
+
+
 def dataset_of(part: str) -> str:
     """Return the dataset of a part."""
     return part.partition("/")[0]

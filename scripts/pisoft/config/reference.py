@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
@@ -21,7 +21,7 @@ from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import MethodClass, MethodEntry
 from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.run_file import RunFile
-from pisoft.config.schema import ENTRIES, EXTENDS
+from pisoft.config.schema import ENTRIES, EXTENDS, WITH_LOCAL_ROOT
 
 PAGE = "docs/reference/configuration.md"
 
@@ -107,8 +107,12 @@ def reference(methods: Mapping[str, MethodClass]) -> str:
 def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
     """Yield the table of a model's keys, then the tables of the sections inside it."""
     entry = model in ENTRIES.values()
-    extends = [("`extends`", "name", "none", EXTENDS)] if entry else []
-    yield markdown_table(("key", "type", "default", "meaning"), [*extends, *_rows(model, path)])
+    every = [
+        ("`extends`", "name", "none", EXTENDS),
+        ("`with_local_root`", "section", "none", WITH_LOCAL_ROOT),
+    ]
+    rows = [*(every if entry else []), *_rows(model, path)]
+    yield markdown_table(("key", "type", "default", "meaning"), rows)
     for name, field in model.model_fields.items():
         for place, section in _nested(field.annotation, f"{path}{name}"):
             kind = section.model_fields.get("kind")
@@ -231,7 +235,7 @@ def _methods(methods: Mapping[str, MethodClass]) -> Iterator[str]:
             yield markdown_table(("option", "type", "default", "meaning"), list(_rows(model, "")))
 
 
-def markdown_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def markdown_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a Markdown table; cells may hold anything but a line break."""
     lines = [header, tuple("---" for _ in header), *rows]
     return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, field_validator
 from pisoft.config import naming
 from pisoft.config.base import Selection, Strict, TokenWeights, check_selection
 from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
-from pisoft.config.models import HubModel, LocalModel, TrainedModel
+from pisoft.config.models import GgufModel, HubModel, ModelSource, TrainedModel
 from pisoft.errors import BenchmarkError
 
 # What tables call Grad-ELLM at the depth that the study selects, by token weighting.
@@ -98,7 +98,7 @@ class StudyMethod(StudyDepth):
 
 def study_methods(
     study: LayerStudy,
-    sources: Mapping[str, HubModel | LocalModel | TrainedModel],
+    sources: Mapping[str, ModelSource],
     load_method: LoadMethod,
 ) -> tuple[StudyMethod, ...]:
     """Return every method of the study, ordered by model, token weighting and depth.
@@ -145,18 +145,18 @@ def _grad_ellm(depth: int | None, token_weights: TokenWeights, load_method: Load
     return resolve_method("grad_ellm", entry, load_method, "layer_study")
 
 
-def decoder_layers(source: HubModel | LocalModel | TrainedModel) -> int | None:
+def decoder_layers(source: ModelSource) -> int | None:
     """Return a model's number of decoder layers; None if only loading the model can tell.
 
-    That of a hub model is what its catalogue entry says, which the study's summary compares with
-    the loaded model.
+    That of a hub model or a GGUF file is what its catalogue entry says, which the study's summary
+    compares with the loaded model.
 
     Raises:
         BenchmarkError: a local model's config.json cannot be read.
     """
     if isinstance(source, TrainedModel):
         return source.layers
-    if isinstance(source, HubModel):
+    if isinstance(source, HubModel | GgufModel):
         return None if source.shape is None else source.shape.layers
     path = Path(source.path) / "config.json"
     try:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
@@ -19,7 +20,7 @@ from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL
 from pisoft.data.files import DELIMITERS, file_columns, file_records
 from pisoft.data.text import first_sentences
 from pisoft.errors import BenchmarkError, did_you_mean
-from pisoft.hub import hub_advice
+from pisoft.hub import COMMIT, hub_advice, read_commit
 from pisoft.records import label_key
 
 Row = dict[str, Any]
@@ -69,6 +70,15 @@ def fetch(settings: FetchSlice, make_records: MakeRecords) -> list[Row]:
     return rows
 
 
+def at_commit(settings: FetchSlice, record: Path | None) -> FetchSlice:
+    """Return a dataset of the hub at its recorded commit; without a record, it is as it was."""
+    source = settings.source
+    if record is None or not isinstance(source, HubDataset):
+        return settings
+    commit = read_commit(record, source.repository, source.revision)
+    return settings.model_copy(update={"source": source.model_copy(update={"revision": commit})})
+
+
 def check_columns(settings: FetchSlice, make_records: MakeRecords) -> None:
     """Check the column names of a local or embedded source by the first line of every file alone.
 
@@ -102,18 +112,26 @@ def _read(settings: FetchSlice, make_records: MakeRecords) -> list[Source]:
 
 
 def _from_hub(source: HubDataset) -> list[Source]:
-    from datasets import load_dataset
+    from datasets import load_dataset_builder
 
+    origin = _hub_origin(source, source.splits)
     try:
-        tables = load_dataset(
-            source.repository,
-            source.configuration,
-            split=list(source.splits),
-            revision=source.revision,
+        made = load_dataset_builder(
+            source.repository, source.configuration, revision=source.revision
         )
+        # Whatever hinders it, the library takes what was cached last, of any commit.
+        if COMMIT.fullmatch(source.revision) and made.hash != source.revision:
+            raise BenchmarkError(
+                f"{origin}: commit {source.revision} cannot be had, and the local cache holds "
+                f"commit {made.hash}: run `make fetch` where there is a network"
+            )
+        made.download_and_prepare()
+        tables = [made.as_dataset(split=split) for split in source.splits]
+    except BenchmarkError:
+        raise
     except Exception as error:  # the libraries below raise dozens of classes, some undocumented
         advice = hub_advice(error, source.repository, source.revision, "datasets")
-        raise BenchmarkError(f"{_hub_origin(source, source.splits)}: {advice}") from error
+        raise BenchmarkError(f"{origin}: {advice}") from error
     return [
         Source(_hub_origin(source, [split]), tuple(table.column_names), table.to_list())
         for split, table in zip(source.splits, tables, strict=True)

@@ -27,11 +27,12 @@ from pisoft.embedded.training import (
     Optimiser,
     byte_level_backend,
     package_versions,
-    save_trained,
     shuffled_batches,
     train_backend,
 )
 from pisoft.errors import BenchmarkError
+from pisoft.files import TRAINING_REPORT
+from pisoft.lm.saving import save_model
 
 logger = logging.getLogger(__name__)
 
@@ -171,7 +172,7 @@ def train_tiny_masked_model(
         "versions": package_versions(),
         "settings": settings,
     }
-    save_trained(directory, model, tokenizer, report)
+    save_model(directory, model, tokenizer, {TRAINING_REPORT: report})
     return report
 
 

@@ -29,10 +29,11 @@ from pisoft.embedded.training import (
     NO_LABEL,
     Optimiser,
     package_versions,
-    save_trained,
     shuffled_batches,
 )
 from pisoft.errors import BenchmarkError
+from pisoft.files import TRAINING_REPORT
+from pisoft.lm.saving import save_model
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ def train_tiny_model(
         "versions": package_versions(),
         "settings": settings,
     }
-    save_trained(directory, model, tokenizer, report)
+    save_model(directory, model, tokenizer, {TRAINING_REPORT: report})
     return report
 
 

@@ -1,15 +1,11 @@
-"""What the trainings of all tiny models share: byte-level tokenizer, optimiser, batches, saving."""
+"""What the trainings of all tiny models share: byte-level tokenizer, optimiser, batches."""
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import tokenizers
 import torch
@@ -107,18 +103,3 @@ def shuffled_batches(items: Sequence[Item], batch_size: int, seed: int) -> Itera
 def package_versions() -> dict[str, str]:
     """Return the versions of the packages that a training's result depends on."""
     return {package.__name__: package.__version__ for package in (torch, transformers, tokenizers)}
-
-
-def save_trained(directory: Path, model: Any, tokenizer: Any, report: dict[str, Any]) -> None:
-    """Write model, tokenizer and `training.json` beside the directory, then move them into place.
-
-    The directory appears complete or not at all.
-    """
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as scratch:
-        staging = Path(scratch) / directory.name
-        model.save_pretrained(staging)
-        tokenizer.save_pretrained(staging)
-        (staging / "training.json").write_text(json.dumps(report, indent=2) + "\n")
-        shutil.rmtree(directory, ignore_errors=True)  # a rename needs an empty place
-        staging.replace(directory)

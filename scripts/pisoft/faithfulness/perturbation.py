@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.functional import pad
-from transformers.cache_utils import Cache
 
 from pisoft.config.base import Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
 from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
-from pisoft.lm.batching import fitted_batches
+from pisoft.lm.batching import fitted_batches, warn_too_long
 from pisoft.lm.model import LanguageModel
+from pisoft.lm.prefix import Prefix
 
 # What is measured of every perturbed prediction against the clean one: Hellinger distance, total
 # variation distance, and by how much the target's log-probability has changed.
@@ -106,29 +106,34 @@ class Perturber:
         model: the explained model.
         token_budget: tokens per forward batch; halved for good if memory does not suffice.
         protocol: `dynamic` or `fixed` routing.
+
+    Raises:
+        BenchmarkError: the model's attention cannot be fixed.
     """
 
     def __init__(
         self, model: LanguageModel, token_budget: int, protocol: Protocol = "dynamic"
     ) -> None:
+        if protocol == "fixed":
+            model.require("fixed routing", "protocol 'fixed'")
         self.model = model
         self.token_budget = token_budget
         self.forwards = 0  # perturbed and clean inputs read
         self.tokens = 0  # that they have after the prefix, without padding
         self._fixed = protocol == "fixed"
         self._prefix_ids: tuple[int, ...] | None = None
-        self._prefix: Cache | None = None
+        self._prefix: Prefix | None = None
 
-    def measure(self, wanted: Sequence[Perturbations]) -> list[np.ndarray]:
+    def measure(self, wanted: Sequence[Perturbations]) -> list[np.ndarray | None]:
         """Return the measures of every mask, (N, 3) float32 per item, columns as in `MEASURES`.
 
-        NaN where the model's logits are not finite. Batches are made of what is asked for in one
+        NaN where the model's logits are not finite; None where the target does not fit into
+        memory, even alone. Batches are made of what is asked for in one
         call, whatever was asked for before.
-
-        Raises:
-            BenchmarkError: a single input does not fit into memory.
         """
-        found = [np.full((item.count, len(MEASURES)), np.nan, dtype=np.float32) for item in wanted]
+        found: list[np.ndarray | None] = [
+            np.empty((item.count, len(MEASURES)), dtype=np.float32) for item in wanted
+        ]
         prefixes = [item.target.prefix_ids for item in wanted]
         for prefix_ids in dict.fromkeys(prefixes):
             chosen = [index for index, own in enumerate(prefixes) if own == prefix_ids]
@@ -140,19 +145,24 @@ class Perturber:
         prefix_ids: tuple[int, ...],
         wanted: Sequence[Perturbations],
         chosen: Iterable[int],
-        found: Sequence[np.ndarray],
+        found: list[np.ndarray | None],
     ) -> None:
         """Fill in what is found for the chosen items, which begin with the same tokens."""
-        self._read_prefix(prefix_ids)
         rows = [(index, number) for index in chosen for number in range(wanted[index].count)]
         clean: dict[int, _Clean] = {}
 
-        def work(batch: list[tuple[int, int]], token_budget: int) -> None:
+        def work(
+            batch: list[tuple[int, int]], token_budget: int
+        ) -> list[tuple[int, list[int], np.ndarray]]:
             self.token_budget = token_budget
+            self._read_prefix(prefix_ids)
             segments = [
                 (index, [number for _, number in of_index])
                 for index, of_index in groupby(batch, key=itemgetter(0))
+                if found[index] is not None
             ]
+            if not segments:
+                return []
             for index in set(clean) - {index for index, _ in segments}:
                 del clean[index]
             missing = [index for index, _ in segments if index not in clean]
@@ -164,17 +174,25 @@ class Perturber:
                 for index, numbers in segments
             ]
             measures = self._perturb([clean[index] for index, _ in segments], masks)
-            for (index, numbers), measured in zip(segments, measures, strict=True):
-                found[index][numbers] = measured
+            return [
+                (index, numbers, measured)
+                for (index, numbers), measured in zip(segments, measures, strict=True)
+            ]
 
-        for _ in fitted_batches(
-            rows,
-            lambda row: wanted[row[0]].target.length,
-            self.token_budget,
-            work,
-            lambda row: f"model '{self.model.name}': {wanted[row[0]].target.name}",
+        def give_up(row: tuple[int, int]) -> list[tuple[int, list[int], np.ndarray]]:
+            index, _ = row
+            found[index] = None
+            target = wanted[index].target
+            warn_too_long(f"model '{self.model.name}': {target.name}", len(target.token_ids))
+            return []
+
+        for of_batch in fitted_batches(
+            rows, lambda row: wanted[row[0]].target.length, self.token_budget, work, give_up
         ):
-            pass
+            for index, numbers, measured in of_batch:
+                kept = found[index]
+                assert kept is not None
+                kept[numbers] = measured
 
     @torch.inference_mode()
     def _read_prefix(self, prefix_ids: tuple[int, ...]) -> None:

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers.cache_utils import Cache
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
@@ -31,12 +31,14 @@ from pisoft.contracts import (
     NONFINITE_LOGITS,
     NOT_APPLICABLE,
     OK,
+    TOO_LONG_FOR_MEMORY,
 )
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.keyed import keyed_generator
-from pisoft.lm.batching import fitted_batches
+from pisoft.lm.batching import fitted_batches, warn_too_long
 from pisoft.lm.generation import preferred_label
 from pisoft.lm.model import LanguageModel
+from pisoft.lm.prefix import Prefix
 
 Row = dict[str, Any]
 Key = tuple[str, bytes]  # sample id, and which of its perturbable tokens are kept
@@ -123,9 +125,6 @@ class RankingEvaluator:
 
         Args:
             block: rows of `prompts`, `generations` and, of step 0, `attributions`, side by side.
-
-        Raises:
-            BenchmarkError: a single input does not fit into memory.
         """
         ranked = [self._ranked(*rows) for rows in block]
         samples = [sample for sample in ranked if isinstance(sample, RankedSample)]
@@ -153,9 +152,9 @@ class RankingEvaluator:
         answer = generation[_ANSWERS[self._settings.flip_of]]
         return RankedSample(prompt, answer, perturbable, kept)
 
-    def _flips(self, samples: Iterable[RankedSample]) -> dict[Key, bool | None]:
-        """Return whether each input flips the answer; None if its logits are not finite."""
-        flips: dict[Key, bool | None] = {}
+    def _flips(self, samples: Iterable[RankedSample]) -> dict[Key, bool | str]:
+        """Return whether each input flips the answer, or the status of one that failed."""
+        flips: dict[Key, bool | str] = {}
         waiting: dict[tuple[int, ...], list[PerturbedInput]] = defaultdict(list)
         for perturbed in self._inputs(samples):
             if perturbed.kept.all():
@@ -181,26 +180,32 @@ class RankingEvaluator:
 
     def _run(
         self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
-    ) -> dict[Key, bool | None]:
+    ) -> dict[Key, bool | str]:
         """Run the inputs behind one prefix; the evaluator keeps the token budget that fitted."""
-        prefix = _read_prefix(self._model, prefix_ids)
+        read_prefix = cache(partial(_read_prefix, self._model, prefix_ids))
+        given_up: set[str] = set()  # sample ids
 
-        def work(batch: Sequence[PerturbedInput], token_budget: int) -> dict[Key, bool | None]:
+        def work(batch: Sequence[PerturbedInput], token_budget: int) -> dict[Key, bool | str]:
             self.token_budget = token_budget
-            logits = next_token_logits(self._model, batch, prefix)
-            return {
-                perturbed.key: _flipped(perturbed.sample, row)
-                for perturbed, row in zip(batch, logits, strict=True)
-            }
+            fitting = [perturbed for perturbed in batch if perturbed.key[0] not in given_up]
+            flips: dict[Key, bool | str] = {item.key: TOO_LONG_FOR_MEMORY for item in batch}
+            if fitting:
+                logits = next_token_logits(self._model, fitting, read_prefix())
+                for perturbed, row in zip(fitting, logits, strict=True):
+                    flips[perturbed.key] = _flipped(perturbed.sample, row)
+            return flips
 
-        def describe(perturbed: PerturbedInput) -> str:
-            sample_id = perturbed.sample.prompt["sample_id"]
-            return f"ranking, model '{self._model.name}': sample {sample_id}"
+        def give_up(perturbed: PerturbedInput) -> dict[Key, bool | str]:
+            sample_id, _ = perturbed.key
+            given_up.add(sample_id)
+            name = f"ranking, model '{self._model.name}': sample {sample_id}"
+            warn_too_long(name, len(prefix_ids) + _length(perturbed))
+            return {perturbed.key: TOO_LONG_FOR_MEMORY}
 
         self.forwards += len(inputs)
         self.tokens += sum(map(_length, inputs))
-        flips: dict[Key, bool | None] = {}
-        for of_batch in fitted_batches(inputs, _length, self.token_budget, work, describe):
+        flips: dict[Key, bool | str] = {}
+        for of_batch in fitted_batches(inputs, _length, self.token_budget, work, give_up):
             flips |= of_batch
         return flips
 
@@ -267,7 +272,7 @@ def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) 
 
 @torch.inference_mode()
 def next_token_logits(
-    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Cache | None
+    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Prefix | None
 ) -> torch.Tensor:
     """Return the logits behind each input, (B, V); all of them share the prefix."""
     ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
@@ -289,18 +294,18 @@ def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
     return [row for prompt in prompts for row in failed_rows(prompt, scope, NOT_APPLICABLE)]
 
 
-def _rows(sample: RankedSample, flips: dict[Key, bool | None]) -> list[Row]:
+def _rows(sample: RankedSample, flips: dict[Key, bool | str]) -> list[Row]:
     """Return a sample's rows; both curves fail together, so that they are of the same samples."""
     found = [[flips[_key(sample, kept)] for kept in of_curve] for of_curve in sample.kept]
-    finite = None not in [flip for of_curve in found for flip in of_curve]
-    count, status = len(sample.perturbable), OK if finite else NONFINITE_LOGITS
+    failures = [flip for of_curve in found for flip in of_curve if isinstance(flip, str)]
+    count, status = len(sample.perturbable), failures[0] if failures else OK
     return [
-        _row(sample.prompt, curve, count, of_curve if finite else None, status)
+        _row(sample.prompt, curve, count, None if failures else of_curve, status)
         for curve, of_curve in zip(CURVES, found, strict=True)
     ]
 
 
-def _row(prompt: Row, curve: str, count: int, flips: list[bool | None] | None, status: str) -> Row:
+def _row(prompt: Row, curve: str, count: int, flips: list[Any] | None, status: str) -> Row:
     return {
         "sample_id": prompt["sample_id"],
         "curve": curve,
@@ -311,12 +316,13 @@ def _row(prompt: Row, curve: str, count: int, flips: list[bool | None] | None, s
     }
 
 
-def _flipped(sample: RankedSample, logits: torch.Tensor) -> bool | None:
+def _flipped(sample: RankedSample, logits: torch.Tensor) -> bool | str:
     """Return whether logits (V,) give another answer than those of the clean prompt."""
     if isinstance(sample.answer, int):
-        return int(logits.argmax()) != sample.answer if bool(logits.isfinite().all()) else None
+        finite = bool(logits.isfinite().all())
+        return int(logits.argmax()) != sample.answer if finite else NONFINITE_LOGITS
     if not bool(logits[sample.prompt["label_token_ids"]].isfinite().all()):
-        return None
+        return NONFINITE_LOGITS
     word = sample.prompt["label_words"][preferred_label(sample.prompt, logits)]
     return word != sample.answer
 
@@ -330,6 +336,6 @@ def _length(perturbed: PerturbedInput) -> int:
 
 
 @torch.inference_mode()
-def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Cache | None:
+def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Prefix | None:
     ids = torch.tensor([token_ids], dtype=torch.long, device=model.device)
     return model.read_prefix(model.embed(ids))

@@ -8,9 +8,11 @@ retaining probabilities.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
+import torch
 
 from pisoft.config.evaluation import DrawSettings
 from pisoft.contracts import (
@@ -19,6 +21,7 @@ from pisoft.contracts import (
     NONFINITE_ATTRIBUTION,
     NONFINITE_LOGITS,
     OK,
+    TOO_LONG_FOR_MEMORY,
 )
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import calibrate, clip_scores
@@ -31,6 +34,7 @@ from pisoft.faithfulness.perturbation import (
 )
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.keyed import keyed_generator
 from pisoft.lm.model import LanguageModel
 
 METRICS = ("ns", "nc")  # masks keep by score, or remove by score
@@ -61,16 +65,10 @@ class StepEvaluation:
         self.step = attribution["step"]
         self.target = target
         self.grid = settings.pi_grid
-        self.h0 = np.nan
-        self._identity = np.nan
         self._settings = settings
         self._key = (seed, self.sample_id, self.step)
         self._width = width if settings.mask == "element" else 1
-        lines = 1 + len(self.grid)
-        # By metric: the original metric first, then one line for every π, (P + 1, draws, 3).
-        self._measured = {
-            metric: np.empty((lines, 0, len(MEASURES)), dtype=np.float32) for metric in METRICS
-        }
+        self._forget()
         self.status = _status_before(attribution, target)
         if self.status != OK:
             return
@@ -82,6 +80,35 @@ class StepEvaluation:
             np.array(self.grid),
             settings.score_floor,
         )
+
+    def _forget(self) -> None:
+        """Begin with nothing measured."""
+        self.h0 = np.nan
+        self._identity = np.nan
+        lines = 1 + len(self.grid)
+        # By metric: the original metric first, then one line for every π, (P + 1, draws, 3).
+        self._measured = {
+            metric: np.empty((lines, 0, len(MEASURES)), dtype=np.float32) for metric in METRICS
+        }
+        self._in_single: StepEvaluation | None = None
+
+    def measure_in_single(self, perturber: Perturber) -> None:
+        """Measure the first draw once more, in float32, to see what 16 bits have changed.
+
+        A step that cannot be evaluated so has no such numbers.
+        """
+        again = copy(self)
+        again._forget()
+        # Compiled parts would be compiled once more for each layer's widened weights.
+        with torch.compiler.set_stance("force_eager"), perturber.model.in_single():
+            measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
+        distances = [measured[..., 0] for measured in again._measured.values()]
+        if np.isfinite(again.h0) and np.isfinite(distances).all():
+            self._in_single = again
+
+    def chance(self) -> float:
+        """Return a number in [0, 1) that depends on the seed, the sample and the step alone."""
+        return float(keyed_generator("in single", *self._key).random())
 
     def perturbations(self, draws: Draws) -> Perturbations:
         """Return the masks of some draws at every π; the baselines come before the first draws.
@@ -116,8 +143,14 @@ class StepEvaluation:
 
         return Perturbations(self.target, len(baselines) + len(wanted), mask)
 
-    def record(self, draws: Draws, measured: np.ndarray) -> None:
-        """Keep what was measured of :meth:`perturbations` of the same draws, (N, 3)."""
+    def record(self, draws: Draws, measured: np.ndarray | None) -> None:
+        """Keep what was measured of :meth:`perturbations` of the same draws, (N, 3).
+
+        None, as they did not fit into memory, fails the step.
+        """
+        if measured is None:
+            self.status = TOO_LONG_FOR_MEMORY
+            return
         if self._is_new:
             (self.h0, self._identity), measured = measured[:BASELINES, 0], measured[BASELINES:]
         lines = 1 + len(self.grid)
@@ -160,6 +193,7 @@ class StepEvaluation:
             **dict.fromkeys(("alpha", "achieved", "feasible", "floored", "ceiled")),
             "h0": None if np.isnan(self.h0) else float(self.h0),
             "identity": None if np.isnan(self._identity) else float(self._identity),
+            **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise")),
             **{f"{metric}_{name}s": None for metric in METRICS for name in MEASURES},
             "status": self.status,
         }
@@ -177,6 +211,7 @@ class StepEvaluation:
             "feasible": True if pi is None else bool(solved.feasible[0, line - 1]),
             "floored": int(solved.floored[0]),
             "ceiled": int(solved.ceiled[0]),
+            **self._noise(line),
             **{
                 f"{metric}_{name}s": values[:, column].tolist()
                 for metric, values in measured.items()
@@ -184,6 +219,17 @@ class StepEvaluation:
             },
             "status": OK if finite else NONFINITE_LOGITS,
         }
+
+    def _noise(self, line: int) -> dict[str, float]:
+        """Return by how much H₀ and the first draws of a row differ from those in float32."""
+        again = self._in_single
+        if again is None:
+            return {}
+        noise = {
+            f"{metric}_noise": float(own[line, 0, 0]) - float(again._measured[metric][line, 0, 0])
+            for metric, own in self._measured.items()
+        }
+        return {"h0_noise": float(self.h0) - float(again.h0), **noise}
 
 
 def evaluations_of_sample(
@@ -233,6 +279,18 @@ def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: 
     measured = perturber.measure([step.perturbations(draws) for step in usable])
     for step, found in zip(usable, measured, strict=True):
         step.record(draws, found)
+
+
+def measure_in_single(perturber: Perturber, steps: Sequence[StepEvaluation]) -> None:
+    """Measure one step of a block, chosen by its key, in float32 as well.
+
+    Args:
+        perturber: another one than measures the draws: what it keeps of a prefix is in float32.
+        steps: the steps of one block of samples; those that have failed are not chosen.
+    """
+    usable = [step for step in steps if step.status == OK]
+    if usable:
+        min(usable, key=StepEvaluation.chance).measure_in_single(perturber)
 
 
 def _status_before(attribution: Mapping[str, Any], target: PerturbationTarget) -> str:

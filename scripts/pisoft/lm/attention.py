@@ -1,8 +1,9 @@
 """The attention probe: record what every decoder layer's attention computes, or replay it.
 
 The probe is an implementation of the transformers attention interface. Without a probe it is
-exactly the library's SDPA attention; with one, the extra keyword argument `probe` of the model
-call reaches it. Shapes: B samples, H query heads, G key/value heads, T positions, D head width.
+exactly the library's SDPA attention, or, where that cannot follow a model (sinks, soft-capping),
+the attention map times the values; with one, the extra keyword argument `probe` of the model call
+reaches it. Shapes: B samples, H query heads, G key/value heads, T positions, D head width.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch.nn.functional import pad
 
+from pisoft.errors import BenchmarkError
 from pisoft.lm.imports import without_collection
 
 with without_collection():
@@ -23,6 +25,19 @@ with without_collection():
     from transformers.masking_utils import sdpa_mask
 
 ATTENTION_NAME = "pisoft"
+NO_INTERFACE = (
+    "does not use the attention interface of transformers, which the attention probe needs"
+)
+# What a model may tell its attention besides, none of which changes it: window and positions are in
+# the mask, in queries and keys already, and this mask is causal. None and False say nothing.
+HARMLESS = {
+    "cache_position",
+    "is_causal",
+    "output_router_logits",
+    "position_ids",
+    "sliding_window",
+    "use_cache",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,8 @@ class AttentionInputs:
 
     ``query`` (B, H, T, D) and ``key`` (B, G, T, D) are rotated; ``value`` (B, G, T, D);
     ``mask`` (B or 1, 1, T, T) is true where a key may be seen, None for plain causal attention.
+    ``softcap`` bounds the scores: c·tanh(score / c). ``sinks`` (H,) are scores of a key beside all
+    others that has no value, so that rows of the attention map sum below one.
     """
 
     module: Any  # the decoder layer's attention
@@ -39,6 +56,8 @@ class AttentionInputs:
     value: torch.Tensor
     mask: torch.Tensor | None
     scaling: float
+    softcap: float | None = None
+    sinks: torch.Tensor | None = None
 
     @property
     def layer(self) -> int:
@@ -48,9 +67,15 @@ class AttentionInputs:
     def probabilities(self) -> torch.Tensor:
         """Return softmax attention (B, H, T, T), computed in float32 or better."""
         scores = self.scores()
-        scores = scores.masked_fill(~self._visible(), torch.finfo(scores.dtype).min)
+        if self.softcap is not None:
+            scores = (scores / self.softcap).tanh() * self.softcap
+        scores = scores.masked_fill(~self.visible(), torch.finfo(scores.dtype).min)
         precision = torch.promote_types(scores.dtype, torch.float32)
-        return scores.softmax(dim=-1, dtype=precision).to(self.query.dtype)
+        if self.sinks is None:
+            return scores.softmax(dim=-1, dtype=precision).to(self.query.dtype)
+        sinks = self.sinks.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
+        with_sinks = torch.cat([scores, sinks], dim=-1).softmax(dim=-1, dtype=precision)
+        return with_sinks[..., :-1].to(self.query.dtype)
 
     def sample(self, row: int, length: int) -> AttentionInputs:
         """Return one sample's attention, less the padding on its right.
@@ -87,7 +112,7 @@ class AttentionInputs:
         return replace(self, query=query, mask=visible[:, None])
 
     def scores(self) -> torch.Tensor:
-        """Return scaled query-key products (B, H, T, T), nothing masked."""
+        """Return scaled query-key products (B, H, T, T), nothing masked or capped."""
         return self.query @ self.per_query_head(self.key).transpose(2, 3) * self.scaling
 
     def weighted_values(self, probabilities: torch.Tensor) -> torch.Tensor:
@@ -110,7 +135,8 @@ class AttentionInputs:
         """Repeat keys or values (B, G, T, D) for every query head, (B, H, T, D)."""
         return repeat_kv(grouped, self.query.shape[1] // grouped.shape[1])
 
-    def _visible(self) -> torch.Tensor:
+    def visible(self) -> torch.Tensor:
+        """Return which keys each position may see, (B or 1, 1, T, T) or (T, T)."""
         if self.mask is not None:
             return self.mask
         rows, columns = self.query.shape[2], self.key.shape[2]
@@ -132,6 +158,9 @@ class AttentionProbe(Protocol):
 @dataclass
 class AttentionRecorder:
     """Records attention of the chosen layers during one forward pass.
+
+    A backward pass that computes layers again (see :func:`pisoft.lm.layers.checkpointed_layers`)
+    comes by once more: what was recorded first stays, as it is what gradients flow to.
 
     Args:
         layers: layers to record.
@@ -158,7 +187,7 @@ class AttentionRecorder:
         assert output is not None
         if inputs.layer == self.detach_at:
             output = output.detach().requires_grad_(True)
-        if inputs.layer in self.layers:
+        if inputs.layer in self.layers and inputs.layer not in self.inputs:
             self.inputs[inputs.layer] = inputs
             self.outputs[inputs.layer] = output
         return output
@@ -195,19 +224,38 @@ def probed_attention(
     key: torch.Tensor,
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
-    scaling: float,
+    scaling: float | None = None,
     dropout: float = 0.0,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
     probe: AttentionProbe | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention function of the transformers interface; see the module's docstring."""
-    inputs = AttentionInputs(module, query, key, value, attention_mask, scaling)
+    """Attention function of the transformers interface; see the module's docstring.
+
+    Raises:
+        BenchmarkError: the model asks for attention that would not be what is computed here.
+    """
+    _check_options(attention_mask, options)
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    inputs = AttentionInputs(module, query, key, value, attention_mask, scaling, softcap, s_aux)
     if probe is not None and probe.computes_output:
         return probe(inputs, None), None
-    output, _ = sdpa_attention_forward(
-        module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
-    )
+    if softcap is None and s_aux is None:
+        output, _ = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
+        )
+    else:
+        output = inputs.weighted_values(inputs.probabilities())
     return (output if probe is None else probe(inputs, output)), None
+
+
+def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if name not in HARMLESS and value is not None and value is not False:
+            raise BenchmarkError(f"attention is given '{name}', which cannot be followed")
+    if mask is not None and (mask.dtype != torch.bool or mask.shape[1] != 1):
+        raise BenchmarkError("attention is given a mask that weighs tokens, or one for each head")
 
 
 # Without the second line the causal mask would silently be dropped.

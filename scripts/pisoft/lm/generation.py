@@ -5,46 +5,58 @@ Source: paper §Faithfulness Metrics (token-level and sequence-level faithfulnes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from pisoft.contracts import EMPTY_GENERATION, NONFINITE_LOGITS, OK
-from pisoft.lm.batching import token_batches
+from pisoft.contracts import EMPTY_GENERATION, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
+from pisoft.lm.batching import fitted_batches, warn_too_long
 from pisoft.lm.model import LanguageModel
 
 Row = dict[str, Any]
+NoteBudget = Callable[[int], object]  # is told the token budget in force at every batch
 
 
-def classify(model: LanguageModel, prompts: Sequence[Row], token_budget: int) -> Iterator[Row]:
+def classify(
+    model: LanguageModel,
+    prompts: Sequence[Row],
+    token_budget: int,
+    note_budget: NoteBudget = lambda budget: None,
+) -> Iterator[Row]:
     """Yield one `generations` row per prompt: the preferred label word at step 0.
 
     The target is the argmax over the tokens that begin a label word, each word having one or more
     spellings; whether the unconstrained greedy token is one of them is recorded.
     """
-    for batch in token_batches(prompts, lambda prompt: len(prompt["input_ids"]), token_budget):
+
+    def answers(batch: Sequence[Row]) -> list[Row]:
         logits = _next_token_logits(model, [prompt["input_ids"] for prompt in batch])
-        for prompt, row in zip(batch, logits, strict=True):
-            if not bool(row.isfinite().all()):
-                yield empty_row(prompt, NONFINITE_LOGITS)
-                continue
-            candidates = prompt["label_token_ids"]
-            choice = preferred_label(prompt, row)
-            greedy = int(row.argmax())
-            word = prompt["label_words"][choice]
-            yield {
-                **empty_row(prompt, OK),
-                "output_ids": [candidates[choice]],
-                "output_text": word,
-                "steps": [0],
-                "target_ids": [candidates[choice]],
-                "predicted_label": word,
-                "correct": None if prompt["label"] is None else word == prompt["label"],
-                "greedy_token_id": greedy,
-                "greedy_is_label": greedy in candidates,
-            }
+        return [_classified(prompt, row) for prompt, row in zip(batch, logits, strict=True)]
+
+    yield from _in_batches(model, prompts, token_budget, answers, note_budget)
+
+
+def _classified(prompt: Row, logits: torch.Tensor) -> Row:
+    """Return the row of a prompt with next-token logits (V,)."""
+    if not bool(logits.isfinite().all()):
+        return empty_row(prompt, NONFINITE_LOGITS)
+    candidates = prompt["label_token_ids"]
+    choice = preferred_label(prompt, logits)
+    greedy = int(logits.argmax())
+    word = prompt["label_words"][choice]
+    return {
+        **empty_row(prompt, OK),
+        "output_ids": [candidates[choice]],
+        "output_text": word,
+        "steps": [0],
+        "target_ids": [candidates[choice]],
+        "predicted_label": word,
+        "correct": None if prompt["label"] is None else word == prompt["label"],
+        "greedy_token_id": greedy,
+        "greedy_is_label": greedy in candidates,
+    }
 
 
 def preferred_label(prompt: Row, logits: torch.Tensor) -> int:
@@ -58,6 +70,7 @@ def continue_greedily(
     token_budget: int,
     max_new_tokens: int,
     step_interval: int,
+    note_budget: NoteBudget = lambda budget: None,
 ) -> Iterator[Row]:
     """Yield one `generations` row per prompt: the greedy continuation and its explained steps.
 
@@ -71,21 +84,31 @@ def continue_greedily(
         eos_token_id=sorted(stops) or None,
         pad_token_id=min(stops, default=0),
     )
-    for batch in token_batches(prompts, lambda prompt: len(prompt["input_ids"]), token_budget):
-        for prompt, output in zip(batch, _generate(model, batch, config), strict=True):
-            if output is None:
-                yield empty_row(prompt, NONFINITE_LOGITS)
-                continue
-            ends = [index for index, token in enumerate(output) if token in stops]
-            output = output[: ends[0]] if ends else output
-            steps = list(range(0, len(output), step_interval))
-            yield {
-                **empty_row(prompt, OK if output else EMPTY_GENERATION),
-                "output_ids": output,
-                "steps": steps,
-                "target_ids": [output[step] for step in steps],
-                "greedy_token_id": output[0] if output else None,
-            }
+
+    def answers(batch: Sequence[Row]) -> list[Row]:
+        outputs = _generate(model, batch, config)
+        return [
+            _continued(prompt, output, stops, step_interval)
+            for prompt, output in zip(batch, outputs, strict=True)
+        ]
+
+    yield from _in_batches(model, prompts, token_budget, answers, note_budget)
+
+
+def _continued(prompt: Row, output: list[int] | None, stops: set[int], step_interval: int) -> Row:
+    """Return the row of a prompt with generated ids; None: they are not known."""
+    if output is None:
+        return empty_row(prompt, NONFINITE_LOGITS)
+    ends = [index for index, token in enumerate(output) if token in stops]
+    output = output[: ends[0]] if ends else output
+    steps = list(range(0, len(output), step_interval))
+    return {
+        **empty_row(prompt, OK if output else EMPTY_GENERATION),
+        "output_ids": output,
+        "steps": steps,
+        "target_ids": [output[step] for step in steps],
+        "greedy_token_id": output[0] if output else None,
+    }
 
 
 def empty_row(prompt: Row, status: str) -> Row:
@@ -104,6 +127,38 @@ def empty_row(prompt: Row, status: str) -> Row:
         "greedy_is_label": None,
         "status": status,
     }
+
+
+def _in_batches(
+    model: LanguageModel,
+    prompts: Sequence[Row],
+    token_budget: int,
+    answers: Callable[[Sequence[Row]], list[Row]],
+    note_budget: NoteBudget,
+) -> Iterator[Row]:
+    """Yield the answers of batches; a prompt that does not fit into memory has a row that says so.
+
+    Args:
+        model: the model, for messages.
+        prompts: rows of contract `prompts`.
+        token_budget: tokens per batch to begin with.
+        answers: gives the rows of a batch.
+        note_budget: is told the token budget in force.
+    """
+
+    def work(batch: Sequence[Row], budget: int) -> list[Row]:
+        note_budget(budget)
+        return answers(batch)
+
+    def give_up(prompt: Row) -> list[Row]:
+        name = f"model '{model.name}': sample {prompt['sample_id']}"
+        warn_too_long(name, len(prompt["input_ids"]))
+        return [empty_row(prompt, TOO_LONG_FOR_MEMORY)]
+
+    for rows in fitted_batches(
+        prompts, lambda prompt: len(prompt["input_ids"]), token_budget, work, give_up
+    ):
+        yield from rows
 
 
 @torch.inference_mode()
@@ -155,5 +210,5 @@ class _Finite(LogitsProcessor):
 def _stop_ids(model: LanguageModel) -> set[int]:
     ids = model.network.generation_config.eos_token_id
     if ids is None:
-        ids = model.network.config.eos_token_id
+        ids = model.network.config.get_text_config().eos_token_id
     return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)

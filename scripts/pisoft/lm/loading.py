@@ -11,10 +11,10 @@ from transformers.utils import logging as transformers_logging
 
 from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
-from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.attention import ATTENTION_NAME, NO_INTERFACE
 from pisoft.lm.device import choose_device, device_name
 from pisoft.lm.model import LanguageModel
-from pisoft.lm.repository import check_loaded, explain_loading_error, model_location
+from pisoft.lm.repository import check_loaded, commit_of, explain_loading_error, model_files
 from pisoft.lm.tokenizer import load_tokenizer
 
 
@@ -33,38 +33,39 @@ def load_model(settings: ModelSlice, folder: Path | None, gpus: int | None = Non
 
     transformers_logging.disable_progress_bar()  # a log file is no place for it
     device = choose_device(settings.device, gpus)
-    source, options = model_location(settings, folder)
+    source = model_files(settings, folder, weights=True)
     try:
         network, report = AutoModelForCausalLM.from_pretrained(
             source,
+            local_files_only=True,
             dtype=getattr(torch, settings.dtype),
             attn_implementation=ATTENTION_NAME,
+            # The usual kernel of experts knows no float64.
+            experts_implementation="eager" if settings.dtype == "float64" else None,
             use_safetensors=True,
             trust_remote_code=False,
             quantization_config=_quantization(settings),
             device_map={"": device},
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, by name
-            **options,
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes
-        raise explain_loading_error(error, settings, folder) from error
+        if isinstance(error, KeyError) and error.args == (ATTENTION_NAME,):
+            raise BenchmarkError(f"model '{settings.name}': its class {NO_INTERFACE}") from error
+        raise explain_loading_error(error, settings, source) from error
     check_loaded(report, settings.name)
-    if not network._supports_attention_backend:
-        raise BenchmarkError(
-            f"model '{settings.name}': class {type(network).__name__} does not use the attention "
-            "interface of transformers, which the attention probe needs"
-        )
     if settings.quantization != "none":
         _keep_differentiable(network)
-    return LanguageModel(network, settings.name, partial(load_tokenizer, settings, folder))
+    commit = commit_of(settings, source)  # a branch may have moved when the tokenizer is loaded
+    named = settings if commit is None else settings.model_copy(update={"revision": commit})
+    return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
     """Return provenance of a loaded model: commit (None if local), layers, device, CPU threads."""
     return {
         "layers": model.layers,
-        "model_commit": getattr(model.network.config, "_commit_hash", None),
+        "model_commit": model.commit,
         "device": device_name(model.device),
         "threads": torch.get_num_threads(),
     }
@@ -75,9 +76,10 @@ def compile_layers(model: LanguageModel) -> None:
 
     For forwards without gradients only.
     """
-    for layer in model.decoder.layers:
-        for part in (layer.input_layernorm, layer.post_attention_layernorm, layer.mlp):
-            part.compile(dynamic=True)
+    for layer in model.blocks:
+        for part in layer.children():
+            if not hasattr(part, "layer_idx"):  # which attention has
+                part.compile(dynamic=True)
 
 
 def _keep_differentiable(network: torch.nn.Module) -> None:

@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.batching import token_batches
-from pisoft.lm.repository import check_loaded, explain_loading_error, model_location
+from pisoft.lm.repository import check_loaded, commit_of, explain_loading_error, model_files
 from pisoft.lm.tokenizer import load_tokenizer
 
 # No tokenizer joins a line end to the word behind it, and none skips a digit.
@@ -48,6 +48,7 @@ class MaskedLanguageModel:
     network: Any
     tokenizer: Any
     name: str
+    commit: str | None = None  # of the hub
     _shared: dict[Any, SharedVocabulary] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -105,29 +106,31 @@ def load_masked_model(
             f"model '{settings.name}': its tokenizer has no mask token, so it cannot serve as "
             "`masked_model`"
         )
-    source, options = model_location(settings, folder)
+    source = model_files(settings, folder, weights=True)
     try:
         network, report = AutoModelForMaskedLM.from_pretrained(
             source,
+            local_files_only=True,
             dtype=getattr(torch, settings.dtype),
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, by name
-            **options,
         )
     except Exception as error:  # as for tokenizers: dozens of undocumented classes
-        raise explain_loading_error(error, settings, folder) from error
+        raise explain_loading_error(error, settings, source) from error
     check_loaded(report, settings.name, unused=["pooler", "seq_relationship"])
     network.to(torch.device("cpu") if settings.device == "cpu" else device)
-    return MaskedLanguageModel(network.eval().requires_grad_(False), tokenizer, settings.name)
+    network.eval().requires_grad_(False)
+    commit = commit_of(settings, source)
+    return MaskedLanguageModel(network, tokenizer, settings.name, commit)
 
 
 def masked_model_facts(masked: MaskedLanguageModel | None) -> dict[str, Any]:
     """Return provenance of a masked model: its hub commit (None if local); nothing of none."""
     if masked is None:
         return {}
-    return {"masked_model_commit": getattr(masked.network.config, "_commit_hash", None)}
+    return {"masked_model_commit": masked.commit}
 
 
 @torch.no_grad()

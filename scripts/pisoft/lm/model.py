@@ -5,18 +5,27 @@ Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import DynamicCache
 
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import AttentionProbe
-from pisoft.lm.precision import at_least_single, close
-from pisoft.lm.prefix import frozen_cache
+from pisoft.lm.precision import (
+    HALF,
+    answer_in_single,
+    at_least_single,
+    close,
+    computing_in_single,
+    whole_in_single,
+)
+from pisoft.lm.prefix import Prefix, frozen_cache
+from pisoft.lm.trial import Capability, try_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -121,6 +130,7 @@ class LanguageModel:
             :mod:`pisoft.lm.attention`.
         name: its name, for error messages.
         load_tokenizer: gives its tokenizer; called at most once, when something needs it.
+        commit: of the hub; None if it is not from there.
     """
 
     def __init__(
@@ -128,17 +138,23 @@ class LanguageModel:
         model: PreTrainedModel,
         name: str,
         load_tokenizer: Callable[[], Any] | None = None,
+        commit: str | None = None,
     ) -> None:
         self.network = model.eval().requires_grad_(False)
+        answer_in_single(model.get_output_embeddings())
         self.name = name
+        self.commit = commit
         self._load_tokenizer = load_tokenizer
-        self.decoder = model.base_model
-        self.head = model.get_output_embeddings()
+        self.decoder: Any = _decoder(model)
         self.device = model.get_input_embeddings().weight.device
-        self.layers = int(model.config.num_hidden_layers)
+        config = model.config.get_text_config(decoder=True)
+        self.layers = int(config.num_hidden_layers)
         self.vocabulary_size, self.width = map(int, model.get_input_embeddings().weight.shape)
-        self.context = getattr(model.config, "max_position_embeddings", None)  # tokens
-        self._check_taken_apart()
+        self.context = getattr(config, "max_position_embeddings", None)  # tokens
+        self.blocks = _blocks(self.decoder, self.layers)
+        self.caches_prefixes = True
+        self._ends_are_known = False
+        self._refusals = try_model(self)
         self._ends_are_known = self._reproduces_ends()
 
     @cached_property
@@ -161,7 +177,7 @@ class LanguageModel:
         embeddings: torch.Tensor,
         *,
         probe: AttentionProbe | None = None,
-        prefix: Cache | None = None,
+        prefix: Prefix | None = None,
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
@@ -170,22 +186,32 @@ class LanguageModel:
         Args:
             embeddings: of the tokens behind the prefix, if one is given.
             probe: records or replays attention.
-            prefix: keys and values of the tokens before; see :meth:`read_prefix`.
+            prefix: the tokens before; see :meth:`read_prefix`.
             attention_mask: (B, T), 0 at padding; not needed for padding on the right.
             position_ids: (B, T); needed for padding on the left.
         """
-        return self.decoder(
+        if isinstance(prefix, torch.Tensor):
+            whole = torch.cat([prefix.expand(len(embeddings), -1, -1), embeddings], dim=1)
+            return self.hidden_states(whole, probe=probe)[:, prefix.shape[1] :]
+        output = self.decoder(
             inputs_embeds=embeddings,
             attention_mask=attention_mask,
             position_ids=position_ids,
             past_key_values=prefix,
             use_cache=False,
             probe=probe,
-        ).last_hidden_state
+        )
+        self._answer = type(output)
+        return output.last_hidden_state
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return next-token logits (…, V) of final hidden states (…, d), float32 or better."""
-        return at_least_single(self.head(hidden))
+        """Return next-token logits (B, T, V) of final hidden states (B, T, d), float32 or better.
+
+        They come from the network's own forward, with whatever it scales or caps them by, in which
+        the decoder answers with these hidden states, and the head of a 16-bit model in float32.
+        """
+        with _answering(self.decoder, self._answer(last_hidden_state=hidden)):
+            return at_least_single(self.network(inputs_embeds=hidden, use_cache=False).logits)
 
     def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
@@ -204,9 +230,10 @@ class LanguageModel:
             embeddings, positions: as for :meth:`hidden_states` and :meth:`logits_at`.
             options: of :meth:`hidden_states`.
         """
-        if not self._ends_are_known:
+        if not (self._ends_are_known and self.caches_prefixes):
             return self.logits_at(self.hidden_states(embeddings, **options), positions)
-        last, rows = self.decoder.layers[-1], torch.arange(len(positions), device=self.device)
+        last: Any = self.blocks[-1]
+        rows = torch.arange(len(positions), device=self.device)
         kept: list[torch.Tensor] = []
         handles = [
             last.post_attention_layernorm.register_forward_pre_hook(
@@ -224,13 +251,31 @@ class LanguageModel:
         states = states + last.mlp(last.post_attention_layernorm(states))
         return self.logits(self.decoder.norm(states))
 
-    def read_prefix(self, embeddings: torch.Tensor) -> Cache | None:
-        """Return a reusable cache of one prefix's embeddings (1, P, d); None if P is 0."""
+    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None:
+        """Return what stands for one prefix's embeddings (1, P, d) in any batch; None if P is 0.
+
+        That is a cache of its keys and values, unless the model keeps more than these in mind of
+        what it has read: then the embeddings, which are read again each time.
+        """
         if embeddings.shape[1] == 0:
             return None
+        if not self.caches_prefixes:
+            return embeddings
         cache = DynamicCache()
         self.decoder(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
         return frozen_cache(cache)
+
+    @property
+    def in_half(self) -> bool:
+        """Whether activations are rounded to 16 bits."""
+        return self.network.get_input_embeddings().weight.dtype in HALF
+
+    @contextmanager
+    def in_single(self) -> Iterator[None]:
+        """Let the model compute in float32 at least, with memory for its largest part besides."""
+        last = self.blocks[-1:]  # whose parts `next_token_logits` calls one by one
+        with whole_in_single(self.network, self.blocks), computing_in_single(*last):
+            yield
 
     def check_ids(self, ids: Sequence[int], where: str) -> None:
         """Raise a BenchmarkError if a token id is outside the vocabulary."""
@@ -242,27 +287,56 @@ class LanguageModel:
             )
 
     @torch.no_grad()
-    def _check_taken_apart(self) -> None:
-        """Models that rescale embeddings or logits in between would silently be explained wrong."""
-        ids = torch.tensor([[0, 1]], device=self.device)
-        whole = self.network(input_ids=ids, use_cache=False).logits
-        parts = self.head(self.hidden_states(self.embed(ids)))
-        if not torch.allclose(whole, parts, rtol=1e-2, atol=1e-3, equal_nan=True):
-            raise BenchmarkError(
-                f"model '{self.name}': class {type(self.network).__name__} does more between "
-                "embeddings, decoder and output head than this benchmark can follow; "
-                "classes known to work: LlamaForCausalLM, MistralForCausalLM"
-            )
-
-    @torch.no_grad()
     def _reproduces_ends(self) -> bool:
         """Tell whether :meth:`next_token_logits` may take the last layer and the norm apart."""
         self._ends_are_known = True
-        embeddings = self.embed(torch.tensor([[0, 1]], device=self.device))
         positions = torch.tensor([[0, 1]], device=self.device)
         try:
-            found = self.next_token_logits(embeddings, positions)
-        except (AttributeError, ValueError):  # a decoder with other parts
+            with self.in_single():
+                embeddings = self.embed(positions)
+                found = self.next_token_logits(embeddings, positions)
+                whole = self.logits_at(self.hidden_states(embeddings), positions)
+        except (AttributeError, IndexError, TypeError, ValueError):  # a decoder with other parts
             return False
-        whole = self.logits_at(self.hidden_states(embeddings), positions)
-        return close(whole, found, tolerance=1e-2)
+        return close(whole, found, tolerance=1e-4)
+
+    def require(self, capability: Capability, who: str) -> None:
+        """Raise a BenchmarkError if the model lacks what a method or a protocol needs.
+
+        Args:
+            capability: what is needed.
+            who: what needs it, for the message.
+        """
+        if reason := self._refusals.get(capability):
+            raise BenchmarkError(
+                f"{who}: model '{self.name}' (class {type(self.network).__name__}): {reason}"
+            )
+
+
+def _decoder(network: PreTrainedModel) -> PreTrainedModel:
+    """Return what turns embeddings into final hidden states."""
+    from transformers import PreTrainedModel
+
+    decoder = network.get_decoder()
+    if decoder is not network:
+        return decoder
+    # A class that does not know its decoder's name gives itself.
+    inside = (part for part in network.children() if isinstance(part, PreTrainedModel))
+    return next(inside, network)
+
+
+def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
+    """Return a decoder's layers, whatever it calls them; none if it has no list of them."""
+    lists = [part for part in decoder.children() if isinstance(part, torch.nn.ModuleList)]
+    return next((list(found) for found in lists if len(found) == layers), [])
+
+
+@contextmanager
+def _answering(decoder: torch.nn.Module, answer: Any) -> Iterator[None]:
+    """Let a decoder give an answer that is known: nothing is computed, and no hook hears of it."""
+    own = decoder.__dict__
+    own["_call_impl"] = lambda *_, **__: answer  # in place of what calls forward and its hooks
+    try:
+        yield
+    finally:
+        del own["_call_impl"]

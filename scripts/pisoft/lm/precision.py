@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
 
 import torch
+from torch.nn.functional import linear
+
+HALF = (torch.float16, torch.bfloat16)
+CHUNK = 2**22  # weights of an output head that are widened at a time, 16 MiB
 
 
 def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
@@ -22,6 +28,59 @@ def close(first: torch.Tensor, second: torch.Tensor, tolerance: float) -> bool:
     return torch.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
 
 
+def answer_in_single(head: torch.nn.Module | None) -> None:
+    """Let an output head with 16-bit weights give float32 logits, from now on.
+
+    Products of 16-bit numbers are exact in float32, and so are sums but for float32's own rounding;
+    rounding logits to 16 bits would move predictions more than most perturbations do. Heads that
+    compute in another way than a linear layer, quantised ones for example, stay as they are.
+    """
+    if isinstance(head, torch.nn.Linear) and type(head).forward is torch.nn.Linear.forward:
+        own: Any = head
+        own.forward = partial(_linear, head)
+
+
+def _linear(head: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:
+    """Return a linear layer's output, float32 or better."""
+    if head.weight.dtype in HALF and inputs.dtype == head.weight.dtype:
+        return _LinearInSingle.apply(inputs, head.weight, head.bias)
+    return torch.nn.Linear.forward(head, inputs)
+
+
+class _LinearInSingle(torch.autograd.Function):
+    """A frozen linear layer of 16-bit weights that are widened chunk by chunk, there and back.
+
+    Without a function of its own, the graph would keep all of them widened.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return float32 outputs (…, V) of 16-bit inputs (…, d), weights (V, d), biases (V,)."""
+        ctx.save_for_backward(weight)
+        ctx.kind = inputs.dtype
+        wide = inputs.float()
+        output = torch.cat([linear(wide, part.float()) for part in _chunks(weight)], dim=-1)
+        return output if bias is None else output + bias
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """Return the gradient (…, d) of the inputs from that of the outputs, (…, V)."""
+        (weight,), (gradient,) = ctx.saved_tensors, gradients
+        chunks = _chunks(weight)
+        parts = gradient.split([len(part) for part in chunks], dim=-1)
+        total = gradient.new_zeros((*gradient.shape[:-1], weight.shape[1]))
+        for own, part in zip(parts, chunks, strict=True):
+            total += own @ part.float()
+        return total.to(ctx.kind), None, None
+
+
+def _chunks(weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Cut weights (V, d) along the vocabulary."""
+    return weight.split(max(1, CHUNK // weight.shape[1]))
+
+
 @contextmanager
 def computing_in_single(*modules: torch.nn.Module) -> Iterator[None]:
     """Let modules compute in float32 at least, also with 16-bit or 4-bit weights.
@@ -32,12 +91,44 @@ def computing_in_single(*modules: torch.nn.Module) -> Iterator[None]:
     with ExitStack() as stack:
         for module in modules:
             for part in module.modules():
-                if hasattr(part, "compute_dtype"):  # bitsandbytes
-                    _set(stack, part, "compute_dtype", torch.float32)
-                    continue
-                for parameter in part.parameters(recurse=False):
-                    _set(stack, parameter, "data", at_least_single(parameter.data))
+                _widen(stack, part)
         yield
+
+
+@contextmanager
+def whole_in_single(network: torch.nn.Module, layers: Iterable[torch.nn.Module]) -> Iterator[None]:
+    """Let a network compute in float32 at least, with memory for its largest part besides.
+
+    Its layers, and each module outside of them, are widened while they run and no longer.
+    """
+    parts = {layer: list(layer.modules()) for layer in layers}
+    inside = {part for of_layer in parts.values() for part in of_layer}
+    parts |= {part: [part] for part in network.modules() if part not in inside}
+    running: list[ExitStack] = []  # a module may run inside another, or inside itself
+
+    def widen(module: torch.nn.Module, _: object) -> None:
+        running.append(ExitStack())
+        for part in parts[module]:
+            _widen(running[-1], part)
+
+    def narrow(*_: object) -> None:
+        running.pop().close()
+
+    with ExitStack() as stack:
+        for module in parts:
+            stack.callback(module.register_forward_pre_hook(widen).remove)
+            stack.callback(module.register_forward_hook(narrow, always_call=True).remove)
+        yield
+
+
+def _widen(stack: ExitStack, part: torch.nn.Module) -> None:
+    """Widen what a module holds itself until the stack is left."""
+    if hasattr(part, "compute_dtype"):  # bitsandbytes
+        _set(stack, part, "compute_dtype", torch.float32)
+        return
+    for parameter in part.parameters(recurse=False):
+        if parameter.dtype in HALF:
+            _set(stack, parameter, "data", at_least_single(parameter.data))
 
 
 def _set(stack: ExitStack, owner: object, name: str, value: object) -> None:

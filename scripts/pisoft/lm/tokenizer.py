@@ -8,7 +8,7 @@ from typing import Any
 from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.imports import without_collection
-from pisoft.lm.repository import explain_loading_error, model_location
+from pisoft.lm.repository import explain_loading_error, model_files
 
 
 def load_tokenizer(model: ModelSlice, folder: Path | None) -> Any:
@@ -28,11 +28,13 @@ def load_tokenizer(model: ModelSlice, folder: Path | None) -> Any:
     with without_collection():
         from transformers import AutoTokenizer
 
-    source, options = model_location(model, folder)
+    source = model_files(model, folder)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, trust_remote_code=False, local_files_only=True
+        )
     except Exception as error:  # the libraries below raise dozens of classes, some undocumented
-        raise explain_loading_error(error, model, folder) from error
+        raise explain_loading_error(error, model, source) from error
     if not getattr(tokenizer, "is_fast", False):
         raise BenchmarkError(
             f"model '{model.name}': its tokenizer ({type(tokenizer).__name__}) gives no character "
@@ -50,9 +52,9 @@ def model_context(model: ModelSlice, folder: Path | None) -> int | None:
     with without_collection():
         from transformers import AutoConfig
 
-    source, options = model_location(model, folder)
+    source = model_files(model, folder)
     try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **options)
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=True)
     except Exception as error:
-        raise explain_loading_error(error, model, folder) from error
+        raise explain_loading_error(error, model, source) from error
     return getattr(config.get_text_config(), "max_position_embeddings", None)

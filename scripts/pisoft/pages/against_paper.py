@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -34,6 +35,7 @@ from pisoft.statistics.published import (
     average_deviations,
 )
 from pisoft.statistics.published_settings import differences
+from pisoft.tables.explorer_links import explorer_links
 from pisoft.units import NOTHING
 
 
@@ -43,6 +45,7 @@ def against_paper_page(
     agreements: pd.DataFrame,
     robustness: pd.DataFrame,
     settings: PublishedSlice,
+    explorer: str = "",
 ) -> Page:
     """Build the page; numbers are beside each other only for models with a comparable number.
 
@@ -52,16 +55,23 @@ def against_paper_page(
         agreements: rows of :func:`pisoft.statistics.against_paper.agreement`.
         robustness: rows of :func:`pisoft.statistics.against_paper.published_robustness`.
         settings: what of the run is not as published.
+        explorer: address of the page that shows scores, if there is one.
     """
     found = set(cells.loc[cells["outcome"].isin(COMPARED), "model"])
     models = [name for name in MODELS if name in found]
     sections = [Section("What is compared", tuple(_scope(settings, models)))]
     if models:
         shown = cells[cells["model"].isin(models)]
-        summary = summary_table(agreements[agreements["model"].isin(models)])
+        datasets = settings.datasets.keys() - settings.other_datasets.keys()
+        links = explorer_links(
+            explorer,
+            {name: MODELS[name] for name in models},
+            {name: label for name, label in DATASETS.items() if name in datasets},
+        )
+        summary = replace(summary_table(agreements[agreements["model"].isin(models)]), links=links)
         sections += [
             Section("How many numbers agree", _counts(shown[~shown["variant"]]), (summary,)),
-            Section("Number by number", _reading(), tuple(cell_tables(shown))),
+            Section("Number by number", _reading(), tuple(cell_tables(shown, links))),
         ]
     return Page(
         "Against the paper",

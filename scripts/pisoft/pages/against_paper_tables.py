@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from pisoft.statistics.against_paper import OUTSIDE, SECONDS
+from pisoft.statistics.against_paper import SECONDS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
 from pisoft.tables.layout import (
@@ -82,11 +82,12 @@ def summary_table(agreements: pd.DataFrame) -> Table:
     )
 
 
-def cell_tables(cells: pd.DataFrame) -> Iterator[Table]:
+def cell_tables(cells: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> Iterator[Table]:
     """Yield one table for each protocol, model and metric: every published number and the run's.
 
     Args:
         cells: rows of :func:`pisoft.statistics.against_paper.compare`.
+        links: where the scores of a dataset are shown, by the labels of model and dataset.
     """
     for (protocol, model, metric), column in cells.groupby(COLUMN, sort=False):
         difference = _RATIO if metric == SECONDS else _DIFFERENCE
@@ -103,6 +104,7 @@ def cell_tables(cells: pd.DataFrame) -> Iterator[Table]:
                 *([_TIMES_NOTE] if metric == SECONDS else []),
             ),
             values=column,
+            links={label: links[label] for label in (MODELS[model],) if label in links},
         )
 
 
@@ -149,7 +151,7 @@ def _cell_row(cell: Any) -> Row:
                 number_text(cell.value, shown), interval=interval_text(cell.low, cell.high, shown)
             ),
             Entry(_comparison(cell, shown)),
-            Entry(cell.outcome, strong=cell.outcome == OUTSIDE),
+            Entry(cell.outcome),
             Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),
         ),
     )

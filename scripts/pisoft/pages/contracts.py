@@ -14,7 +14,8 @@ PAGE = "docs/reference/contracts.md"
 _INTRODUCTION = """\
 # Data contracts
 
-*Written by `make schema`; edit `scripts/pisoft/columns.py`.*
+*Written by `make schema`; edit `scripts/pisoft/columns.py` and
+`contracts.py`.*
 
 Every Parquet file below `results/<run>/data/` is checked against these columns when it is written
 and when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row,
@@ -25,7 +26,8 @@ and each file carries the settings, package versions and commit that made it
 
 def contracts_page() -> str:
     """Return the reference of all kinds of Parquet files as Markdown."""
-    parts = [_INTRODUCTION, f"`status` is one of {', '.join(f'`{name}`' for name in STATUSES)}.\n"]
+    statuses: list[tuple[str, ...]] = [(f"`{name}`", said) for name, said in STATUSES.items()]
+    parts = [_INTRODUCTION, markdown_table(("status", "meaning"), statuses)]
     for kind, file in FILES.items():
         parts += [
             f"## `{kind}`\n",

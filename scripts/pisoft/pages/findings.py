@@ -126,7 +126,7 @@ def _verdict(known: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
         said += " Every other method is told apart from the best."
     if CONTROL not in known.index or len(known) < 2:
         return said
-    better, _, _ = _against(pairs[pairs["dataset"] == AVERAGE], known)
+    better, _, _ = against(pairs[pairs["dataset"] == AVERAGE], known)
     return f"{said} Better than random scores: {len(better)} of {len(known) - 1}."
 
 
@@ -216,22 +216,30 @@ def _value_text(numbers: pd.Series, names: Names) -> str:
 def _against_control(pairs: pd.DataFrame, known: pd.DataFrame, names: Names) -> str:
     """Say which methods random scores do not beat, and which they do not equal."""
     kinds = ("better than random scores", "not distinguishable from them", "worse than they are")
-    groups = zip(kinds, _against(pairs, known), strict=True)
+    groups = zip(kinds, against(pairs, known), strict=True)
     told = [f"{what}: {_listed(group, names)}" for what, group in groups if group]
     return f"Against the control, {'; '.join(told) or 'no method can be compared'}."
 
 
-def _against(pairs: pd.DataFrame, known: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:
-    """Return the methods that are better than random scores, not told apart, and worse."""
+def against(
+    pairs: pd.DataFrame, known: pd.DataFrame, other: str = CONTROL
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the methods that are better than another one, not told apart from it, and worse.
+
+    Args:
+        pairs: `comparisons` rows of one protocol, model, metric and dataset.
+        known: `statistics` rows of the same, by method.
+        other: the method that they are held against.
+    """
     better: list[str] = []
     equal: list[str] = []
     worse: list[str] = []
     mirrored = pairs.rename(columns={"method": "other", "other": "method"})
     both = pd.concat([pairs, mirrored.assign(difference=-pairs["difference"])])
-    against = both[both["other"] == CONTROL].set_index("method")
-    for method in known.index.intersection(against.index, sort=False):
-        apart = against["p_adjusted"][method] < LEVEL
-        larger = against["difference"][method] > 0
+    tested = both[both["other"] == other].set_index("method")
+    for method in known.index.intersection(tested.index, sort=False):
+        apart = tested["p_adjusted"][method] < LEVEL
+        larger = tested["difference"][method] > 0
         (equal if not apart else better if larger else worse).append(method)
     return better, equal, worse
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.contracts import OK
+from pisoft.contracts import OK, meanings
 from pisoft.pages.findings import Findings, Names, answers, readings
 from pisoft.pages.links import links
 from pisoft.pages.page import Figure, Page, Section
@@ -94,7 +94,8 @@ def _failures(outcomes: pd.DataFrame, names: Names) -> str:
         f"({row.methods} methods)"
         for (protocol, model, dataset, status), row in groups.iterrows()
     )
-    return f"Left out of all means, and counted in the tables: {listed}."
+    why = meanings(failed["status"])
+    return f"Left out of all means, and counted in the tables: {listed} ({why})."
 
 
 def _cost(cost: pd.DataFrame) -> str:

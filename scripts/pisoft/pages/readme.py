@@ -23,16 +23,18 @@ def result_text(
     shown: Collection[str],
     datasets: Mapping[str, str],
     figure: str,
+    page: str,
 ) -> str:
     """Return table and figure with what they show, as Markdown.
 
     Args:
-        values: rows of the CSV of a table of π-Soft AUC (:func:`pisoft.tables.layout.tidy`).
+        values: `statistics` rows of one model and protocol.
         model: label of its model.
         methods: label of each method, in the order of the rows.
         shown: methods with a row of their own, besides the best of each column.
         datasets: label of each dataset.
         figure: path of the figure from README.md.
+        page: path of the page with all numbers of the run.
     """
     averages = values[values["dataset"] == AVERAGE]
     rows = {
@@ -40,11 +42,13 @@ def result_text(
         for name, label in methods.items()
         if name in shown or name in set(averages["best"])
     }
-    sizes = values.groupby("dataset")["n"].max()
+    sizes = sample_counts(values)
     counted = ", ".join(f"{label} {sizes[name]}" for name, label in datasets.items())
     return "\n".join(
         [
-            *_table(averages, rows),
+            _line(["Method", *(METRICS[metric].label for metric in AUC_METRICS)]),
+            _line(["---", *["--:"] * len(AUC_METRICS)]),
+            *map(_line, number_rows(values, [(name, AVERAGE) for name in AUC_METRICS], rows)),
             "",
             f"{len(rows)} of the {len(methods)} rows of {model}, dynamic routing: area under the",
             f"curve over π (AUC), mean over samples ({counted}) and",
@@ -55,9 +59,8 @@ def result_text(
             "",
             f"![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})",
             "",
-            "Table and figure are of the embedded demonstration: a tiny model that the workflow",
-            "trains, on synthetic records. They show that the benchmark works, not how good the",
-            "methods are on real models.",
+            "All numbers of this run, and which of the paper's findings it confirms:",
+            f"[real numbers]({page}).",
         ]
     )
 
@@ -80,17 +83,27 @@ def put_between_markers(document: str, text: str, name: str) -> str:
     return "\n".join([*head, text, *tail, ""])
 
 
-def _table(averages: pd.DataFrame, methods: Mapping[str, str]) -> list[str]:
-    """Return the lines of a table with a row for each method and a column for each metric."""
-    cells = [statistic_entries(averages, metric, AVERAGE, 3, methods) for metric in AUC_METRICS]
+def number_rows(
+    values: pd.DataFrame, cells: Sequence[tuple[str, str]], methods: Mapping[str, str]
+) -> list[tuple[str, ...]]:
+    """Return a row for each method: its label, and a number of each metric and dataset.
+
+    Args:
+        values: `statistics` rows of one model and protocol.
+        cells: metric and dataset of each column.
+        methods: label of each method.
+    """
+    columns = [statistic_entries(values, *cell, 3, methods) for cell in cells]
     return [
-        _line(["Method", *(METRICS[metric].label for metric in AUC_METRICS)]),
-        _line(["---", *["--:"] * len(AUC_METRICS)]),
-        *(
-            _line([label, *map(_cell, row)])
-            for label, row in zip(methods.values(), zip(*cells, strict=True), strict=True)
-        ),
+        (label, *map(_cell, row))
+        for label, row in zip(methods.values(), zip(*columns, strict=True), strict=True)
     ]
+
+
+def sample_counts(values: pd.DataFrame) -> dict[str, int]:
+    """Return the samples in the means of each dataset, of the method that has most."""
+    auc = values[values["metric"].isin(AUC_METRICS)]
+    return {str(name): int(n) for name, n in auc.groupby("dataset")["n"].max().items()}
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ class Lengths:
 
 
 def sample_lengths(
-    settings: PlanSlice, model: str, dataset: str, context: int | None, results: Path
+    settings: PlanSlice, model: str, dataset: str, context: int | None, results: Path | None
 ) -> Lengths:
     """Return the lengths of a model's prompts and answers on a dataset.
 
@@ -89,17 +89,17 @@ def sample_lengths(
         model: name of the model.
         dataset: name of the dataset.
         context: longest sequence of the model, tokens.
-        results: the run's folder, in which prompts and generations may lie.
+        results: the run's folder, in which prompts and generations may lie; None: unused.
 
     Raises:
         BenchmarkError: there are no prompts yet, and the catalogue does not say how long records
             are or how many there are; or a file cannot be read.
     """
-    prompts = results / "data/prompts" / model / f"{dataset}.parquet"
-    generations = results / "data/generations" / model / f"{dataset}.parquet"
     task = settings.datasets[dataset].task
-    if not prompts.is_file():
+    cell = f"{model}/{dataset}.parquet"
+    if results is None or not (results / "data/prompts" / cell).is_file():
         return Lengths((_estimated(settings, dataset, context),), ESTIMATED)
+    prompts, generations = results / "data/prompts" / cell, results / "data/generations" / cell
     rows = read_prompts(prompts)
     if generations.is_file():
         answers = read_generations(generations, prompts, rows)

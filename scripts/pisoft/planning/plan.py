@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pisoft.attribution import AttributionMethod, method_without_models
 from pisoft.config.base import Cell
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.models import ModelShape, TrainedMaskedModel, TrainedModel
-from pisoft.config.parts import places
+from pisoft.config.parts import first_place, is_repeated, places
 from pisoft.config.slices.plan import PlannedModel, PlanSlice
 from pisoft.planning import sizes
 from pisoft.planning.lengths import Lengths, sample_lengths
@@ -29,7 +30,10 @@ from pisoft.planning.work import (
 
 START_UP = 1.0  # seconds of a job
 START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
+HALF = ("bfloat16", "float16")
 READING_SPEED = 1e9  # bytes of weights per second, from disk to the device
+# Jobs that load a model, on a GPU if it asks for one.
+LOADING_RULES = ("generate", "attribute", "evaluate_soft", "evaluate_ranking")
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class Job:
 
     ``low`` and ``high`` differ where draws go on until a mean is known well enough. ``memory`` is
     the peak on the model's device, bytes, None without a model. ``disk`` is what it writes, bytes.
-    ``start_up`` are the seconds before its work begins.
+    ``read`` is the size of the files of weights that it loads, which are in the type of activations
+    even where 4 bits of a weight are kept. ``start_up`` are the seconds before its work begins.
     """
 
     rule: str
@@ -48,6 +53,7 @@ class Job:
     high: Work = NO_WORK
     memory: float | None = None
     disk: float = 0
+    read: float = 0
     start_up: float = START_UP
 
 
@@ -59,12 +65,13 @@ class Plan:
     lengths: Mapping[tuple[str, str], Lengths]  # by model and dataset
 
 
-def plan_run(settings: PlanSlice, results: Path) -> Plan:
+def plan_run(settings: PlanSlice, results: Path | None) -> Plan:
     """Plan a run.
 
     Args:
         settings: the run.
         results: its folder; lengths are measured in the prompts and generations that lie there.
+            None: nothing is measured.
 
     Raises:
         BenchmarkError: a model's sizes or a dataset's lengths are not known.
@@ -144,15 +151,28 @@ class _Cell:
                 ),
                 default=0,
             )
+        noise = self._noise_work(grid, settings.block_size)
         job = self._job(
             "evaluate_soft",
             (name,),
-            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, low)),
-            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, high)),
+            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, low))
+            + noise,
+            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, high))
+            + noise,
             recorded,
             self.lengths.total(lambda sample: sizes.soft_bytes(sample, grid, high)),
         )
         return replace(job, cell=f"{protocol}/{job.cell}")
+
+    def _noise_work(self, grid: int, block_size: int) -> Work:
+        """Return the work of the steps that are evaluated in float32, too, with one draw each."""
+        if self.settings.dtype not in HALF or not self.lengths.count:
+            return NO_WORK
+        first = first_place(self.part) // block_size
+        last = first + math.ceil(self.lengths.count / block_size)
+        repeated = sum(map(is_repeated, range(first, last)))
+        whole = total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, 1))
+        return whole * (repeated / self.lengths.total(lambda sample: len(sample.steps)))
 
     def ranking_job(self, name: str, settings: RankingSettings) -> Job:
         work = total_work(self.lengths, lambda sample: ranking_work(self.shape, sample, settings))
@@ -173,6 +193,7 @@ class _Cell:
         """
         settings = self.settings
         weights = sizes.weight_bytes(self.shape, settings.dtype, settings.quantization)
+        files = sizes.weight_bytes(self.shape, settings.dtype, "none")
         layer = sizes.forward_bytes(self.shape, self._batch_tokens, settings.dtype)
         logits = sizes.logit_bytes(self.shape, self._batch_rows)
         return Job(
@@ -183,7 +204,8 @@ class _Cell:
             high,
             memory=weights + layer + logits + held,
             disk=disk,
-            start_up=START_UP_WITH_MODEL + weights / READING_SPEED,
+            read=files,
+            start_up=START_UP_WITH_MODEL + files / READING_SPEED,
         )
 
     @property
@@ -255,6 +277,8 @@ def _method_jobs(
     chosen = list(dict.fromkeys((*settings.cells, *settings.study_cells)))
     for model, name, dataset in _without_protocol(chosen):
         planned, budget = settings.methods[name], settings.models[model].token_budget
+        if planned.method is None:
+            continue
         method = method_without_models(planned.method, planned.options, budget)
         yield from (cell.attribution_job(name, method) for cell in cells[model, dataset])
     for protocol, model, name, dataset in chosen:

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import compress
 
 from pisoft.planning.lengths import CHARACTERS_PER_TOKEN
-from pisoft.planning.plan import READING_SPEED, START_UP, START_UP_WITH_MODEL, Job, Plan
+from pisoft.planning.plan import (
+    LOADING_RULES,
+    READING_SPEED,
+    START_UP,
+    START_UP_WITH_MODEL,
+    Job,
+    Plan,
+)
 from pisoft.planning.speed import Speed
 from pisoft.units import duration, scaled
 
 NOTHING = "\N{EN DASH}"
-_COLUMNS = ("rule", "jobs", "forwards", "tokens", "FLOP", "time", "memory", "disk")
+_COLUMNS = (
+    "rule",
+    "jobs",
+    "forwards",
+    "tokens",
+    "FLOP",
+    "time",
+    "longest",
+    "GPU-hours",
+    "memory",
+    "disk",
+)
 _ASSUMPTIONS = f"""\
 Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
 FLOP: matrix products of forwards; causal attention counts what it sees; the template before the
   first perturbable token is read once; a backward pass counts as a forward (weights are frozen).
 Time: FLOP / speed, and per job {START_UP:g} s, or {START_UP_WITH_MODEL:g} s and the weights at \
 {READING_SPEED / 1e9:g} GB/s where a model is loaded; of all
-  jobs one after another, so divide by the number of jobs that run at once.
+  jobs one after another, so divide by the number of jobs that run at once. GPU-hours: of the jobs
+  that hold a GPU, all of their time.
+Models in 16 bits: one step of some blocks (0, 1, 2, 4, 8, …) is evaluated with one draw in float32,
+  too, counted like all others; a GPU takes several times longer for it.
 Memory: weights, and activations and logits of one batch that fills the token budget, on the model's
   device, libraries (about 0.5 GB) not included. Gradient methods halve their batches if it is not
-  there. Disk: Parquet rows before compression, without downloads.
+  there, and compute layers again for a sample that does not fit alone. Disk: Parquet rows before
+  compression, without downloads.
 Upper limits: ReAGent takes all its probe steps (two forwards per probe if its rule is met at once),
   answers not generated yet have full length, trainings take all their steps. Left out: the masked
   model, a forward of its own per prompt token and sample where ReAGent runs.
@@ -29,11 +52,18 @@ Lengths: measured in the run's own prompts and answers; estimated ones are the c
 characters a token."""
 
 
-def plan_text(plan: Plan, speed: Speed) -> str:
-    """Return the plan of a run, to be printed."""
+def plan_text(plan: Plan, speed: Speed, on_gpu: Collection[str] = ()) -> str:
+    """Return the plan of a run, to be printed.
+
+    Args:
+        plan: the run's.
+        speed: of its models.
+        on_gpu: names of the models whose jobs hold a GPU.
+    """
     rules = dict.fromkeys(job.rule for job in plan.jobs)
-    rows = [_row(rule, [job for job in plan.jobs if job.rule == rule], speed) for rule in rules]
-    rows.append(_row("total", plan.jobs, speed))
+    stages = {rule: [job for job in plan.jobs if job.rule == rule] for rule in rules}
+    stages["total"] = list(plan.jobs)
+    rows = [_row(name, jobs, speed, on_gpu) for name, jobs in stages.items()]
     lengths = [
         (
             f"{model} · {dataset}",
@@ -78,20 +108,28 @@ def _longest_job(jobs: Sequence[Job], speed: Speed) -> str:
     )
 
 
-def _row(rule: str, jobs: Sequence[Job], speed: Speed) -> tuple[str, ...]:
+def _row(rule: str, jobs: Sequence[Job], speed: Speed, on_gpu: Collection[str]) -> tuple[str, ...]:
     memory = max((job.memory for job in jobs if job.memory is not None), default=None)
-    shortest = sum(job_seconds(job, job.low.flops, speed) for job in jobs)
-    longest = sum(job_seconds(job, job.high.flops, speed) for job in jobs)
+    low = [job_seconds(job, job.low.flops, speed) for job in jobs]
+    high = [job_seconds(job, job.high.flops, speed) for job in jobs]
+    held = [job.rule in LOADING_RULES and job.model in on_gpu for job in jobs]
+    hours = [sum(compress(seconds, held)) / 3600 for seconds in (low, high)]
     return (
         rule,
         str(len(jobs)),
         _range((sum(job.low.forwards for job in jobs), sum(job.high.forwards for job in jobs))),
         _range((sum(job.low.tokens for job in jobs), sum(job.high.tokens for job in jobs))),
         _range((sum(job.low.flops for job in jobs), sum(job.high.flops for job in jobs))),
-        " to ".join(dict.fromkeys(map(duration, (shortest, longest)))),
+        " to ".join(dict.fromkeys(map(duration, (sum(low), sum(high))))),
+        duration(max(high, default=0)),
+        " to ".join(dict.fromkeys(map(_hours, hours))) if any(held) else NOTHING,
         NOTHING if memory is None else scaled(memory, "B"),
         scaled(sum(job.disk for job in jobs), "B"),
     )
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.0f}" if hours >= 10 else f"{hours:.2g}"
 
 
 def _range(bounds: tuple[float, float]) -> str:

@@ -6,17 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.models import HubModel, LocalModel, ModelShape, TrainedModel
+from pisoft.config.models import HubModel, LocalModel, ModelShape, ModelSource, TrainedModel
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
 
-def model_shape(name: str, source: HubModel | LocalModel | TrainedModel) -> ModelShape:
+def model_shape(name: str, source: ModelSource) -> ModelShape:
     """Return a model's sizes.
 
     They are read from config.json, of the local folder or of the hub's local cache; those of a
     trained model follow from its settings, and `source.shape` stands in for a hub model that is
-    not in the cache.
+    not in the cache, and for a GGUF file.
 
     Raises:
         BenchmarkError: none of these is there, or config.json lacks a size.
@@ -25,16 +25,19 @@ def model_shape(name: str, source: HubModel | LocalModel | TrainedModel) -> Mode
         return _trained_shape(source)
     if isinstance(source, LocalModel):
         return _shape_of_file(Path(source.path) / "config.json")
-    cached = _cached_file(source)
-    if cached is not None:
+    if isinstance(source, HubModel) and (cached := _cached_file(source)) is not None:
         return _shape_of_file(cached)
-    if source.shape is None:
+    if source.shape is not None:
+        return source.shape
+    if isinstance(source, HubModel):
         raise BenchmarkError(
             f"model '{name}': source.shape: not set, and the local cache of the hub has no "
             f"config.json of '{source.repository}' at revision '{source.revision}'; add the shape "
             "to the model's catalogue entry, or download the model first"
         )
-    return source.shape
+    raise BenchmarkError(
+        f"model '{name}': source.shape: not set; a plan needs that of {source.path}"
+    )
 
 
 def layer_parameters(shape: ModelShape) -> int:

@@ -133,7 +133,7 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
         for option, stated in STATED_OPTIONS.get(name, {}).items():
             yield Difference(
                 f"option {option} of method {name}",
-                options[option],
+                options.get(option, "not known"),
                 stated,
                 "app:implementation",
                 methods=frozenset({name}),

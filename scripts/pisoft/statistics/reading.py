@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pisoft.columns import SCHEMAS
 from pisoft.contracts import read_table
 from pisoft.errors import BenchmarkError
 
@@ -22,7 +23,7 @@ def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.Da
     """Read the rows of summary files whose columns equal the given values.
 
     Args:
-        path: the file, or several of a kind.
+        path: the file, or several of a kind; of none, there are no rows.
         kind: its kind, a key of :data:`pisoft.columns.SCHEMAS`.
         selection: column names with the value to keep, for example `protocol="dynamic"`.
 
@@ -32,7 +33,8 @@ def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.Da
     conditions = [pc.field(column) == value for column, value in selection.items()]
     paths = [path] if isinstance(path, Path) else path
     where = reduce(and_, conditions) if conditions else None
-    table = pa.concat_tables([read_table(one, kind, where=where) for one in paths])
+    tables = [read_table(one, kind, where=where) for one in paths]
+    table = pa.concat_tables(tables) if tables else SCHEMAS[kind].empty_table()
     if selection and not table.num_rows:
         wanted = ", ".join(f"{column} '{value}'" for column, value in selection.items())
         raise BenchmarkError(f"{paths[0]}: holds no row for {wanted}")

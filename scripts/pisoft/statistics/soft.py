@@ -58,7 +58,16 @@ SAMPLE_METRICS = (
     "auc_numerator_nc",
     "monte_carlo_ns",  # variance of both AUCs, not clamped, that comes from the draws
     "monte_carlo_nc",
-    "numerical",  # bound of what rounding may add to both AUCs: identity / H₀ at every π
+    # Bound of what rounding may add to both AUCs: identity / H₀ at every π; in 16 bits the root
+    # mean square of the noise of the AUC that has more of it.
+    "numerical",
+)
+# Of models in 16 bits, by how much samples that were evaluated in float32, too, differ from that:
+NOISE_METRICS = (
+    "noise_distance",  # a draw's distance, mean of the absolute differences
+    "noise_h0",
+    "noise_auc_ns",  # both AUCs of the first draw
+    "noise_auc_nc",
 )
 
 
@@ -72,6 +81,9 @@ _MEASURED = ("ns_distances", "nc_distances")
 
 
 _UNEVEN = "an ok step lacks or repeats a retaining probability"
+
+
+_NOISE = ("h0_noise", "ns_noise", "nc_noise")
 
 
 _ROW_COLUMNS = ("sample_id", "step", "pi", "perturbable", "achieved", "h0", "identity", "status")
@@ -103,6 +115,9 @@ class _Steps:
     mean_score: np.ndarray  # (G,)
     h0: np.ndarray  # (G,)
     identity: np.ndarray  # (G,)
+    h0_noise: np.ndarray  # (G,) NaN if not evaluated in float32
+    ns_noise: np.ndarray  # (G, 1 + P)
+    nc_noise: np.ndarray  # (G, 1 + P)
 
 
 @dataclass(frozen=True)
@@ -138,7 +153,8 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
 
     Args:
         paths: the files; their paths name their cells, see :meth:`Cell.of`.
-        minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`.
+        minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`, and so does one
+            whose H₀ is below the largest difference that 16 bits have made to one of its cell.
         clamp: where Soft-NS is clamped at 0 where it is not called unclamped.
 
     Raises:
@@ -174,10 +190,11 @@ def _read(path: Path, minimum_h0: float) -> tuple[pd.DataFrame, dict[str, np.nda
 
     `place` of an ok row is its position among the distances.
     """
-    table = read_table(path, "soft", columns=[*_ROW_COLUMNS, *_MEASURED])
+    table = read_table(path, "soft", columns=[*_ROW_COLUMNS, *_NOISE, *_MEASURED])
     rows = table.drop_columns(list(_MEASURED)).to_pandas()
     rows["sample"] = pd.factorize(rows["sample_id"])[0]
-    degenerate = (rows["status"] == OK) & (rows["h0"] < minimum_h0)
+    least = np.fmax(minimum_h0, rows["h0_noise"].abs().max())  # the latter NaN if there is none
+    degenerate = (rows["status"] == OK) & (rows["h0"] < least)
     rows.loc[degenerate, "status"] = DEGENERATE_BASELINE
     ok = (rows["status"] == OK).to_numpy()
     rows["place"] = np.cumsum(ok) - 1
@@ -217,7 +234,7 @@ def _steps_that_count(
     line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π
     if len(kept) % line.size:
         raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
-    names = ("sample", "step", "pi", "place", "perturbable", "achieved", "h0", "identity")
+    names = ("sample", "step", "pi", "place", "perturbable", "achieved", "h0", "identity", *_NOISE)
     lines = {name: kept[name].to_numpy().reshape(-1, line.size) for name in names}
     whole = (np.nan_to_num(lines["pi"]) == line).all()
     one_step = all((lines[name] == lines[name][:, :1]).all() for name in ("sample", "step"))
@@ -232,6 +249,9 @@ def _steps_that_count(
         mean_score=original["achieved"],
         h0=original["h0"],
         identity=original["identity"],
+        h0_noise=original["h0_noise"],
+        ns_noise=lines["ns_noise"],
+        nc_noise=lines["nc_noise"],
     )
 
 
@@ -251,6 +271,7 @@ def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: Clamp) -> dict[str
         "identity": steps.identity[:, None],
         "relative_identity": steps.identity[:, None] / h0,
     }
+    columns |= _noise(steps, grid, clamp)
     by_sample = {
         name: pd.DataFrame(values).groupby(steps.sample).mean() for name, values in columns.items()
     }
@@ -259,6 +280,23 @@ def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: Clamp) -> dict[str
         groups = pd.DataFrame(variances).groupby(steps.sample)
         by_sample[f"monte_carlo_{metric}"] = groups.mean().div(groups.size(), axis="index")
     return by_sample
+
+
+def _noise(steps: _Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, np.ndarray]:
+    """Return by NOISE_METRICS what 16 bits have changed of every step, (G, 1); NaN: not known."""
+    if np.isnan(steps.h0_noise).all():
+        return {}
+    h0, single = steps.h0[:, None], (steps.h0 - steps.h0_noise)[:, None]
+    ns, nc = steps.ns[:, 1:, 0], steps.nc[:, 1:, 0]  # the first draw's, (G, P)
+    ns_single, nc_single = ns - steps.ns_noise[:, 1:], nc - steps.nc_noise[:, 1:]
+    areas_ns = [
+        auc(grid, soft_ns(of, distances[..., None], clamp))
+        for of, distances in ((h0, ns), (single, ns_single))
+    ]
+    areas_nc = auc(grid, nc / h0), auc(grid, nc_single / single)
+    distances = np.abs(np.concatenate([steps.ns_noise, steps.nc_noise], axis=1)).mean(axis=1)
+    values = (distances, steps.h0_noise, areas_ns[0] - areas_ns[1], areas_nc[0] - areas_nc[1])
+    return {name: found[:, None] for name, found in zip(NOISE_METRICS, values, strict=True)}
 
 
 def _variances(curves: np.ndarray, grid: np.ndarray) -> np.ndarray:
@@ -289,6 +327,12 @@ def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.
     metrics["numerical"] = by_sample["relative_identity"][0] * (grid[-1] - grid[0])
     for name in ("mean_score", "h0", "identity"):
         metrics[name] = by_sample[name][0]
+    if set(NOISE_METRICS) <= set(by_sample):
+        for name in NOISE_METRICS:
+            metrics[name] = by_sample[name][0]
+        # Not `identity`: the same input rounds to 16 bits the same way.
+        areas = metrics[["noise_auc_ns", "noise_auc_nc"]]
+        metrics["numerical"] = np.sqrt((areas**2).mean().max())
     return metrics
 
 
@@ -298,11 +342,11 @@ def _sample_rows(cell: Cell, rows: pd.DataFrame, metrics: pd.DataFrame) -> pa.Ta
     failures = rows[rows["status"] != OK].drop_duplicates("sample").set_index("sample")["status"]
     status = failures.reindex(identifiers.index)
     status[identifiers.index.isin(metrics.index)] = OK
-    width = len(SAMPLE_METRICS)
+    width = len(metrics.columns)
     tidy = {
         **{name: getattr(cell, name) for name in CELL},
         "sample_id": identifiers.repeat(width).to_numpy(),
-        "metric": np.tile(SAMPLE_METRICS, len(identifiers)),
+        "metric": np.tile(metrics.columns, len(identifiers)),
         "value": metrics.reindex(identifiers.index).to_numpy().ravel(),
         "status": status.repeat(width).to_numpy(),
     }

@@ -89,7 +89,6 @@ def _rows(numbers: pd.DataFrame, key: str, labels: Mapping[str, str]) -> tuple[R
         Row(
             label,
             tuple(_entry(found.loc[name, measure]) for measure in MEASURES),
-            strong=name == AVERAGE,
         )
         for name, label in labels.items()
     )

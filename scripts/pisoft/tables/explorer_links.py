@@ -6,15 +6,22 @@ from collections.abc import Mapping
 from urllib.parse import urlencode
 
 
-def explorer_links(explorer: str, model: str, datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return where the explorer shows a model's samples, by the label of their dataset.
+def explorer_links(
+    explorer: str, models: Mapping[str, str], datasets: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return where the explorer shows samples, by the labels of their model and dataset.
 
     Args:
-        explorer: address of the explorer, relative to the page with the table.
-        model: its name.
+        explorer: address of the explorer, relative to the page with the table; empty: none.
+        models: label of each model.
         datasets: label of each dataset.
     """
+    if not explorer:
+        return {}
     return {
-        label: f"{explorer}#{urlencode({'model': model, 'dataset': name})}"
-        for name, label in datasets.items()
+        model_label: {
+            dataset_label: f"{explorer}#{urlencode({'model': model, 'dataset': dataset})}"
+            for dataset, dataset_label in datasets.items()
+        }
+        for model, model_label in models.items()
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from pisoft.contracts import OK
+from pisoft.contracts import OK, meanings
 from pisoft.statistics.metrics import AVERAGE, METRICS
 from pisoft.statistics.standing import LEVEL, standing
 from pisoft.units import NOTHING, signed
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table; a strong one is set in bold.
+    """One line of a table.
 
     Attributes:
         family: of the method, in a ranking: a reader may have rows of a family together.
@@ -46,7 +46,6 @@ class Row:
 
     label: str
     entries: tuple[Entry, ...]
-    strong: bool = False
     family: str = ""
 
 
@@ -63,7 +62,8 @@ class Table:
     """A table's layout, without anything of LaTeX or HTML, and its numbers.
 
     Attributes:
-        links: where the heading of a column or row leads, in HTML.
+        links: where the page of the scores shows a dataset of a model, by the labels of both; in
+            HTML a line below the table lists them, and headings of datasets lead there.
     """
 
     title: str
@@ -73,7 +73,7 @@ class Table:
     notes: tuple[str, ...]
     values: pd.DataFrame  # full precision: what the CSV holds
     spanners: tuple[tuple[str, int], ...] = ()  # headings over so many columns each, of all columns
-    links: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 # Numbers --------------------------------------------------------------------------------------
@@ -266,7 +266,8 @@ def coverage_notes(
             who = "all methods" if len(affected) == len(methods) else ", ".join(affected)
             failed.append(f"{datasets[name]} ({who}): {reason}")
     if failed:
-        notes.append("Failed samples, left out of the means: " + "; ".join(failed) + ".")
+        why = meanings(outcomes["status"])
+        notes.append(f"Failed samples, left out of the means: {'; '.join(failed)} ({why}).")
     else:
         notes.append("No sample failed.")
     return notes

@@ -10,6 +10,7 @@ from pisoft.config.slices.display import SoftDisplaySlice
 from pisoft.contracts import OK
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
+from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.tables.layout import Table, marks
 from pisoft.tables.soft import AUC_METRICS, SoftRows, clamp_note
 
@@ -19,16 +20,22 @@ Settings = SoftDisplaySlice
 def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     grid = sorted(files.rows("soft_curves", **cell)["pi"].unique())
-    return auc_table(SoftRows.read(files, settings, cell), grid, settings.types[cell["model"]])
+    samples = files.rows("soft_samples", **cell)
+    noise = samples[samples["metric"].isin(NOISE_METRICS)]
+    number_type = settings.types[cell["model"]]
+    return auc_table(SoftRows.read(files, settings, cell), grid, number_type, noise)
 
 
-def auc_table(rows: SoftRows, grid: Sequence[float], number_type: str) -> Table:
+def auc_table(
+    rows: SoftRows, grid: Sequence[float], number_type: str, noise: pd.DataFrame
+) -> Table:
     """Build the table of areas under the π-Soft curves (paper, tab:llama-soft).
 
     Args:
         rows: its rows.
         grid: retaining probabilities of the curves.
         number_type: of the model's weights and activations, for the noise floor.
+        noise: `soft_samples` rows of NOISE_METRICS; none if the model has more than 16 bits.
     """
     statistic = (
         "Mean over samples of the area under the curve (trapezoid) on the grid π = "
@@ -39,17 +46,31 @@ def auc_table(rows: SoftRows, grid: Sequence[float], number_type: str) -> Table:
     return rows.averaged_table(
         "AUC of π-Soft-NS and π-Soft-NC",
         AUC_METRICS,
-        (*notes, *_noise_notes(rows.statistics, rows.outcomes, number_type)),
+        (*notes, *_noise_notes(rows.statistics, rows.outcomes, number_type, noise)),
     )
 
 
-def _noise_notes(statistics: pd.DataFrame, outcomes: pd.DataFrame, number_type: str) -> list[str]:
-    """Say how far rounding alone moves the unperturbed prediction, against the zero baseline."""
+def _noise_notes(
+    statistics: pd.DataFrame, outcomes: pd.DataFrame, number_type: str, noise: pd.DataFrame
+) -> list[str]:
+    """Say how far rounding alone moves predictions, against the zero baseline."""
     found = outcomes.loc[outcomes["status"] == OK, "value"]
     if found.empty:
         return []
     h0 = statistics[(statistics["metric"] == "h0") & (statistics["dataset"] != AVERAGE)]
     mean_h0 = (h0["value"] * h0["n"]).sum() / h0["n"].sum()
+    known = noise.dropna(subset="value")
+    if not known.empty:
+        sizes = known["value"].abs().groupby(known["metric"])
+        distance, of_h0, ns, nc = sizes.mean()[list(NOISE_METRICS)]
+        return [
+            f"Noise floor ({number_type}): in float32, a draw's distance differs by "
+            f"{distance:.1g} on average, H₀ by {of_h0:.1g}, at most "
+            f"{sizes.max()['noise_h0']:.1g}, the AUC of one draw by {ns:.1g} (π-Soft-NS) and "
+            f"{nc:.1g} (π-Soft-NC), in {sizes.size().iloc[0]} evaluations that were done in both; "
+            f"the zero baseline is at {mean_h0:.2g} on average. A sample fails where H₀ is below "
+            "the largest such difference in H₀ of its method and dataset."
+        ]
     return [
         f"Noise floor ({number_type}): the unperturbed input, evaluated like a perturbed one, is "
         f"at distance {found.mean():.1g} on average and {found.max():.1g} at most; the zero "

@@ -32,6 +32,7 @@ def timings_table(
     methods: Mapping[str, str],
     datasets: Mapping[str, str],
     controls: Collection[str],
+    imported: Collection[str],
 ) -> Table:
     """Build the table of milliseconds per sample and peak memory.
 
@@ -41,9 +42,15 @@ def timings_table(
         methods: label of each method, in the order of the rows; selections among depths have none.
         datasets: label of each dataset, in the order of the blocks.
         controls: methods that are shown but cannot be the fastest.
+        imported: methods that have no row either: their scores were made elsewhere.
     """
     selected = [label for name, label in methods.items() if name in SELECTED_METHODS.values()]
-    timed = {name: label for name, label in methods.items() if label not in selected}
+    given = [label for name, label in methods.items() if name in imported]
+    timed = {
+        name: label
+        for name, label in methods.items()
+        if name not in imported and label not in selected
+    }
     cells = pd.MultiIndex.from_product([models, timed, datasets])
     cells.names = ["model", "method", "dataset"]
     wanted = rows.set_index(cells.names).reindex(cells)
@@ -59,7 +66,8 @@ def timings_table(
         blocks=blocks,
         notes=(
             *_explanations(rows, [timed[name] for name in timed if name in controls]),
-            *_selections(selected),
+            *_without_row(selected, "a selection has no time of its own"),
+            *_without_row(given, "these scores were made elsewhere"),
             *_coverage_notes(wanted, models, timed, datasets),
         ),
         values=wanted.dropna(subset="n").reset_index()[rows.columns].astype(rows.dtypes),
@@ -135,11 +143,9 @@ def _explanations(rows: pd.DataFrame, controls: list[str]) -> list[str]:
     ]
 
 
-def _selections(labels: list[str]) -> list[str]:
-    """Say which methods have no row, as nothing is computed to select among depths."""
-    if not labels:
-        return []
-    return [f"Without a row, as a selection has no time of its own: {', '.join(labels)}."]
+def _without_row(labels: list[str], why: str) -> list[str]:
+    """Say which methods have no row, if there are such."""
+    return [f"Without a row, as {why}: {', '.join(labels)}."] if labels else []
 
 
 def _coverage_notes(

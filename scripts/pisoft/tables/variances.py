@@ -67,8 +67,9 @@ def variance_table(
         "columns are shares of its square, the variance. Draws: the mean Monte Carlo "
         "variance of a sample, which more draws make smaller; with one draw it is estimated from "
         "the roughness of the curve. Rounding: an upper bound, from the distance of the "
-        "unperturbed input evaluated again. Between samples: the rest, which only more samples "
-        "average out; as a difference of estimates it can leave 0 to 1.",
+        "unperturbed input evaluated again; in 16 bits, from inputs evaluated in float32, too. "
+        "Between samples: the rest, which only more samples average out; as a difference of "
+        "estimates it can leave 0 to 1.",
         f"{NOTHING}: fewer than two samples could be evaluated.",
     )
     return Table(

@@ -8,13 +8,23 @@ import pytest
 import torch
 
 import attribute
+from attributing import build
+from limited_memory import Memory
 from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
-from pisoft.attribution.engine import attribute_block, warm_up
+from pisoft.attribution.engine import attribute_block, scores_row, warm_up
+from pisoft.config.evaluation import EvaluationSettings
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import AttributeSlice
 from pisoft.contracts import read_provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.perturbation import Perturber
+from pisoft.faithfulness.soft import METRICS, evaluations_of_sample, measure_draws
+from pisoft.lm.layers import checkpointed_layers
+from pisoft.relations import read_cell
+from pisoft.statistics.soft import summarise
+from pisoft.statistics.timings import timing_rows
+from pisoft.tables.layout import coverage_notes
 from random_models import samples, twins
 
 
@@ -255,13 +265,70 @@ def test_a_single_sample_lowers_the_budget_of_the_methods_own_batches(model):
     assert method.context == Context(seed=0, token_budget=32), "one row of 18 tokens fits, not two"
 
 
-def test_a_sample_that_does_not_fit_alone_is_named_with_what_to_do(model):
-    with pytest.raises(BenchmarkError) as caught:
-        attribute_block(Hungry(1024, 10), model, block_of(samples()))
-    message = str(caught.value)
-    assert message.startswith("method 'test_engine', model 'llama-gqa': sample long: 18 tokens")
-    assert "token_budget lowered to 18" in message
-    assert "prompts.max_tokens" in message
+def test_a_sample_that_does_not_fit_alone_fails_at_every_step_and_the_others_go_on(model, caplog):
+    method = Hungry(1024, 10)
+    chosen = samples()
+    for _ in range(2):
+        rows = attribute_block(method, model, block_of(chosen))
+        assert [(row["sample_id"], row["step"]) for row in rows] == [
+            (sample.sample_id, step) for sample in chosen for step in sample.steps
+        ]
+        failed, others = rows[:2], rows[2:]
+        for row in failed:
+            assert row["status"] == "too_long_for_memory"
+            assert row["raw_scores"] is row["seconds"] is row["converged"] is None
+        assert scores_of(others) == expected_scores(chosen[1:])
+        assert {row["status"] for row in others} == {"ok"}
+    first = next(message for message in caplog.messages if "do not fit" in message)
+    assert first.startswith("method 'test_engine', model 'llama-gqa': sample long: 18 tokens")
+    assert "too_long_for_memory; shorten prompts by the option prompts.max_tokens" in first
+
+
+def needed(model, sample, **options):
+    """Peak bytes of a sample alone, as it is and with checkpointed layers."""
+    with Memory() as whole:
+        attribute_block(build("saliency", token_budget=1), model, block_of([sample]))
+    with Memory() as less, checkpointed_layers(model):
+        attribute_block(build("saliency", token_budget=1), model, block_of([sample]))
+    return whole.peak, less.peak
+
+
+def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_bit(caplog):
+    deep, _ = twins("llama-gqa", layers=8)
+    long, *others = samples()
+    expected = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+    whole, less = needed(deep, long)
+    with Memory((whole + less) / 2), caplog.at_level("INFO"):
+        rows = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+    assert list(map(scores_row, rows)) == list(map(scores_row, expected))
+    said = [message for message in caplog.messages if "computed again" in message]
+    assert said == [
+        "method 'saliency', model 'llama-gqa': sample long fits with layers computed again in the "
+        "backward pass"
+    ]
+    with Memory(less * 0.9):
+        rows = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+    assert [row["status"] for row in rows] == ["too_long_for_memory"] * 2 + ["ok"] * len(others)
+    assert list(map(scores_row, rows[2:])) == list(map(scores_row, expected[2:]))
+
+
+def test_points_of_a_path_are_taken_one_by_one_before_a_sample_is_given_up(model):
+    """Whatever the option internal_batch_size says."""
+    (long, *_) = samples()
+    chosen = {"steps": 6, "attributed_function": "logit"}
+    expected = attribute_block(
+        build("integrated_gradients", token_budget=1, **chosen), model, block_of([long])
+    )
+    with Memory() as one:
+        attribute_block(
+            build("integrated_gradients", token_budget=1, **chosen), model, block_of([long])
+        )
+    with Memory(one.peak * 1.2):
+        method = build("integrated_gradients", token_budget=999, internal_batch_size=6, **chosen)
+        rows = attribute_block(method, model, block_of([long]))
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+    for row, other in zip(rows, expected, strict=True):
+        assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-6)
 
 
 def test_any_other_error_of_a_method_is_left_as_it_is(model):
@@ -297,7 +364,9 @@ def test_a_sample_longer_than_the_context_is_named_with_the_option_to_set(model)
 # Script ---------------------------------------------------------------------------------------
 
 
-def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkeypatch):
+@pytest.fixture
+def job(tmp_path):
+    """Files of a job, and its command line."""
     twins("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
     prompt_rest = {
         "evidence_mask": None,
@@ -328,6 +397,15 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkey
         ),
         masked_model=None, method="my_method", options={}, seed=1, block_size=2, token_budget=72,
     )  # fmt: skip
+    return argparse.Namespace(
+        settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
+        generations=tmp_path / "generations.parquet", model_folder=tmp_path / "model",
+        model_commit=None, gpus=None, output=tmp_path / "attributions.parquet",
+        times=tmp_path / "times.parquet",
+    )  # fmt: skip
+
+
+def test_the_file_says_how_much_memory_and_which_budget_it_took(job, monkeypatch):
     made = []
 
     class Small(Hungry):
@@ -336,17 +414,10 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkey
             made.append(self)
 
     monkeypatch.setattr(attribute, "load_method", lambda name: Small)
-    output = tmp_path / "attributions.parquet"
-    attribute.main(
-        argparse.Namespace(
-            settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
-            generations=tmp_path / "generations.parquet", model_folder=tmp_path / "model",
-            gpus=None, output=output, times=tmp_path / "times.parquet",
-        )
-    )  # fmt: skip
-    facts = read_provenance(output)
-    needed = read_provenance(tmp_path / "times.parquet")
-    assert scores_of(read_rows(output, "attributions")) == expected_scores(samples())
+    attribute.main(job)
+    facts = read_provenance(job.output)
+    needed = read_provenance(job.times)
+    assert scores_of(read_rows(job.output, "attributions")) == expected_scores(samples())
     assert made[0].calls[0] == ["single"], "the job begins with a warm-up"
     assert facts["token_budget_used"] == made[0].context.token_budget < 72
     assert facts["settings"]["token_budget"] == 72
@@ -354,3 +425,39 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(tmp_path, monkey
     assert needed["peak_device_memory_mb"] is None
     assert not set(needed) - set(facts) - {"peak_memory_mb", "peak_device_memory_mb"}
     assert "peak_memory_mb" not in facts, "made again, scores are the same file"
+
+
+def test_a_sample_too_long_for_memory_is_counted_and_explained_up_to_the_tables(job, monkeypatch):
+    class Small(Hungry):
+        def __init__(self, options, context):
+            super().__init__(context.token_budget, 10)
+
+    monkeypatch.setattr(attribute, "load_method", lambda name: Small)
+    attribute.main(job)
+    prompts, generations, attributions = read_cell(job.prompts, job.generations, job.output)
+    assert [row["status"] for row in attributions["long"]] == ["too_long_for_memory"] * 2
+
+    cell = job.output.parent / "llama" / "mine" / "toy.parquet"
+    cell.parent.mkdir(parents=True)
+    (timing,) = timing_rows([job.times.rename(cell)])
+    assert (timing["n"], timing["n_failed"]) == (3, 1)
+    assert timing["seconds_per_sample"] > 0
+
+    model, _ = twins("llama-gqa", torch.float32)
+    settings = EvaluationSettings(pi_grid=(0.2, 0.8), draws=2)
+    rows = []
+    for prompt, generation in zip(prompts, generations, strict=True):
+        steps = evaluations_of_sample(
+            model, prompt, generation, attributions[prompt["sample_id"]], settings, 1
+        )
+        measure_draws(Perturber(model, 100), steps, dict.fromkeys(METRICS, range(2)))
+        rows += [row for step in steps for row in step.rows()]
+    written = cell.parents[2] / "soft" / "dynamic" / "llama" / "mine" / "toy.parquet"
+    write_rows(written, "soft", rows, {})
+    samples, curves, _ = summarise([written], minimum_h0=0.0, clamp="draw")
+    assert {row["n_failed"] for row in curves.to_pylist()} == {1}
+    *_, note = coverage_notes(samples.to_pandas(), {"mine": "Mine"}, {"toy": "Toy"})
+    assert note == (
+        "Failed samples, left out of the means: Toy (all methods): 1 too_long_for_memory "
+        "(too_long_for_memory: the sample does not fit into memory, even alone)."
+    )

@@ -86,9 +86,11 @@ def plain_grad_ellm(plain, sample, step, target, options):
         else:
             lam = products if options["token_weights"] == "loosened" else softmax
         if options["token_weights"] == "loosened":
-            low, high = (f(lam[:, chosen], 1, keepdim=True)[0] for f in (torch.min, torch.max))
-            lam = (lam - low) / (high - low) if sum(chosen) > 1 else torch.ones_like(lam)
-            lam = lam.clip(0, 1)
+            seen = softmax[0] > 0  # zero outside a sliding window
+            ranged = lam[:, seen & torch.tensor(chosen)]
+            low, high = (f(ranged, 1, keepdim=True)[0] for f in (torch.min, torch.max))
+            lam = (lam - low) / (high - low) if ranged.shape[1] > 1 else torch.ones_like(lam)
+            lam = lam.clip(0, 1) * seen
         contributions = sums * lam
         if options["relu"] == "layer":
             contributions = torch.relu(contributions)
@@ -113,6 +115,18 @@ def test_equals_the_plain_implementation(shape, options):
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
             expected = plain_grad_ellm(twins(shape)[1], sample, step, target, options)
             torch.testing.assert_close(found[row], expected, **EAGER)
+
+
+@pytest.mark.parametrize("options", [{}, {"heads": "per_head"}, {"similarity": "cosine"}], ids=str)
+def test_tokens_outside_every_window_have_no_score(options):
+    """The last position of the only layer that is summed sees the last seven of 13 tokens."""
+    model, _ = twins("mistral-sliding")
+    method = load_method("grad_ellm")
+    batch = Batch(samples_with_content()[:1], model.device)
+    built = method(method.Options(layers=1, **options), Context(seed=0))
+    first = built.attribute(model, batch)[0][0]
+    assert (first[:6] == 0).all()
+    assert (first[6:] > 0).any()
 
 
 def test_more_layers_than_the_model_has_are_refused():

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 from captum.attr import DeepLift, IntegratedGradients
+from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
-from attributing import attribute
+from attributing import attribute, build
+from pisoft.attribution.deeplift import RESCALED
+from pisoft.errors import BenchmarkError
 from pisoft.keyed import keyed_generator
 from pisoft.lm.model import Batch
 from random_models import EAGER, SHAPES, samples, twins
@@ -89,6 +92,18 @@ def test_deeplift_from_zero_is_input_times_gradient():
     zero = attribute("deeplift", model, samples(), baseline="zero")
     for one, other in zip(zero, attribute("input_x_gradient", model, samples()), strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_deeplift_knows_what_captum_rescales():
+    assert {kind.__name__ for kind in SUPPORTED_NON_LINEAR} == RESCALED
+
+
+def test_deeplift_is_refused_on_models_with_modules_that_captum_rescales():
+    model = twins("llama-gqa")[0]
+    build("deeplift").check(model)
+    model.decoder.layers[1].mlp.act_fn = torch.nn.ReLU()
+    with pytest.raises(BenchmarkError, match=r"^method 'deeplift': .* rescales \(ReLU\); use"):
+        build("deeplift").check(model)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -6,7 +6,8 @@ from torch.nn.functional import cosine_similarity
 
 from attributing import attribute, build
 from pisoft.errors import BenchmarkError
-from pisoft.lm.model import Batch, ExplainedSample
+from pisoft.lm.layers import CLOSED_FORM, OWN_FORWARD, layer_form
+from pisoft.lm.model import ExplainedSample
 from random_models import SHAPES, VOCABULARY, samples, twins
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -122,8 +123,7 @@ def test_a_layer_without_any_distance_adds_nothing():
 def test_distances_that_are_not_finite_stay_so():
     model = twins("llama-gqa")[0]
     model.decoder.layers[1].mlp.down_proj.weight.data[0] = torch.nan
-    batch = Batch(samples()[:1], model.device)
-    (scores,) = build("value_zeroing").attribute(model, batch)
+    (scores,) = attribute("value_zeroing", model, samples()[:1])
     assert scores.isnan().all()
 
 
@@ -146,14 +146,37 @@ def test_small_distances_are_not_lost_in_a_16_bit_model(shape):
     torch.testing.assert_close(found.double(), expected, rtol=0.03, atol=0)
 
 
-def test_layers_it_does_not_know_are_refused():
+@pytest.mark.parametrize("options", [{}, RAW], ids=["default", "raw"])
+def test_layers_of_another_form_run_their_own_forward(options):
+    """Equal to zeroing one value vector at a time, which the closed form would not be."""
     model = twins("llama-gqa")[0]
-    layer = model.decoder.layers[1]
-    plain = layer.mlp.forward
-    layer.mlp.forward = lambda hidden: 2 * plain(hidden)  # both ways of calling it: still followed
-    build("value_zeroing").check(model)
-    layer.register_forward_hook(lambda _, __, output: output * 1.5)
-    with pytest.raises(BenchmarkError, match=r"'value_zeroing': .* LlamaDecoderLayer .*known"):
+    for layer in model.decoder.layers:
+        layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
+    assert layer_form(model) is OWN_FORWARD
+    long, *_ = samples()
+    (found,) = attribute("value_zeroing", model, [long], **options)
+    layers = distances_one_by_one(model, long.prompt_ids, options.get("final_norm", True))
+    if not options:
+        layers[layers < 1e-5] = 0
+        layers = layers / layers.sum(dim=1, keepdim=True)
+    torch.testing.assert_close(found[0], layers.mean(dim=0), **EXACT)
+
+
+def test_the_closed_form_and_the_layers_own_forward_agree(monkeypatch):
+    model = twins("mistral-sliding")[0]
+    assert layer_form(model) is CLOSED_FORM
+    closed = attribute("value_zeroing", model, samples())
+    monkeypatch.setattr("pisoft.lm.layers.layer_form", lambda _: OWN_FORWARD)
+    for one, other in zip(closed, attribute("value_zeroing", model, samples()), strict=True):
+        torch.testing.assert_close(one, other, **EXACT)
+
+
+def test_layers_that_mix_positions_behind_attention_are_refused():
+    model = twins("llama-gqa")[0]
+    for layer in model.decoder.layers:
+        layer.mlp.register_forward_hook(lambda _, __, output: output + output.roll(1, dims=1))
+    expected = r"'llama-gqa': its decoder layers \(LlamaDecoderLayer\) do not let .* in layer 0"
+    with pytest.raises(BenchmarkError, match=expected):
         build("value_zeroing").check(model)
 
 
@@ -167,6 +190,7 @@ def test_a_decoder_that_does_more_than_the_final_norm_is_refused():
     model.decoder.register_forward_hook(scaled)
     with pytest.raises(BenchmarkError, match=r"'value_zeroing': .* followed by more than a norm"):
         build("value_zeroing").check(model)
+    build("value_zeroing", final_norm=False).check(model)
 
 
 def test_more_layers_than_the_model_has_are_refused():

@@ -11,7 +11,7 @@ import yaml
 from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
-from pisoft.config.loading import config_hash, load_config, load_run
+from pisoft.config.loading import check_scores_files, config_hash, load_config, load_run
 from pisoft.config.models import Resources
 from pisoft.config.parts import sample_limit
 from pisoft.config.slices.base import ModelSlice
@@ -495,6 +495,48 @@ def test_a_local_root_is_filled_in_every_file_of_a_list(load, tmp_path):
     assert paths == ["{local_root}/a", "{local_root}/b"]
 
 
+def test_keys_with_a_local_root_replace_others_where_the_run_has_one(load, tmp_path):
+    (tmp_path / "mine.jsonl").touch()
+    source = {"kind": "file", "path": "{local_root}/mine.jsonl", "format": "jsonl"}
+    changes = {"source": source, "id_column": "key"}
+    additions = {
+        "datasets": {
+            "first": {"extends": "reviews", "with_local_root": changes},
+            "second": {"extends": "first", "label": "Second"},  # which takes them over
+        }
+    }
+    names = ["reviews", "first", "second"]
+    reviews, first, second = load(datasets=names, catalogue=additions).datasets.values()
+    assert first == reviews
+    assert second.source == reviews.source
+    placed = load(datasets=names, catalogue=additions, local_root=str(tmp_path)).datasets
+    assert placed["reviews"] == reviews
+    assert [placed[name].source.path for name in names[1:]] == [f"{tmp_path}/mine.jsonl"] * 2
+    assert placed["first"].id_column == "key"
+    changes["id_colum"] = changes.pop("id_column")
+    with pytest.raises(BenchmarkError, match=r"first: with_local_root\.id_colum: .* 'id_column'\?"):
+        load(datasets=["first"], catalogue=additions)  # also where there is none
+    additions["datasets"]["first"]["with_local_root"] = "id"
+    with pytest.raises(BenchmarkError, match=r"first: with_local_root: must be keys .* found id"):
+        load(datasets=["first"], catalogue=additions)
+
+
+def gguf_model(path):
+    source = {"kind": "gguf", "path": str(path)}
+    return {"models": {"mine": {"label": "Mine", "source": source}}}
+
+
+def test_a_gguf_file_is_looked_at_before_any_job(load, tmp_path):
+    (tmp_path / "mine.Q4_0.gguf").write_bytes(b"GGUF and more")
+    assert load(models=["mine"], catalogue=gguf_model(tmp_path / "mine.Q4_0.gguf"))
+    missing = r"model 'mine': source.path: no such file: .*; did you mean 'mine\.Q4_0\.gguf'\?"
+    with pytest.raises(BenchmarkError, match=missing):
+        load(models=["mine"], catalogue=gguf_model(tmp_path / "mine.Q4_1.gguf"))
+    (tmp_path / "other.gguf").write_bytes(b"PK")
+    with pytest.raises(BenchmarkError, match=r"source.path: .*other.gguf is not a GGUF file"):
+        load(models=["mine"], catalogue=gguf_model(tmp_path / "other.gguf"))
+
+
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
@@ -515,6 +557,67 @@ def test_a_local_model_folder_is_checked(load, tmp_path, files, complaint):
     additions = {"models": {"mine": {"label": "Mine", "source": source}}}
     with pytest.raises(BenchmarkError, match=f"model 'mine': source.path: .*{complaint}"):
         load(models=["mine"], catalogue=additions)
+
+
+# Scores made elsewhere ------------------------------------------------------------------------
+
+
+def given(**entry):
+    """Return a run with a method whose scores were made elsewhere."""
+    source = {"kind": "scores", "path": "{local_root}/{model}/{dataset}.parquet"}
+    return {"methods": ["mine"], "catalogue": {"methods": {"mine": {"source": source, **entry}}}}
+
+
+def test_scores_made_elsewhere_are_a_method_of_the_run(load):
+    config = load(**given(), local_root="there")
+    mine = config.methods["mine"]
+    assert (mine.file, mine.label, mine.family) == (None, "mine", "external")
+    assert mine.source.path_of("small", "reviews") == "there/small/reviews.parquet"
+    assert config.imported_methods == ("mine",)
+    named = load(**given(label="Mine", family="gradient"), local_root="there").methods["mine"]
+    assert (named.label, named.family) == ("Mine", "gradient")
+    assert load().imported_methods == ()
+
+
+def test_their_file_need_not_be_there_until_it_is_asked_for(load, tmp_path):
+    config = load(**given(), local_root=str(tmp_path))
+    path = tmp_path / "small/reviews.parquet"
+    with pytest.raises(BenchmarkError) as caught:
+        check_scores_files(config)
+    assert str(caught.value) == (
+        f"method 'mine': source.path: no such file: {path}; `make export CONFIG=…` writes a file "
+        "to begin with"
+    )
+    path.parent.mkdir()
+    path.touch()
+    check_scores_files(config)
+    check_scores_files(load())
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ({"options": {"layers": 2}}, "scores made elsewhere, by `source`, take no `method` and no"),
+        ({"method": "saliency"}, "scores made elsewhere, by `source`, take no `method` and no `op"),
+        ({"source": {"kind": "score", "path": "a"}}, "source.kind: 'score' is not allowed; did yo"),
+        ({"source": {"path": "a"}}, "source.kind: is required and missing"),
+        ({"source": {"kind": "scores"}}, "source.path: is required and missing"),
+        ({"source": {"kind": "scores", "file": "a"}}, "source.file: unknown key; allowed: kind, p"),
+        (
+            {"source": {"kind": "scores", "path": "{method}.parquet"}},
+            "braces are not allowed, but for {local_root}, {model} and {dataset}: {method}.parquet",
+        ),
+        (
+            {"source": {"kind": "scores", "path": "results/small-run/data/to_score.parquet"}},
+            "is in results/small-run, where the workflow may write over it; copy it elsewhere",
+        ),
+    ],
+)
+def test_an_entry_of_scores_that_cannot_be_right_is_refused(load, entry, complaint):
+    with pytest.raises(BenchmarkError) as caught:
+        load(**given(**entry), run="small-run", local_root="there")
+    assert "mine" in str(caught.value)
+    assert complaint in str(caught.value)
 
 
 # Small functions ------------------------------------------------------------------------------

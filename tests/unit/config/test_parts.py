@@ -6,7 +6,14 @@ import pytest
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
-from pisoft.config.parts import dataset_of, parts, places, sample_limit
+from pisoft.config.parts import (
+    dataset_of,
+    first_place,
+    is_repeated,
+    parts,
+    places,
+    sample_limit,
+)
 from pisoft.config.slices.data import sample_slice
 from pisoft.errors import BenchmarkError
 
@@ -60,3 +67,8 @@ def test_without_a_number_of_samples_there_are_no_shards():
     assert sample_limit(config, "pieces") is None
     with pytest.raises(BenchmarkError, match=r"'pieces': shard_size: is 8, .* `max_samples`"):
         parts(config, "small", "pieces")
+
+
+def test_some_of_the_first_blocks_and_few_of_many_are_evaluated_in_float32_too():
+    assert [block for block in range(125) if is_repeated(block)] == [0, 1, 2, 4, 8, 16, 32, 64]
+    assert [first_place(part) for part in ("sst2", "sst2/0-64", "sst2/64-80")] == [0, 0, 64]

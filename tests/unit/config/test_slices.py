@@ -23,7 +23,8 @@ SLICES = {
     "prompt": ("demo-llama", "demo-sentiment"),
     "generate": ("demo-llama", "demo-sentiment"),
     "attribute": ("demo-llama", "saliency"),
-    "evaluate": ("dynamic", "demo-llama"),
+    "import": ("demo-llama", "demo-sentiment"),
+    "evaluate": ("dynamic", "demo-llama", "demo-sentiment"),
     "ranking": ("demo-llama", "demo-sentiment"),
     "summarise": (),
     "summarise_ranking": (),
@@ -101,7 +102,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
     assert changed(raw, block_size=4) == {
-        "generate", "attribute", "evaluate", "ranking",
+        "generate", "attribute", "evaluate", "ranking", "plan",
     }  # fmt: skip
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {

@@ -462,17 +462,49 @@ def test_a_budget_lowered_for_want_of_memory_stays_and_changes_nothing(monkeypat
     assert len(lowered) == 5, "1024 to 32 once"
 
 
-def test_an_input_that_does_not_fit_alone_is_named(monkeypatch):
+@pytest.mark.parametrize("operator", ["remove", "zero"])
+def test_a_sample_that_does_not_fit_alone_is_a_row_and_the_others_go_on(
+    monkeypatch, caplog, operator
+):
     model, _ = twins("llama-gqa")
+    block = block_of(model)
+    expected = evaluate(model, block, operator=operator)
+    refused = []
 
-    def full(model, inputs, prefix):
-        raise torch.OutOfMemoryError("CUDA out of memory.")
+    def short_of_memory(model, inputs, prefix):
+        if len(inputs) * max(len(item.token_ids) for item in inputs) > 20:
+            refused.append(len(inputs))
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return next_token_logits(model, inputs, prefix)
 
-    monkeypatch.setattr(ranking, "next_token_logits", full)
-    with pytest.raises(
-        BenchmarkError, match=r"ranking, model 'llama-gqa': sample long: .*prompts\.max_tokens"
-    ):
-        evaluate(model, block_of(model))
+    monkeypatch.setattr(ranking, "next_token_logits", short_of_memory)
+    found = evaluate(model, block, operator=operator)
+    for (sample_id, curve), row in found.items():
+        if sample_id == "long":
+            assert (row["status"], row["flips"], row["auc"]) == ("too_long_for_memory", None, None)
+            assert row["perturbable"] == 24
+        else:
+            assert row == expected[sample_id, curve]
+    assert refused.count(1) <= 2, "its other inputs are not tried"
+    (said,) = [message for message in caplog.messages if "do not fit" in message]
+    assert said.startswith("ranking, model 'llama-gqa': sample long: ")
+
+
+def test_a_prefix_that_does_not_fit_fails_the_samples_behind_it(monkeypatch):
+    model, _ = twins("llama-gqa")
+    read = ranking._read_prefix
+
+    def short_of_memory(model, token_ids):
+        if list(token_ids) == [1, 7]:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return read(model, token_ids)
+
+    monkeypatch.setattr(ranking, "_read_prefix", short_of_memory)
+    statuses = {key[0]: row["status"] for key, row in evaluate(model, block_of(model)).items()}
+    assert statuses == {
+        **dict.fromkeys(("long", "single"), "too_long_for_memory"),
+        **dict.fromkeys(("gaps", "other prefix"), "ok"),
+    }
 
 
 # Script ---------------------------------------------------------------------------------------
@@ -499,6 +531,7 @@ def job(tmp_path):
         **{kind: tmp_path / f"{kind}.parquet" for kind in kinds},
         settings=SETTINGS.to_json(),
         model_folder=tmp_path / "model",
+        model_commit=None,
         gpus=None,
         output=tmp_path / "ranking.parquet",
     )

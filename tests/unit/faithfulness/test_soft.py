@@ -1,5 +1,7 @@
 """Soft metrics against a ten-line loop in float64 on the same masks, and closed forms."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,14 @@ from pisoft.faithfulness.perturbation import (
     Perturber,
 )
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.faithfulness.soft import METRICS, StepEvaluation, evaluations_of_sample, measure_draws
+from pisoft.faithfulness.soft import (
+    METRICS,
+    StepEvaluation,
+    evaluations_of_sample,
+    measure_draws,
+    measure_in_single,
+)
+from pisoft.lm.model import LanguageModel
 from random_models import SHAPES, VOCABULARY, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
@@ -151,6 +160,10 @@ def test_scopes_choose_the_positions():
     }
 
 
+def steps_of(cases, model, settings=SETTINGS):
+    return [StepEvaluation(row, target, settings, 1, model.width) for target, row in cases]
+
+
 def several_cases():
     """Targets of different lengths and prefixes, among them two steps of one sample."""
     other = [1, 40, 41, 50, 51, 9, 33]
@@ -239,6 +252,54 @@ def test_the_noise_floor_is_the_distance_of_the_unperturbed_input(dtype):
     assert max(floors) <= {torch.float64: 1e-12, torch.float32: 1e-3}.get(dtype, 0.02)
 
 
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protocol):
+    model, _ = twins("llama-gqa", dtype)
+    exact = LanguageModel(copy.deepcopy(model.network).float(), "exact")
+    steps = steps_of(several_cases(), model)
+    measure_draws(Perturber(model, 60, protocol), steps, dict.fromkeys(METRICS, range(4)))
+    before = [step.rows() for step in steps]
+    measure_in_single(Perturber(model, 60, protocol), steps)
+    repeated = [step.rows() for step in steps]
+    noise = ("h0_noise", "ns_noise", "nc_noise")
+    assert [{k: v for k, v in row.items() if k not in noise} for of in repeated for row in of] == [
+        {k: v for k, v in row.items() if k not in noise} for of in before for row in of
+    ]
+    (chosen,) = [place for place, rows in enumerate(repeated) if rows[0]["h0_noise"] is not None]
+    case = several_cases()[chosen]
+    (expected,) = evaluated(
+        exact, [case], SETTINGS.model_copy(update={"draws": 1}), 1, 60, protocol
+    )
+    for row, other in zip(repeated[chosen], expected, strict=True):
+        assert row["h0"] - row["h0_noise"] == pytest.approx(other["h0"], abs=1e-6)
+        for metric in METRICS:
+            single = row[f"{metric}_distances"][0] - row[f"{metric}_noise"]
+            assert single == pytest.approx(other[f"{metric}_distances"][0], abs=1e-5)
+            assert row[f"{metric}_noise"] != 0, "16 bits change every distance"
+    assert {p.dtype for p in model.network.parameters()} == {dtype}
+
+
+def test_the_step_that_is_repeated_depends_on_its_key_alone():
+    model, _ = twins("llama-gqa", torch.bfloat16)
+    rows = [{**attribution(raw_scores()), "sample_id": f"s{number}"} for number in range(6)]
+    rows[2]["status"] = "nonfinite_attribution"
+
+    def chosen(order):
+        steps = steps_of([(TARGET, rows[number]) for number in order], model)
+        perturber = Perturber(model, 1000)
+        measure_draws(perturber, steps, dict.fromkeys(METRICS, range(1)))
+        measure_in_single(perturber, steps)
+        return [step.sample_id for step in steps if step.rows()[0]["h0_noise"] is not None]
+
+    (first,) = chosen(range(6))
+    assert chosen(reversed(range(6))) == [first]
+    others = [number for number in range(6) if f"s{number}" != first]
+    (second,) = chosen(others)
+    assert second not in (first, "s2")
+    assert chosen([2]) == []
+
+
 def test_draws_measured_in_rounds_are_those_of_one_round():
     model, _ = twins("llama-gqa")
     for sampler in ("iid", "latin"):
@@ -287,6 +348,38 @@ def test_memory_that_does_not_suffice_halves_the_batches_and_changes_nothing(mon
     for step, rows in zip(steps, expected, strict=True):
         for one, other in zip(step.rows(), rows, strict=True):
             np.testing.assert_allclose(one["ns_distances"], other["ns_distances"], atol=1e-7)
+
+
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_a_step_that_does_not_fit_alone_has_that_status_and_the_others_go_on(
+    monkeypatch, caplog, protocol
+):
+    model, _ = twins("llama-gqa")
+    expected = evaluated(model, several_cases(), SETTINGS, protocol=protocol)
+    lengths = [target.length for target, _ in several_cases()]
+    original, refused = type(model).next_token_logits, []
+
+    def short_of_memory(self, embeddings, positions, **options):
+        if embeddings.shape[0] * embeddings.shape[1] >= max(lengths):
+            refused.append(len(embeddings))
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return original(self, embeddings, positions, **options)
+
+    monkeypatch.setattr(type(model), "next_token_logits", short_of_memory)
+    steps = [StepEvaluation(row, t, SETTINGS, 1, model.width) for t, row in several_cases()]
+    perturber = Perturber(model, 150, protocol)
+    for draws in (range(2), range(2, 4)):
+        measure_draws(perturber, steps, dict.fromkeys(METRICS, draws))
+    assert len(refused) == 5, "once for each budget: its other masks and draws are not tried"
+    assert len([message for message in caplog.messages if "do not fit" in message]) == 1
+    for step, length, rows in zip(steps, lengths, expected, strict=True):
+        for row, other in zip(step.rows(), rows, strict=True):
+            if length == max(lengths):
+                assert row["status"] == "too_long_for_memory"
+                assert row["ns_distances"] is row["nc_distances"] is row["alpha"] is None
+            else:
+                assert row["status"] == other["status"] == "ok"
+                np.testing.assert_allclose(row["ns_distances"], other["ns_distances"], atol=1e-7)
 
 
 def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step():

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pisoft.errors import BenchmarkError
 from pisoft.lm.batching import blocks, fitted_batches, is_out_of_memory, token_batches
 
 
@@ -38,8 +37,8 @@ def tokens(item):
     return item[1]
 
 
-def describe(item):
-    return f"item {item[0]}"
+def never(item):
+    raise AssertionError(f"{item} is given up")
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(50, 400))
@@ -54,7 +53,7 @@ def test_every_item_is_worked_on_once_in_order_whatever_the_memory(lengths, budg
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return list(batch)
 
-    done = list(fitted_batches(items, tokens, budget, work, describe))
+    done = list(fitted_batches(items, tokens, budget, work, never))
     assert [item for batch in done for item in batch] == sorted(items, key=tokens, reverse=True)
     assert all(tokens(batch[0]) * len(batch) <= memory for batch in done)
     assert budgets == sorted(budgets, reverse=True), "a lower budget stays"
@@ -71,16 +70,43 @@ def test_work_that_cuts_a_batch_by_the_budget_is_helped_before_anything_is_given
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return batch
 
-    assert list(fitted_batches([("a", 5)], tokens, 80, work, describe)) == [[("a", 5)]]
+    assert list(fitted_batches([("a", 5)], tokens, 80, work, never)) == [[("a", 5)]]
     assert budgets == [80, 40, 20, 10]
 
 
-def test_an_item_that_does_not_fit_alone_is_named():
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(1, 60))
+def test_items_that_do_not_fit_alone_are_given_up_and_no_others(lengths, budget, memory):
+    items = list(enumerate(lengths))
+
     def work(batch, budget):
+        if tokens(batch[0]) * len(batch) > memory:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return list(batch)
+
+    given_up = []
+
+    def give_up(item):
+        given_up.append(item)
+        return [item]
+
+    done = list(fitted_batches(items, tokens, budget, work, give_up))
+    assert [item for batch in done for item in batch] == sorted(items, key=tokens, reverse=True)
+    assert sorted(given_up) == [item for item in items if tokens(item) > memory]
+
+
+def test_an_item_is_given_up_with_its_memory_free():
+    graphs = []
+
+    def work(batch, budget):
+        graph = torch.ones(3, requires_grad=True) * 2
+        graph.loop = [graph]
+        graphs.append(weakref.ref(graph))
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    with pytest.raises(BenchmarkError, match=r"item b: 7 tokens do not fit .*prompts\.max_tokens"):
-        list(fitted_batches([("a", 5), ("b", 7)], tokens, 100, work, describe))
+    def give_up(item):
+        return [reference() for reference in graphs]
+
+    assert list(fitted_batches([("a", 1)], tokens, 1, work, give_up)) == [[None]]
 
 
 def test_the_memory_of_a_failed_attempt_is_freed_before_the_next():
@@ -97,7 +123,7 @@ def test_the_memory_of_a_failed_attempt_is_freed_before_the_next():
 
     gc.disable()
     try:
-        assert next(fitted_batches([("a", 1), ("b", 1)], tokens, 2, work, describe)) == 1
+        assert next(fitted_batches([("a", 1), ("b", 1)], tokens, 2, work, never)) == 1
     finally:
         gc.enable()
     assert len(alive) == 2
@@ -121,6 +147,6 @@ def test_other_errors_are_not_taken_for_want_of_memory(error):
 
     assert not is_out_of_memory(error)
     with pytest.raises(type(error)) as caught:
-        list(fitted_batches([("a", 5), ("b", 5)], tokens, 100, work, describe))
+        list(fitted_batches([("a", 5), ("b", 5)], tokens, 100, work, never))
     assert caught.value is error
     assert len(calls) == 1

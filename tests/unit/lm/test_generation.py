@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from pisoft.lm import generation
 from pisoft.lm.generation import classify, continue_greedily
 from random_models import SHAPES, twins
 
@@ -81,6 +82,38 @@ def test_an_empty_continuation_has_a_status():
     (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
     assert row["status"] == "empty_generation"
     assert row["steps"] == row["target_ids"] == row["output_ids"] == []
+
+
+def answers(task, model, prompts, budget, note_budget):
+    if task == "classification":
+        return classify(model, prompts, budget, note_budget)
+    return continue_greedily(model, prompts, budget, 9, 4, note_budget)
+
+
+@pytest.mark.parametrize("task", ["classification", "generation"])
+def test_batches_that_do_not_fit_are_halved_and_a_prompt_that_never_fits_is_a_row(
+    task, monkeypatch, caplog
+):
+    model, _ = twins("llama-gqa")
+    prompts = [prompt | WORDS for prompt in PROMPTS]
+    expected = {row["sample_id"]: row for row in answers(task, model, prompts, 1000, int)}
+    name = "_next_token_logits" if task == "classification" else "_generate"
+    original = getattr(generation, name)
+
+    def short_of_memory(model, given, *rest):
+        rows = [row["input_ids"] if isinstance(row, dict) else row for row in given]
+        if len(rows) * max(map(len, rows)) > 6:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return original(model, given, *rest)
+
+    monkeypatch.setattr(generation, name, short_of_memory)
+    budgets = []
+    found = {row["sample_id"]: row for row in answers(task, model, prompts, 21, budgets.append)}
+    assert budgets == [21, 10, 7, 7, 7], "the lowered budget stays"
+    assert found["a"] == generation.empty_row(prompts[0], "too_long_for_memory")
+    assert {key: found[key] for key in "bc"} == {key: expected[key] for key in "bc"}
+    (said,) = [message for message in caplog.messages if "do not fit" in message]
+    assert said.startswith("model 'llama-gqa': sample a: 7 tokens do not fit into memory")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -12,7 +12,6 @@ from pisoft.config.slices.base import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.loading import compile_layers, load_model, model_facts
-from pisoft.lm.model import LanguageModel
 from random_models import twins
 
 
@@ -67,7 +66,7 @@ def test_a_compiled_model_gives_the_same_draws(folder, protocol):
 def test_folders_that_hold_no_model_are_named(tmp_path, folder):
     with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
         load_model(settings(), tmp_path / "absent")
-    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+    with pytest.raises(BenchmarkError, match=f"{tmp_path} has no weights .* it holds nothing"):
         load_model(settings(), tmp_path)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     (tmp_path / "model.safetensors").write_bytes(b"broken")
@@ -80,20 +79,6 @@ def test_pickled_weights_are_refused(tmp_path, folder):
     torch.save({}, tmp_path / "pytorch_model.bin")
     with pytest.raises(BenchmarkError, match="safetensors"):
         load_model(settings(), tmp_path)
-
-
-def test_a_model_that_rescales_its_logits_is_refused():
-    model, _ = twins("llama-gqa", torch.float32)
-
-    class Scaled(type(model.network)):
-        def forward(self, *args, **kwargs):
-            output = super().forward(*args, **kwargs)
-            output.logits = output.logits * 3
-            return output
-
-    model.network.__class__ = Scaled
-    with pytest.raises(BenchmarkError, match="does more between embeddings, decoder and output"):
-        LanguageModel(model.network, "scaled")
 
 
 def test_a_missing_gpu_is_said(folder):

@@ -22,13 +22,14 @@ from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.against_paper_tables import cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex
 from pisoft.statistics.against_paper import (
+    COMPARED,
     SECONDS,
     agreement,
     compare,
     leaky_statistics,
     published_robustness,
 )
-from pisoft.statistics.published import METHODS, load_published
+from pisoft.statistics.published import METHODS, MODELS, load_published
 from pisoft.statistics.published_settings import STATED_OPTIONS, differences
 from pisoft.tables.layout import Block, Entry, Row, Table
 from typesetting import needs_latex, typeset
@@ -129,13 +130,13 @@ def test_times_are_shown_and_not_judged(published):
     cell = cell_of(cells, "", LLAMA, "seconds_per_sample", "imdb", "reagent")
     assert (cell["value"], cell["outcome"]) == (22.5, "other machine")
     assert cell["difference"] == pytest.approx(5.0)
-    table = next(cell_tables(cells[(cells["metric"] == SECONDS) & (cells["model"] == LLAMA)]))
+    table = next(cell_tables(cells[(cells["metric"] == SECONDS) & (cells["model"] == LLAMA)], {}))
     (block,) = (block for block in table.blocks if block.title == "IMDb")
     (row,) = (row for row in block.rows if row.label == "ReAGent")
     ratio = row.entries[table.columns.index("Run divided by paper")]
     assert ratio.text == "1.3", "22.5 s for 17.50 s"
     assert "ratio of times is one of machines and of algorithms" in table.notes[1]
-    others = next(cell_tables(cells[cells["metric"] == "auc_pi_soft_ns"]))
+    others = next(cell_tables(cells[cells["metric"] == "auc_pi_soft_ns"], {}))
     assert len(others.notes) == 1
     assert others.columns[2] == "Run minus paper"
 
@@ -295,9 +296,9 @@ def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
 # The page -------------------------------------------------------------------------------------
 
 
-def page_of(published, cells, settings):
+def page_of(published, cells, settings, explorer=""):
     return against_paper_page(
-        published, cells, agreement(cells), published_robustness(published), settings
+        published, cells, agreement(cells), published_robustness(published), settings, explorer
     )
 
 
@@ -332,6 +333,21 @@ def test_a_model_of_a_published_name_from_elsewhere_is_named(published, tmp_path
     words = words_of(page_of(published, cells, settings))
     assert f"Other models: Llama-3.1-8B-Instruct ({LLAMA}: weights in a local folder). The" in words
     assert "Other datasets" not in words
+
+
+def test_numbers_lead_to_the_scores_of_their_model_and_dataset(published, tmp_path, monkeypatch):
+    cells = compared(published, *statistics_rows(published))
+    settings = slice_of(tmp_path, monkeypatch, "paper", datasets=["imdb"])
+    tables = [
+        table
+        for section in page_of(published, cells, settings, "../explorer.html").sections
+        for table in section.tables
+    ]
+    (model,) = set(cells.loc[cells["outcome"].isin(COMPARED), "model"])
+    links = {MODELS[model]: {"IMDb": f"../explorer.html#model={model}&dataset=imdb"}}
+    assert [table.links for table in tables if "published means" not in table.title]
+    for table in tables:
+        assert table.links == ({} if "published means" in table.title else links), table.title
 
 
 def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_path, monkeypatch):
@@ -384,7 +400,7 @@ def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monke
     entries = rows["DeepLIFT"]
     assert [entry.text for entry in entries] == ["0.574", "0.900", "+0.326", "outside", "50 (1)"]
     assert entries[1].interval == "[.800, .950]"
-    assert [entry.strong for entry in entries].index(True) == 3
+    assert not any(entry.strong for entry in entries), "bold is the best of something"
     assert [entry.text for entry in rows["ReAGent"]] == ["0.559", "–", "–", "not run", "–"]
     assert rows["ReAGent"][1].interval is None
     retained = next(table for table in single.tables if table.title.startswith("E[R]"))
@@ -429,7 +445,8 @@ def run_script(folder, statistics, timings, settings):
     }
     for name in ("cells", "agreement", "robustness", "tex", "html"):
         arguments[name] = folder / arguments[name]
-    compare_with_paper.main(argparse.Namespace(**arguments, layer_study=[], warning=""))
+    arguments |= {"layer_study": [], "warning": "", "explorer": ""}
+    compare_with_paper.main(argparse.Namespace(**arguments))
     return {name: (folder / name).read_bytes() for name in names}
 
 
@@ -461,7 +478,7 @@ def test_markup_in_a_label_stays_text(tmp_path):
         title=f"{hostile}, too",
         corner=hostile,
         columns=(hostile,),
-        blocks=(Block(hostile, (Row(hostile, (Entry(hostile, strong=True),), strong=True),)),),
+        blocks=(Block(hostile, (Row(hostile, (Entry(hostile, strong=True),)),)),),
         notes=(hostile,),
         values=pd.DataFrame(),
         spanners=((hostile, 1),),
@@ -507,7 +524,7 @@ def test_every_variant_stands_beside_the_papers_number_and_none_is_counted_twice
     assert (first["published"], first["difference"]) == (0.590, pytest.approx(0.5))
     printed = compared(published, statistics)
     pd.testing.assert_frame_equal(agreement(cells), agreement(printed))
-    rows = (row for t in cell_tables(added) for block in t.blocks for row in block.rows)
+    rows = (row for t in cell_tables(added, {}) for block in t.blocks for row in block.rows)
     assert {row.label for row in rows} == {"Grad-ELLM (depth selected)"}
 
 

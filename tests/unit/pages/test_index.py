@@ -249,6 +249,7 @@ def test_failures_are_counted_by_model_dataset_and_reason():
     failed = {("bad", 1), ("bad", 2), ("good", 1)}
     text = failures(page_of(rows_of(everywhere(LEVELS), failed)))
     assert "Llama, SST-2, dynamic: 2 nonfinite_attribution (2 methods)" in text
+    assert "(nonfinite_attribution: a score is not a finite number)" in text
     assert failures(page_of(rows_of(everywhere(LEVELS)))).startswith("None")
 
 

@@ -1,8 +1,10 @@
-"""README.md's table and figure are those that `make readme` writes."""
+"""README.md's table, figure and page of real numbers are those that `make readme` writes."""
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +12,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from make_readme import COPY, FIGURE, RUN_FILE, SHOWN, TABLE
-from pisoft.attribution import load_method
-from pisoft.config.loading import load_run
-from pisoft.config.slices.display import display_slice
-from pisoft.config.validation import read_yaml
+from keep_summary import CURVES, FOLDER
+from make_readme import PAGE, SHOWN
 from pisoft.errors import BenchmarkError
 from pisoft.pages.readme import BEGIN, END, put_between_markers, result_text
+from pisoft.pages.real_numbers import ABOUT, KEPT
 from pisoft.tables.layout import VALUE_COLUMNS
 
 LARGEST_FIGURE = 300_000  # bytes
@@ -51,7 +51,9 @@ def numbers() -> pd.DataFrame:
 
 def text_of(values: pd.DataFrame) -> str:
     names = {"model": "Llama", "methods": METHODS, "datasets": DATASETS}
-    return result_text(values, **names, shown=["random"], figure="docs/figure.png")
+    return result_text(
+        values, **names, shown=["random"], figure="docs/figure.png", page="docs/numbers.md"
+    )
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -71,26 +73,37 @@ def test_averages_with_intervals_and_marks_stand_in_the_cells() -> None:
     assert mine == ["Mine", *["**0.500** <sub>[.400, .600]</sub>"] * 2], "the best is always shown"
 
 
-def test_the_text_says_how_many_samples_and_that_models_are_tiny() -> None:
+def test_the_text_says_how_many_samples_and_where_the_rest_is() -> None:
     text = text_of(numbers())
     assert "(Films 16, Books 9)" in text
     assert "2 of the 3 rows of Llama" in text
-    assert "benchmark works, not how good the" in text
+    assert "[real numbers](docs/numbers.md)" in text
     assert "(docs/figure.png)" in text
 
 
-def test_readme_has_the_form_that_make_readme_writes(root: Path) -> None:
-    labels = display_slice(load_run(read_yaml(root / RUN_FILE), [], root / "config", load_method))
-    text = between_markers((root / "README.md").read_text(encoding="utf-8"))
-    _, _, *rows = rows_of(text)
-    shown = [row[0] for row in rows]
-    assert [label for label in labels.methods.values() if label in shown] == shown
-    assert {labels.methods[name] for name in SHOWN} <= set(shown)
+def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root / FOLDER, tmp_path / FOLDER)
+    (tmp_path / PAGE).parent.mkdir(parents=True)
+    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    finished = make_readme(root, "--folder", str(tmp_path))
+    assert finished.returncode == 0, finished.stderr
+    assert (tmp_path / PAGE).read_bytes() == (root / PAGE).read_bytes()
+    made = between_markers((tmp_path / "README.md").read_text(encoding="utf-8"))
+    assert made == between_markers((root / "README.md").read_text(encoding="utf-8"))
+    about = json.loads((root / FOLDER / ABOUT).read_text(encoding="utf-8"))
+    _, _, *rows = rows_of(made)
+    assert {about["methods"][name] for name in SHOWN} <= {row[0] for row in rows}
     for row in rows:
         assert len(row) == 3
         assert all(CELL.fullmatch(cell) for cell in row[1:]), row
-    assert 0 < (root / COPY).stat().st_size < LARGEST_FIGURE
-    assert f"]({COPY.as_posix()})" in text
+    assert 0 < (root / FOLDER / CURVES).stat().st_size < LARGEST_FIGURE
+
+
+def test_the_kept_summary_holds_no_record(root: Path) -> None:
+    for kind in KEPT:
+        columns = pd.read_csv(root / FOLDER / f"{kind}.csv").columns
+        assert "sample_id" not in columns
+        assert "n" in columns, "a mean says of how many"
 
 
 def test_readme_fits_on_two_screens(root: Path) -> None:
@@ -115,27 +128,8 @@ def make_readme(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
-def test_the_script_writes_the_same_bytes_again(root: Path, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    names = {"films": "demo-sentiment", "books": "demo-why"}
-    methods = {"mine": "saliency", "other": "occlusion"}
-    for path in (TABLE, FIGURE):
-        (results / path).parent.mkdir(parents=True)
-    numbers().replace({**names, **methods}).to_csv(results / TABLE, index=False)
-    (results / FIGURE).write_bytes(b"a figure")
-    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
-    written = []
-    for _ in range(2):
-        finished = make_readme(root, "--results", str(results), "--folder", str(tmp_path))
-        assert finished.returncode == 0, finished.stderr
-        written.append((tmp_path / "README.md").read_bytes())
-    assert written[0] == written[1]
-    assert [row[0] for row in rows_of(written[0].decode())[2:]] == ["Random", "Saliency"]
-    assert (tmp_path / COPY).read_bytes() == b"a figure"
-
-
-def test_without_a_finished_demonstration_one_line_says_so(root: Path, tmp_path: Path) -> None:
-    finished = make_readme(root, "--results", str(tmp_path))
+def test_without_a_summary_one_line_says_so(root: Path, tmp_path: Path) -> None:
+    finished = make_readme(root, "--folder", str(tmp_path))
     assert finished.returncode == 1
-    expected = f"error: {tmp_path / TABLE}: not found; `make demo` makes it\n"
-    assert finished.stderr == expected
+    assert finished.stderr.startswith(f"error: {tmp_path / FOLDER}: no summary of a run is kept")
+    assert finished.stderr.count("\n") == 1

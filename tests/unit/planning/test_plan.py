@@ -17,7 +17,7 @@ from pisoft.config.models import ModelEntry
 from pisoft.config.slices.plan import PlanSlice, plan_slice
 from pisoft.config.validation import read_yaml
 from pisoft.planning import speed
-from pisoft.planning.plan import START_UP_WITH_MODEL, plan_run
+from pisoft.planning.plan import LOADING_RULES, START_UP_WITH_MODEL, plan_run
 from pisoft.planning.report import job_seconds, plan_text
 from pisoft.planning.work import soft_forwards
 from pisoft.units import duration, scaled
@@ -106,8 +106,9 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
     job = jobs["evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb"]
     forwards, tokens, prefix = 2 * 15 * (19 + 1) + 3, 371 + 5, 44
     assert job.low == job.high
-    assert job.low.forwards == 2000 * forwards
-    assert job.low.tokens == 2000 * forwards * tokens
+    noise = 8 * (2 * (19 + 1) + 3)  # a draw in float32 of a step of blocks 0, 1, 2, 4, …, 64
+    assert job.low.forwards == 2000 * forwards + noise
+    assert job.low.tokens == (2000 * forwards + noise) * tokens
     of_layer, of_block = 4096 * 128 * (2 * 32 + 2 * 8) + 3 * 4096 * 14336, 3 * 4096 * 14336
     one = (
         2 * 32 * of_layer * tokens
@@ -116,7 +117,7 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
         + 2 * 32 * 32 * 128 * tokens * (2 * prefix + tokens + 1)
     )
     read = 2 * 32 * of_layer * prefix + 2 * 32 * 32 * 128 * prefix * (prefix + 1)
-    assert job.low.flops == pytest.approx(2000 * (forwards * one + read), rel=1e-12)
+    assert job.low.flops == pytest.approx((2000 * forwards + noise) * one + 2008 * read, rel=1e-12)
     weights = (32 * of_layer + 2 * 128256 * 4096) * 2
     assert weights == pytest.approx(16.06e9, rel=1e-3), "the 16 GB of the published weights"
     assert weights < job.memory < 1.3 * weights
@@ -126,9 +127,32 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
     assert fixed.memory > job.memory, "fixed routing records attention"
 
 
-def test_shards_do_the_work_of_the_whole():
-    whole = plan_run(run_of(), NOWHERE)
+def test_scores_made_elsewhere_cost_their_evaluation_alone():
+    methods = {**run_of().model_dump()["methods"], "random": {"method": None, "options": {}}}
+    whole, given = (plan_run(run_of(**made), NOWHERE).jobs for made in ({}, {"methods": methods}))
+    assert [job for job in whole if job not in given] == [
+        job for job in whole if job.rule == "attribute" and "/random/" in job.cell
+    ]
+    assert set(given) < set(whole)
+
+
+def test_steps_that_16_bit_models_evaluate_in_float32_are_planned():
     models = run_of().model_dump()["models"]
+    models["small"] |= {"dtype": "bfloat16"}
+    plain, half = (
+        [job for job in plan_run(run_of(models=of), NOWHERE).jobs if job.rule == "evaluate_soft"]
+        for of in (run_of().model_dump()["models"], models)
+    )
+    more = [job.low.forwards - other.low.forwards for job, other in zip(half, plain, strict=True)]
+    one = soft_forwards(grid=3, draws=1)
+    assert more == pytest.approx([3 * one, one] * 2)  # 40 samples in blocks 0, 1, 2; 7 in block 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_shards_do_the_work_of_the_whole(dtype):
+    models = run_of().model_dump()["models"]
+    models["small"] |= {"dtype": dtype}
+    whole = plan_run(run_of(models=models), NOWHERE)
     models["small"]["parts"]["reviews"] = ["reviews/0-16", "reviews/16-32", "reviews/32-40"]
     cut = plan_run(run_of(models=models), NOWHERE)
     of_reviews = [job for job in cut.jobs if "/random/reviews" in job.cell]
@@ -185,9 +209,36 @@ def test_totals_are_the_sums_of_the_lines():
     assert total[2] == scaled(sum(job.low.forwards for job in plan.jobs))
     seconds = sum(job.start_up + job.low.flops / 1e9 for job in plan.jobs)
     assert total[5] == duration(seconds)
-    assert total[6] == scaled(max(job.memory or 0 for job in plan.jobs), "B")
+    assert total[6] == duration(max(job.start_up + job.high.flops / 1e9 for job in plan.jobs))
+    assert total[7] == "–", "no model on a GPU"
+    assert total[8] == scaled(max(job.memory or 0 for job in plan.jobs), "B")
     attributed = next(job for job in plan.jobs if job.rule == "attribute")
     assert job_seconds(attributed, 5e9, given) == pytest.approx(START_UP_WITH_MODEL + 5, abs=0.01)
+
+
+def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
+    plan = plan_run(run_of(), NOWHERE)
+    given = speed.given_speed(1e5, {"small": None})
+    text = plan_text(plan, given, ["small"]).splitlines()
+    lines = {(row := re.split(r"\s{2,}", line))[0]: row for line in text}
+    seconds = {}
+    for job in plan.jobs:
+        seconds[job.rule] = seconds.get(job.rule, 0) + job.start_up + job.high.flops / 1e5
+    hours = {rule: seconds[rule] / 3600 for rule in LOADING_RULES if rule in seconds}
+    assert {rule: float(lines[rule][7]) for rule in hours} == pytest.approx(hours, rel=0.05)
+    assert float(lines["total"][7]) == pytest.approx(sum(hours.values()), rel=0.05)
+    assert lines["build_prompts"][7] == lines["fetch_dataset"][7] == "–"
+
+
+def test_files_of_a_quantised_model_are_read_as_they_were_published():
+    models = run_of().model_dump()["models"]
+    plain = plan_run(run_of(models=models), NOWHERE)
+    models["small"]["quantization"] = "nf4"
+    quantised = plan_run(run_of(models=models), NOWHERE)
+    for job, smaller in zip(plain.jobs, quantised.jobs, strict=True):
+        assert (job.read, job.start_up) == (smaller.read, smaller.start_up)
+        assert job.memory is None or smaller.memory < job.memory
+    assert any(job.read for job in plain.jobs)
 
 
 def test_the_machine_is_measured_once_for_each_type(monkeypatch):

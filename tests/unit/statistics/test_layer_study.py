@@ -220,6 +220,7 @@ def write_soft(folder, samples=12, lost=(), study=STUDY):
                     "ceiled": 0,
                     "h0": 0.5,
                     "identity": 0.0,
+                    **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise")),
                     "ns_distances": [0.5 * (1 - height(method.depth, k))],
                     "ns_total_variations": [0.5],
                     "ns_log_probability_changes": [-1.0],

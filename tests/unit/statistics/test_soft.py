@@ -15,7 +15,7 @@ import rooms
 from pisoft.columns import SCHEMAS
 from pisoft.contracts import read_provenance, read_rows, write_table
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.soft import SAMPLE_METRICS, Cell, summarise
+from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, Cell, summarise
 from summarising import GRID, MINIMUM_H0, PER_DRAW, STATISTICS, soft_row, soft_rows, write_soft
 
 
@@ -182,6 +182,51 @@ def test_numerators_share_and_noise_equal_the_definitions(tmp_path):
     assert values["a", "numerical"] == pytest.approx(statistics.mean(noise) * (0.9 - 0.1))
 
 
+def with_noise(rows, sample, size=0.01):
+    """Rows of which one step was evaluated in float32, too, which changed each number."""
+    generator = random.Random(7)
+    for row in rows:
+        if (row["sample_id"], row["step"]) == (sample, 0):
+            row["h0_noise"] = size
+            row["ns_noise"], row["nc_noise"] = (generator.gauss(0, size) for _ in range(2))
+    return rows
+
+
+def test_noise_of_16_bits_equals_its_definitions(tmp_path):
+    rows = with_noise(soft_rows({"a": 2, "b": 1}), "a")
+    values, _, _ = summarised(tmp_path, rows)
+    assert {metric for _, metric in values} == {*SAMPLE_METRICS, *NOISE_METRICS}
+    assert all(values["b", metric] is None for metric in NOISE_METRICS)
+    own = [row for row in rows if row["sample_id"] == "a" and row["step"] == 0]
+    sizes = [abs(row[f"{kind}_noise"]) for row in own for kind in ("ns", "nc")]
+    assert values["a", "noise_distance"] == pytest.approx(statistics.mean(sizes))
+    assert values["a", "noise_h0"] == pytest.approx(0.01)
+    for kind in ("ns", "nc"):
+        areas = []
+        for share in (0, 1):  # as it is, and without the noise
+            points = []
+            for row in own[1:]:
+                h0 = row["h0"] - share * row["h0_noise"]
+                distance = (
+                    float(np.float32(row[f"{kind}_distances"][0])) - share * row[f"{kind}_noise"]
+                )
+                ratio = max(0, h0 - distance) / h0 if kind == "ns" else distance / h0
+                points.append((row["pi"], ratio))
+            areas.append(area(points))
+        assert values["a", f"noise_auc_{kind}"] == pytest.approx(areas[0] - areas[1])
+    largest = max(abs(values["a", f"noise_auc_{kind}"]) for kind in ("ns", "nc"))
+    for sample in "ab":  # what is known of one sample stands for all of the cell
+        assert values[sample, "numerical"] == pytest.approx(largest)
+
+
+def test_h0_below_the_noise_of_16_bits_is_no_denominator(tmp_path):
+    rows = soft_rows({"a": 1, "b": 1, "c": 1})
+    for row in rows:
+        row["h0"] = {"a": 0.5, "b": 0.019, "c": 0.021}[row["sample_id"]]
+    _, statuses, _ = summarised(tmp_path, with_noise(rows, "a", size=-0.02))
+    assert statuses == {"a": "ok", "b": "degenerate_baseline", "c": "ok"}
+
+
 def test_monte_carlo_variance_is_that_of_the_area_of_each_draw(tmp_path):
     rows = soft_rows({"a": 3})
     values, _, _ = summarised(tmp_path, rows)
@@ -333,6 +378,7 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
             "ceiled": pa.array(np.zeros(count), pa.int32()),
             "h0": np.full(count, 0.5),
             "identity": np.zeros(count),
+            **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise"), pa.nulls(count, pa.float64())),
             **dict.fromkeys(PER_DRAW, lists),
             "status": ["ok"] * count,
         },

@@ -95,6 +95,7 @@ def test_failed_samples_are_left_out_counted_and_explained():
     assert "Samples per dataset: SST2 3, IMDb 3." in notes
     assert "SST2 (all methods): 1 degenerate_baseline" in notes
     assert "IMDb (Mine): 1 nonfinite_attribution, 1 nonfinite_logits" in notes
+    assert "nonfinite_attribution: a score is not a finite number; " in notes
 
 
 def test_no_failure_is_said_too():
@@ -167,6 +168,28 @@ def test_notes_give_the_noise_floor_and_its_number_type():
     notes = " ".join(auc_of(rows).notes)
     assert "Noise floor (bfloat16)" in notes
     assert "distance 0.001 on average and 0.003 at most" in notes
+
+
+def test_in_16_bits_the_noise_floor_is_how_much_float32_differs():
+    noise = [
+        {"metric": metric, "value": value}
+        for metric, values in {
+            "noise_distance": (0.002, 0.004),
+            "noise_h0": (0.01, -0.03),
+            "noise_auc_ns": (-0.001, 0.001),
+            "noise_auc_nc": (0.005, 0.003),
+        }.items()
+        for value in (*values, None)
+    ]
+    rows = sample_rows(MEANS)
+    (note,) = [n for n in auc_of(rows, noise=noise).notes if n.startswith("Noise floor")]
+    assert note.startswith(
+        "Noise floor (bfloat16): in float32, a draw's distance differs by 0.003 on average, H₀ by "
+        "0.02, at most 0.03, the AUC of one draw by 0.001 (π-Soft-NS) and 0.004 (π-Soft-NC), in 2 "
+        "evaluations"
+    )
+    unknown = [{**row, "value": None} for row in noise]
+    assert auc_of(rows, noise=unknown).notes == auc_of(rows).notes
 
 
 def test_original_table_has_a_block_of_three_columns_per_dataset():

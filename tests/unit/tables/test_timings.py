@@ -46,8 +46,15 @@ def timings(seconds=SECONDS, **changes):
     return pd.DataFrame(rows)
 
 
-def table_of(rows, controls=("random",), methods=METHODS):
-    return timings_table(rows, models=MODELS, methods=methods, datasets=DATASETS, controls=controls)
+def table_of(rows, controls=("random",), methods=METHODS, imported=()):
+    return timings_table(
+        rows,
+        models=MODELS,
+        methods=methods,
+        datasets=DATASETS,
+        controls=controls,
+        imported=imported,
+    )
 
 
 def texts(table, block):
@@ -79,6 +86,15 @@ def test_a_selection_among_depths_has_no_row_and_a_note_says_so():
     note = "Without a row, as a selection has no time of its own: Grad-ELLM (depth selected)."
     assert note in table.notes
     assert not any("Without a row" in text for text in table_of(timings()).notes)
+
+
+def test_scores_made_elsewhere_have_no_row_and_a_note_says_so():
+    """Also if they bear the label of a method that has one, and are the only baseline."""
+    chosen = {**METHODS, "given": "Mine"}
+    table = table_of(timings(), methods=chosen, imported=("given",), controls=("given",))
+    assert [row.label for row in table.blocks[0].rows] == list(METHODS.values())
+    assert "Without a row, as these scores were made elsewhere: Mine." in table.notes
+    assert "excepted" not in " ".join(table.notes)
 
 
 def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_it():

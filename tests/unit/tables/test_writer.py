@@ -47,7 +47,7 @@ HOSTILE = (
 def hostile_table():
     rows = (
         Row(HOSTILE, (Entry("1.000", strong=True), Entry(NOTHING))),
-        Row(f"[{HOSTILE}", (Entry("2.000", tied=True), Entry("3.000")), strong=True),
+        Row(f"[{HOSTILE}", (Entry("2.000", tied=True), Entry("3.000"))),
         Row("* star", (Entry("2.000"), Entry("3.000"))),
     )
     return Table(
@@ -62,14 +62,34 @@ def hostile_table():
 
 
 def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
-    links = explorer_links("../explorer.html", "a-model", {"a&b": HOSTILE, "other": "Other"})
+    datasets = {"a&b": HOSTILE, "other": "Other"}
+    links = explorer_links("../explorer.html", {"a-model": "A model"}, datasets)
     csv_file, tex, path = written(replace(hostile_table(), links=links), tmp_path)
     text = path.read_text(encoding="utf-8")
     leads = re.findall(r'<th scope="(\w+)"[^>]*><a href="([^"]*)">', text)
     assert {place for place, _ in leads} == {"col", "row"}
+    assert "Scores token by token: A model (<a " in text
     assert {address for _, address in leads} == {"../explorer.html#model=a-model&amp;dataset=a%26b"}
     assert '<th scope="col">B</th>' in text
     assert "explorer.html" not in csv_file.read_text() + tex.read_text(encoding="utf-8")
+
+
+def test_in_a_table_of_several_models_each_leads_to_its_own_samples(tmp_path):
+    row = Row("Data", (Entry("1"),))
+    table = Table(
+        "T", "", ("Data",), (Block("One", (row,)), Block("Two", (row,))), (), pd.DataFrame()
+    )
+    links = explorer_links("explorer.html", {"a": "One", "b": "Two"}, {"d": "Data"})
+    _, _, path = written(replace(table, links=links), tmp_path)
+    text = path.read_text(encoding="utf-8")
+    addresses = [f"explorer.html#model={model}&amp;dataset=d" for model in "ab"]
+    assert re.findall(r'<th scope="row"><a href="([^"]*)">', text) == addresses
+    listed = "; ".join(
+        f'{label} (<a href="{address}">Data</a>)'
+        for label, address in zip(("One", "Two"), addresses, strict=True)
+    )
+    assert f"Scores token by token: {listed}." in text
+    assert '<th scope="col">Data</th>' in text, "a column holds both models"
 
 
 def test_latex_specials_are_escaped(tmp_path):
@@ -190,10 +210,11 @@ def test_a_button_puts_families_together_and_ranks_again(tmp_path):
                 text.split("\n")[0] for text in first.get_by_role("rowheader").all_inner_texts()
             ]
 
-        ranked = ["AUC π-Soft-NS ↑", "Mine", "Attention", "Random"]
+        title = "AUC π-Soft-NS\N{NO-BREAK SPACE}↑"
+        ranked = [title, "Mine", "Attention", "Random"]
         assert shown() == ranked
         for pressed, order in (
-            ("true", ["AUC π-Soft-NS ↑", "Attention", "Random", "Mine"]),  # attention, baseline, …
+            ("true", [title, "Attention", "Random", "Mine"]),  # attention, baseline, …
             ("false", ranked),
         ):
             button.click()

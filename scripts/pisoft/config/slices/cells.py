@@ -9,6 +9,7 @@ from pisoft.config.datasets import (
     DatasetEntry,
 )
 from pisoft.config.evaluation import DrawSettings, RankingSettings, ScoreSettings
+from pisoft.config.parts import first_place
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
 from pisoft.errors import BenchmarkError
 
@@ -41,6 +42,13 @@ class AttributeSlice(Slice):
     token_budget: int | None  # None: by device
 
 
+class ImportSlice(Slice):
+    """Settings of `import_scores`; where the file lies changes no score."""
+
+    model: str
+    dataset: str
+
+
 class EvaluateSlice(Slice):
     """Settings of `evaluate_soft`."""
 
@@ -50,6 +58,7 @@ class EvaluateSlice(Slice):
     evaluation: DrawSettings
     seed: int
     block_size: int
+    first_place: int  # of the samples, in the dataset's order of sampling
     token_budget: int | None  # None: by device
 
 
@@ -80,6 +89,7 @@ def generate_slice(config: Config, model: str, dataset: str) -> GenerateSlice:
 def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
     """Return what `attribute` depends on."""
     chosen = config.evaluated_methods[method]
+    assert chosen.file is not None
     masked = config.run_file.masked_model if chosen.needs_masked_model else None
     return AttributeSlice(
         model=model_slice(model, config.models[model]),
@@ -92,7 +102,12 @@ def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
     )
 
 
-def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSlice:
+def import_slice(config: Config, model: str, dataset: str) -> ImportSlice:
+    """Return what `import_scores` depends on, besides the file with the scores."""
+    return ImportSlice(model=model, dataset=dataset)
+
+
+def evaluate_slice(config: Config, protocol: Protocol, model: str, part: str) -> EvaluateSlice:
     """Return what `evaluate_soft` depends on."""
     return EvaluateSlice(
         model=model_slice(model, config.models[model]),
@@ -101,6 +116,7 @@ def evaluate_slice(config: Config, protocol: Protocol, model: str) -> EvaluateSl
         evaluation=draw_settings(config),
         seed=config.run_file.seed,
         block_size=config.run_file.block_size,
+        first_place=first_place(part),
         token_budget=config.models[model].token_budget,
     )
 

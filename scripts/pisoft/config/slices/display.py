@@ -70,6 +70,7 @@ class TimingsSlice(DisplaySlice):
     """Settings of the table of timings."""
 
     controls: tuple[str, ...]  # methods of family `baseline`, whose speed is no achievement
+    imported: tuple[str, ...]  # methods whose scores were made elsewhere, which have no time
 
 
 def display_slice(config: Config) -> DisplaySlice:
@@ -149,7 +150,9 @@ def ranks_slice(config: Config, model: str) -> DisplaySlice:
 def timings_slice(config: Config) -> TimingsSlice:
     """Return what the table of timings depends on, besides its summary file."""
     controls = tuple(name for name, method in config.methods.items() if method.family == "baseline")
-    return TimingsSlice(**dict(display_slice(config)), controls=controls)
+    return TimingsSlice(
+        **dict(display_slice(config)), controls=controls, imported=config.imported_methods
+    )
 
 
 def cost_slice(config: Config) -> DisplaySlice:

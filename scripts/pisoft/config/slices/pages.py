@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # What an entry is whose source is of this kind; one of kind `hub` may be the published one.
 OTHER_SOURCES = {
     "local": "weights in a local folder",
+    "gguf": "weights in a GGUF file",
     "trained": "trained by the workflow",
     "file": "records in a local file",
     "embedded": "records made by the workflow",

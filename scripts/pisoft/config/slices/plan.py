@@ -11,10 +11,8 @@ from pisoft.config.datasets import EmbeddedDataset, ExpectedRecords, Message
 from pisoft.config.evaluation import DrawSettings, RankingSettings
 from pisoft.config.models import (
     TOKEN_BUDGETS,
-    HubModel,
-    LocalModel,
+    ModelSource,
     TrainedMaskedModel,
-    TrainedModel,
 )
 from pisoft.config.parts import parts, sample_limit
 from pisoft.config.run_file import GenerationSettings
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 class PlannedModel(Strict):
     """What a model's jobs cost depends on."""
 
-    source: HubModel | LocalModel | TrainedModel = Field(discriminator="kind")
+    source: ModelSource = Field(discriminator="kind")
     dtype: str
     quantization: str
     token_budget: int
@@ -48,7 +46,7 @@ class PlannedDataset(Strict):
 class PlannedMethod(Strict):
     """What a method's jobs cost depends on."""
 
-    method: str
+    method: str | None  # None: its scores were made elsewhere
     options: dict[str, Any]
 
 
@@ -63,6 +61,7 @@ class PlanSlice(Slice):
     study_cells: tuple[Cell, ...]
     max_prompt_tokens: int | None
     generation: GenerationSettings
+    block_size: int
     evaluation: DrawSettings
     ranking: RankingSettings | None
 
@@ -82,6 +81,7 @@ def plan_slice(config: Config) -> PlanSlice:
         study_cells=tuple(config.study_cells),
         max_prompt_tokens=run_file.prompts.max_tokens,
         generation=run_file.generation,
+        block_size=run_file.block_size,
         evaluation=draw_settings(config),
         ranking=run_file.ranking,
     )

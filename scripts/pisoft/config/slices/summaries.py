@@ -76,7 +76,7 @@ class CompareSlice(ScoreSettings, Slice):
 
 
 def run_slice(config: Config) -> RunSlice:
-    """Return what `summarise_accuracy` and `summarise_timings` depend on."""
+    """Return what `summarise_accuracy`, `summarise_timings` and `export_prompts` depend on."""
     return RunSlice(run=config.run_file.run)
 
 

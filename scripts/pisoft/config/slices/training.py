@@ -1,4 +1,4 @@
-"""Slices of the jobs that train the embedded models."""
+"""Slices of the jobs that make models: train the embedded ones, dequantise GGUF files."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ class TrainMaskedSlice(Slice):
     tasks: tuple[TrainingTask, ...]
 
 
+class DequantiseSlice(Slice):
+    """Settings of `dequantise_model`; the GGUF file is an input."""
+
+    model: str
+    dtype: str
+
+
 def train_slice(config: Config, model: str) -> TrainSlice:
     """Return what `train_model` depends on; the model's source must be of kind `trained`."""
     source = config.models[model].source
@@ -61,6 +68,11 @@ def train_masked_slice(config: Config, masked_model: str) -> TrainMaskedSlice:
     assert isinstance(source, TrainedMaskedModel)
     tasks = tuple(_training_task(name, config.datasets[name]) for name in source.datasets)
     return TrainMaskedSlice(model=masked_model, source=source, tasks=tasks)
+
+
+def dequantise_slice(config: Config, model: str) -> DequantiseSlice:
+    """Return what `dequantise_model` depends on."""
+    return DequantiseSlice(model=model, dtype=config.models[model].dtype)
 
 
 def _training_task(name: str, entry: DatasetEntry) -> TrainingTask:

@@ -1,0 +1,51 @@
+"""Say what is wrong with the scores made elsewhere that a run names; nothing is computed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pisoft.attribution import load_method
+from pisoft.commandline import run
+from pisoft.config.commandline import run_file, run_file_parser
+from pisoft.config.loading import load_run
+from pisoft.contracts import read_table
+from pisoft.errors import BenchmarkError
+from pisoft.given_scores import problems, read_scores
+
+CONFIG_FOLDER = Path(__file__).parents[1] / "config"
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print a line for each kind of problem, or that there is none, by method and cell."""
+    raw, files = run_file(arguments)
+    config = load_run(raw, files, CONFIG_FOLDER, load_method)
+    sources = {name: config.methods[name].source for name in config.imported_methods}
+    if not sources:
+        raise BenchmarkError(f"{arguments.configfile}: no method has a `source` of kind `scores`")
+    exported = read_table(Path("results", config.run_file.run, "data/to_score.parquet"), "to_score")
+    wrong = 0
+    for _, model, method, dataset in dict.fromkeys(("", *cell[1:]) for cell in config.cells):
+        if (source := sources.get(method)) is not None:
+            of_cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
+            explained = exported.filter(of_cell)
+            found = _wrong_with(Path(source.path_of(model, dataset)), model, dataset, explained)
+            wrong += len(found)
+            for line in found or [f"fine: {explained.num_rows} rows"]:
+                print(f"{method}, {model} on {dataset}: {line}")
+    if wrong:
+        raise BenchmarkError("the scores cannot be imported as they are; see above")
+
+
+def _wrong_with(path: Path, model: str, dataset: str, explained: pa.Table) -> list[str]:
+    try:
+        return problems(read_scores(path, model, dataset), explained)
+    except BenchmarkError as error:
+        return [str(error)]
+
+
+if __name__ == "__main__":
+    run(main, run_file_parser(__doc__, CONFIG_FOLDER / "config.yaml"))

@@ -1,0 +1,43 @@
+"""Download what a run loads of the hub's models, at the commits that it has recorded."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.config.slices.hub import FetchHubSlice
+from pisoft.errors import BenchmarkError
+from pisoft.hub import download, hub_advice, read_commit
+from pisoft.units import scaled
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Download one repository after the other, and say how large each is."""
+    settings = FetchHubSlice.model_validate_json(arguments.settings)
+    lines = []
+    for (name, revision), record in zip(settings.models, arguments.commits, strict=True):
+        commit = read_commit(record, name, revision)
+        print(f"{name}, commit {commit}", flush=True)
+        try:
+            folder = download(name, commit, weights=True)
+        except Exception as error:  # the libraries below raise dozens of classes
+            raise BenchmarkError(hub_advice(error, name, commit, "models")) from error
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        size = scaled(sum(file.stat().st_size for file in files), "B")
+        lines.append(f"{name}: {len(files)} files, {size}")
+        print(lines[-1], flush=True)
+    arguments.output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="FetchHubSlice as JSON")
+    parser.add_argument("--commits", required=True, nargs="*", type=Path, help="their records")
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,67 @@
+"""Keep a finished run's means over samples, for README.md and the page of real numbers."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from pisoft.attribution import load_method
+from pisoft.commandline import run
+from pisoft.config.captions import settings_in_words
+from pisoft.config.commandline import run_file, run_file_parser
+from pisoft.config.loading import load_run
+from pisoft.config.slices.display import display_slice
+from pisoft.contracts import read_provenance
+from pisoft.errors import BenchmarkError
+from pisoft.pages.index import facts_of
+from pisoft.pages.real_numbers import KEPT, About, keep
+from pisoft.statistics.reading import load_rows
+
+CONFIG_FOLDER = Path(__file__).parents[1] / "config"
+FOLDER = Path("docs/assets/real-numbers")
+CURVES = "pi_curves.svg"
+IN_WORDS = ("samples", "answers", "scores", "grid", "masks", "clamp", "tests")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Read the summaries of a run of one model, and the curves of its first dataset."""
+    config = load_run(*run_file(arguments), CONFIG_FOLDER, load_method)
+    if len(config.models) > 1:
+        raise BenchmarkError(f"models: {len(config.models)} are selected; a page is of one")
+    (model,), dataset = config.models, next(iter(config.datasets))
+    results = Path("results", config.run_file.run)
+    data, labels = results / "data", display_slice(config)
+    protocols = tuple(dict.fromkeys(protocol for protocol, *_ in config.cells))
+    drawn = results / "figures/pi_curves" / protocols[0] / model / f"{dataset}.svg"
+    if not drawn.is_file():
+        raise BenchmarkError(f"{drawn}: not found; the run has to be finished")
+    by_model = {"density_correlations": f"density_correlations/{model}"}
+    rows = {
+        kind: load_rows(data / f"summary/{by_model.get(kind, kind)}.parquet", kind, model=model)
+        for kind in KEPT
+    }
+    label = labels.models[model]
+    origin = read_provenance(data / f"generations/{model}/{dataset}.parquet")
+    sentences = settings_in_words(config)
+    about = About(
+        model=label,
+        datasets=labels.datasets,
+        methods=labels.methods,
+        protocols=protocols,
+        settings=tuple(sentences[name] for name in IN_WORDS),
+        facts=facts_of({label: origin}),
+    )
+    keep(arguments.folder / FOLDER, rows, about)
+    shutil.copyfile(drawn, arguments.folder / FOLDER / CURVES)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = run_file_parser(__doc__, CONFIG_FOLDER / "config.yaml")
+    parser.add_argument("--folder", type=Path, default=Path(), help="where README.md is")
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

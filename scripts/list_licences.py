@@ -1,0 +1,78 @@
+"""List the licence of every locked package; refuse those that are unknown or not allowed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.errors import BenchmarkError
+
+# Permissive ones, and the MPL, whose conditions hold for its own files only.
+ALLOWED = re.compile(r"\b(0BSD|Apache|BSD|BSL|CC0|ISC|MIT|MPL|PSF|Public Domain|Python|Zlib)\b")
+REFUSED = re.compile(r"GPL|GNU|Affero|Proprietary|Commercial|Clause-Clear|NoDerivs", re.I)
+# Whose metadata name none, or one of what is not installed: read in their files.
+INTERFACES = ("common", "logger-plugins", "report-plugins", "scheduler-plugins", "storage-plugins")
+READ = {
+    "axe-playwright-python": "MIT",
+    "conda-inject": "MIT",
+    "docutils": "BSD-2-Clause AND BSD-3-Clause AND Public Domain",  # GPL: its Emacs mode alone
+    **{f"snakemake-interface-{kind}": "MIT" for kind in INTERFACES},
+}
+# Under the GPL, but called as a program by `make lint`: nothing imports it or passes it on.
+TOOLS = {"codespell"}
+# NVIDIA's own terms: torch asks for them, users install them. They are no part of this project.
+CUDA = re.compile(r"(cuda|nvidia)-")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print name, version and licence of all that is locked."""
+    lock = arguments.lock.read_text(encoding="utf-8")
+    refused = []
+    for name, version, marker in re.findall(r"^([\w.-]+)==([^ ;]+)( ;)?", lock, re.M):
+        found = licence(name)
+        # A line with a marker may be for another platform, and CPU builds of torch have no CUDA.
+        elsewhere = found is None and (bool(marker) or CUDA.match(name) is not None)
+        print(f"{name:40} {version:12} {'not installed here' if elsewhere else found or 'none'}")
+        if not (elsewhere or CUDA.match(name) or name in TOOLS or is_allowed(found or "")):
+            refused.append(f"{name} ({found or 'no licence is named'})")
+    if refused:
+        raise BenchmarkError(
+            f"{arguments.lock}: licences that scripts/list_licences.py does not allow: "
+            + ", ".join(refused)
+        )
+
+
+def licence(name: str) -> str | None:
+    """Return what a package's metadata say, '' if they say nothing, None if it is not installed."""
+    try:
+        said = metadata(name)
+    except PackageNotFoundError:
+        return None
+    if name in READ:
+        return READ[name]
+    if said["License-Expression"]:
+        return said["License-Expression"]
+    lines = said.get_all("Classifier", [])
+    kinds = [line.rpartition(" :: ")[2] for line in lines if "OSI Approved" in line]
+    first = (said["License"] or "").strip().partition("\n")[0]  # some hold the whole text
+    return " AND ".join(kinds) or first.replace("UNKNOWN", "")
+
+
+def is_allowed(text: str) -> bool:
+    """Return whether each licence that holds, or one of each choice, is allowed."""
+    choices = (part.split(" OR ") for part in text.split(" AND "))
+    return all(any(ALLOWED.search(one) and not REFUSED.search(one) for one in c) for c in choices)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument("--lock", type=Path, default=Path("requirements.lock"))
+    return line
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,46 @@
+"""Run files of scripts that are called by hand, beside Snakemake."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from snakemake.cli import parse_config
+from snakemake.utils import update_config
+
+from pisoft.config.validation import read_yaml
+from pisoft.errors import BenchmarkError
+
+
+def run_file_parser(description: str | None, default: Path) -> argparse.ArgumentParser:
+    """Return the command line of a script that reads a run file as Snakemake does.
+
+    Args:
+        description: what the script does.
+        default: the run file if none is named.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--configfile", type=Path, default=default)
+    parser.add_argument(
+        "--config",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="keys of the run file, as for snakemake: max_samples=8 local_root=DIR",
+    )
+    return parser
+
+
+def run_file(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Path]]:
+    """Return the run file's content, changed by `--config`, and its path, as `load_run` takes them.
+
+    Raises:
+        BenchmarkError: the file is not readable, or Snakemake would refuse a KEY=VALUE, too.
+    """
+    raw = read_yaml(arguments.configfile)
+    try:
+        update_config(raw, parse_config(arguments.config))
+    except ValueError as error:
+        raise BenchmarkError(f"--config: {error} Got: {' '.join(arguments.config)}") from error
+    return raw, [arguments.configfile]

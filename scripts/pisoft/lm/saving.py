@@ -1,0 +1,34 @@
+"""Models as folders that transformers can load."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+
+def save_model(
+    folder: Path, model: Any, tokenizer: Any, reports: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Write model, tokenizer and reports beside the folder, then move them into place.
+
+    The folder appears complete or not at all.
+
+    Args:
+        folder: where to.
+        model: network with its configuration; all weights go into one file.
+        tokenizer: its tokenizer.
+        reports: what to write as JSON, by file name.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+        staging = Path(scratch) / folder.name
+        model.save_pretrained(staging, max_shard_size="1000TB")
+        tokenizer.save_pretrained(staging, save_jinja_files=False)  # with its template, if any
+        for name, report in reports.items():
+            (staging / name).write_text(json.dumps(report, indent=2) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)  # a rename needs an empty place
+        staging.replace(folder)

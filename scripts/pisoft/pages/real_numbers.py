@@ -1,0 +1,131 @@
+"""A run's numbers in the docs: from a summary that is small enough to be kept with the code.
+
+It holds means over samples with their intervals and tests, and no record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from pisoft.config.reference import markdown_table
+from pisoft.errors import BenchmarkError
+from pisoft.files import whole_files
+from pisoft.pages.paper_findings import HALVES, Numbers, paper_findings
+from pisoft.pages.readme import number_rows, sample_counts
+from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.tables.layout import dataset_columns
+from pisoft.tables.soft import AUC_METRICS
+
+# Kinds of summary files, and which rows of them are kept.
+KEPT = {
+    "statistics": [*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained"],
+    "comparisons": [*AUC_METRICS],
+    "density_correlations": [*AUC_METRICS],
+    "advantage": ["pi_soft_ns", "pi_soft_nc"],
+}
+ABOUT = "about.json"
+DIGITS = "%.6g"
+
+
+@dataclass(frozen=True)
+class About:
+    """What the numbers are of.
+
+    Attributes:
+        model: label of the one model.
+        datasets: label of each dataset.
+        methods: label of each method.
+        protocols: routing protocols.
+        settings: what was asked for, in sentences.
+        facts: what made the results.
+    """
+
+    model: str
+    datasets: Mapping[str, str]
+    methods: Mapping[str, str]
+    protocols: tuple[str, ...]
+    settings: tuple[str, ...]
+    facts: tuple[str, ...]
+
+
+def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
+    """Write a summary: means over datasets of each kind, of `statistics` also of each dataset."""
+    paths = [folder / f"{kind}.csv" for kind in KEPT]
+    with whole_files("{}", *paths, folder / ABOUT) as (*written, facts):
+        for path, (kind, metrics) in zip(written, KEPT.items(), strict=True):
+            kept = rows[kind][rows[kind]["metric"].isin(metrics)]
+            if kind != "statistics":
+                kept = kept[kept["dataset"] == AVERAGE]
+            if kind == "advantage":
+                kept = kept[kept["part"].isin(HALVES)]
+            kept.to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
+        facts.write_text(json.dumps(vars(about), indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def kept(folder: Path) -> tuple[Numbers, About]:
+    """Read a summary.
+
+    Raises:
+        BenchmarkError: a file of it is missing.
+    """
+    try:
+        about = About(**json.loads((folder / ABOUT).read_text(encoding="utf-8")))
+        rows = {kind: pd.read_csv(folder / f"{kind}.csv") for kind in KEPT}
+    except OSError as error:
+        raise BenchmarkError(f"{folder}: no summary of a run is kept there: {error}") from error
+    return Numbers(**rows, methods=about.methods), about
+
+
+def real_numbers_text(numbers: Numbers, about: About, figure: str) -> str:
+    """Return the page of the docs, as Markdown.
+
+    Args:
+        numbers: of the summary.
+        about: what they are of.
+        figure: path of the figure from the page.
+    """
+    return "\n".join([*_page(numbers, about, figure), ""])
+
+
+def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
+    counts = sample_counts(numbers.statistics)
+    yield f"# Real numbers: {about.model}"
+    yield ""
+    yield "Written by `make readme` from a kept summary of one run, with no record in it."
+    yield ""
+    listed = ", ".join(f"{label} {counts[name]}" for name, label in about.datasets.items())
+    yield f"Samples that could be evaluated: {listed}. Where intervals are wide, a difference"
+    yield "that a test does not find may exist: what that decides, cannot be told."
+    yield ""
+    yield "## Do the paper's findings hold on this model?"
+    yield ""
+    findings = paper_findings(numbers, list(about.protocols))
+    told = [(one.claim, f"**{one.verdict}**", one.why) for one in findings]
+    yield markdown_table(("finding", "here", "why"), told)
+    yield "The paper's models are of 7, 8 and 70 billion parameters."
+    yield ""
+    for protocol in about.protocols:
+        own = numbers.statistics[numbers.statistics["protocol"] == protocol]
+        for metric in AUC_METRICS:
+            yield f"## {METRICS[metric].label}, {protocol} routing"
+            yield ""
+            columns = dataset_columns(about.datasets)
+            ranked = list(numbers.ranked(protocol, metric).index)
+            labels = {name: about.methods[name] for name in ranked}
+            cells = [(metric, name) for name in reversed(columns)]
+            rows = number_rows(own, cells, labels)
+            yield markdown_table(("method", *reversed(columns.values())), rows)
+    yield "Means over samples, in brackets their 95 % bootstrap interval; Avg is the mean over"
+    yield "datasets. Bold is the best of a column; ≈ marks what a paired permutation test does not"
+    yield "tell apart from it."
+    yield ""
+    yield f"![π-Soft-NS and π-Soft-NC over the retaining probability π]({figure})"
+    yield ""
+    yield "## What made these numbers"
+    yield ""
+    yield from (f"- {fact}" for fact in (*about.settings, *about.facts))

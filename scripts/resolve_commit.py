@@ -1,0 +1,35 @@
+"""Record which commit a branch or a tag of a hub repository is, for all jobs of a run.
+
+It imports nothing that its code hash covers: a new version of the benchmark must not ask again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.config.slices.hub import ResolveSlice
+from pisoft.hub import resolve_commit
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Resolve the revision and write it with its commit."""
+    settings = ResolveSlice.model_validate_json(arguments.settings)
+    commit = resolve_commit(settings.repository, settings.revision, settings.kind)
+    record = {**settings.model_dump(exclude={"kind"}), "commit": commit}
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="ResolveSlice as JSON")
+    parser.add_argument("--output", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

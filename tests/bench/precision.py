@@ -1,0 +1,149 @@
+"""What a number type does to the soft metrics: `make bench-precision MODEL_FOLDER=… TEXTS=…`.
+
+The first lines of a file of texts (up to a tab, if there is one) are classified by a real instruct
+model and evaluated with one draw, everything at once: in float64, in narrower types, and in 16-bit
+types with logits rounded to 16 bits, as they were before the head answered in float32. Scores are
+those of saliency in float64, so that only the evaluation differs. Prints two tables in Markdown,
+and writes results/bench/precision.json with their rows: mean absolute differences from float64,
+and from the same type in batches of fewer tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from measuring import markdown
+from pisoft import library
+from pisoft.commandline import run
+from pisoft.config.evaluation import EvaluationSettings
+from pisoft.contracts import OK
+from pisoft.curves import auc
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.metrics import soft_nc, soft_ns
+from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
+from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
+from pisoft.lm.model import LanguageModel
+
+TASK = (  # of the catalogue's sentiment datasets
+    "You are a helpful sentiment classifier. Please help to do the sentiment classification of the "
+    "given text and respond ONLY with the single word Positive or Negative."
+)
+TYPES = ("float32", "bfloat16", "float16")
+SETTINGS = EvaluationSettings(draws=1)
+BUDGETS = (1024, 256)  # tokens per forward batch
+Numbers = dict[str, np.ndarray]  # by name of the column, a row for each text
+
+
+def build_prompt(model: LanguageModel, text: str) -> library.Prompt:
+    """Return the prompt of a text."""
+    turns = [{"role": "system", "content": TASK}, {"role": "user", "content": f"Text: {text}"}]
+    return library.prompt(model, turns)
+
+
+def evaluate(
+    model: LanguageModel,
+    prompts: list[library.Prompt],
+    scores: list[np.ndarray],
+    protocol: Any,
+    token_budget: int,
+) -> Numbers:
+    """Return distances (N, 2 · P), H₀ and both areas (N,) of N prompts, evaluated in one block."""
+    steps = [
+        StepEvaluation(
+            {"sample_id": prompt["sample_id"], "step": 0, "raw_scores": own, "status": OK},
+            PerturbationTarget(prompt["input_ids"], perturbable_positions(prompt, "content"), 0),
+            SETTINGS,
+            1,
+            model.width,
+        )
+        for prompt, own in zip(prompts, scores, strict=True)
+    ]
+    measure_draws(Perturber(model, token_budget, protocol), steps, dict.fromkeys(METRICS, range(1)))
+    if failed := {step.status for step in steps} - {OK}:
+        raise BenchmarkError(f"--texts: not all can be evaluated: {', '.join(failed)}")
+    rows = [step.rows()[1:] for step in steps]  # without the original metrics
+    h0 = np.array([step.h0 for step in steps])[:, None]
+    ns, nc = (np.array([[r[f"{m}_distances"] for r in of] for of in rows]) for m in METRICS)
+    grid = np.array(SETTINGS.pi_grid)
+    return {
+        "a draw's distance": np.concatenate([ns, nc], axis=1)[..., 0],
+        "H₀": h0,
+        "AUC of π-Soft-NS": auc(grid, soft_ns(h0, ns, SETTINGS.clamp))[:, None],
+        "AUC of π-Soft-NC": auc(grid, soft_nc(h0, nc))[:, None],
+    }
+
+
+@contextmanager
+def rounded_logits(model: LanguageModel) -> Iterator[None]:
+    """Let a model's head answer in the type of its weights."""
+    head = vars(model.network.get_output_embeddings())
+    forward = head.pop("forward")
+    yield
+    head["forward"] = forward
+
+
+def line(kind: str, found: Numbers, expected: Numbers) -> dict[str, str]:
+    """Return a row of a table."""
+    means = {name: np.abs(found[name] - expected[name]).mean() for name in expected}
+    return {"type": kind, **{name: f"{mean:.2g}" for name, mean in means.items()}}
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Evaluate in every type, print and write.
+
+    Raises:
+        BenchmarkError: no such model or file, or a text that cannot be evaluated.
+    """
+    torch.set_num_threads(arguments.threads)
+    if not arguments.texts.is_file():
+        raise BenchmarkError(f"--texts: no such file: '{arguments.texts}'")
+    lines = arguments.texts.read_text(encoding="utf-8").splitlines()
+    texts = [text.partition("\t")[0] for text in lines[: arguments.samples]]
+    model = library.load(arguments.model_folder, dtype="float64")
+    prompts = [build_prompt(model, text) for text in texts]
+    scores = [library.attribute(model, prompt, "saliency") for prompt in prompts]
+    whole, cut = BUDGETS
+    exact = evaluate(model, prompts, scores, arguments.protocol, whole)
+    means = {name: f"{values.mean():.3g}" for name, values in exact.items()}
+    against, batches = [{"type": "float64, its mean", **means}], []
+    for dtype in TYPES:
+        model = library.load(arguments.model_folder, dtype=dtype)
+        found = evaluate(model, prompts, scores, arguments.protocol, whole)
+        other = evaluate(model, prompts, scores, arguments.protocol, cut)
+        if dtype != "float32":
+            with rounded_logits(model):
+                before = evaluate(model, prompts, scores, arguments.protocol, whole)
+            against.append(line(f"{dtype}, logits rounded", before, exact))
+        against.append(line(dtype, found, exact))
+        batches.append(line(dtype, other, found))
+        print(f"{dtype} done", flush=True)
+    print(markdown(against), markdown(batches), sep="\n")
+    facts = {"n": len(texts), "protocol": arguments.protocol, "token budgets": BUDGETS}
+    content = {**facts, "against float64": against, "between batches": batches}
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model-folder", required=True, type=Path, help="of an instruct model")
+    parser.add_argument("--texts", required=True, type=Path, help="one text a line")
+    parser.add_argument("--samples", type=int, default=8, help="texts")
+    parser.add_argument("--protocol", choices=("dynamic", "fixed"), default="dynamic")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
+    parser.add_argument("--output", type=Path, default=Path("results/bench/precision.json"))
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,78 @@
+"""What is said of families of models is what a run of each gives."""
+
+import copy
+
+import pytest
+import torch
+
+from families import FAMILIES, network
+from families_table import METHODS, NO, PAGE, PROMPT, PROTOCOLS, page, row_of
+from pisoft.errors import BenchmarkError
+from pisoft.lm.attention import ATTENTION_NAME
+from pisoft.lm.model import LanguageModel
+
+# A cap, sinks, a hybrid, another form of layers, no interface.
+DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "LFM 2", "OPT", "Falcon")
+
+
+@pytest.mark.parametrize("family", DIFFERENT)
+def test_the_page_says_of_a_family_what_its_run_gives(family):
+    text = PAGE.read_text(encoding="utf-8").splitlines()
+    row = row_of(family)
+    for line in (row.table_line(), *row.refusal_lines()):
+        assert line in text, f"{PAGE}: not what a run of {family} gives; run: make families"
+
+
+@pytest.mark.slow
+def test_the_page_is_what_a_run_of_every_family_gives():
+    rows = [row_of(family) for family in FAMILIES]
+    assert PAGE.read_text(encoding="utf-8") == page(rows), f"{PAGE}: run: make families"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_is_loaded_or_refused_whatever_the_type(family, dtype):
+    """With the kernels that transformers chooses, too."""
+    row = row_of(family)
+    try:
+        found = LanguageModel(network(family, ATTENTION_NAME, dtype, experts=None), family)
+    except (BenchmarkError, KeyError):  # the latter becomes one line in load_model
+        assert set(row.cells.values()) == {NO}
+        return
+    for who, capability in (("fixed", "fixed routing"), ("attention", "attention")):
+        if row.cells[who] == NO:
+            with pytest.raises(BenchmarkError):
+                found.require(capability, who)
+        else:
+            found.require(capability, who)
+
+
+@pytest.mark.parametrize(
+    "family", [f if f in DIFFERENT else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
+)
+def test_logits_of_16_bit_weights_are_those_of_a_float64_head(family):
+    """With the family's own scale and cap; wider weights give the bits that they gave before."""
+    if set(row_of(family).cells.values()) == {NO}:
+        pytest.skip(f"{family} is refused: docs/reference/families.md says why")
+    ids = torch.tensor([PROMPT])
+    model = LanguageModel(network(family, ATTENTION_NAME, torch.bfloat16), family)
+    exact = LanguageModel(copy.deepcopy(model.network).double(), family)
+    with torch.no_grad():
+        hidden = model.hidden_states(model.embed(ids))
+        found, expected = model.logits(hidden), exact.logits(hidden.double())
+        torch.testing.assert_close(
+            found.double(), expected, rtol=0, atol=1e-6 * float(expected.abs().max())
+        )
+        plain = network(family, ATTENTION_NAME, torch.float32)
+        before = plain(input_ids=ids, use_cache=False).logits
+        LanguageModel(plain, family)
+        assert torch.equal(plain(input_ids=ids, use_cache=False).logits, before)
+
+
+def test_a_family_without_the_attention_interface_is_refused_in_one_line():
+    row = row_of("Falcon")
+    assert row.refusals == {
+        "model 'Falcon': its class does not use the attention interface of transformers, which the "
+        "attention probe needs": [*PROTOCOLS, *METHODS]
+    }

@@ -1,0 +1,194 @@
+"""What a network's own eager attention gives, and methods and protocols written down from it.
+
+The reference never sees our attention probe, its masks, a shared prefix, or a decoder taken apart:
+every number is of the network's whole forward, with the attention function of its own class.
+Shapes: T tokens, H query heads, D head width, d hidden width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.nn.functional import cosine_similarity
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import eager_mask
+
+from pisoft.lm.model import LanguageModel
+
+NAME = "own-eager"
+
+
+@dataclass
+class Seen:
+    """What attention was given and gave, by layer, of one text."""
+
+    maps: dict[int, torch.Tensor] = field(default_factory=dict)  # (H, T, T)
+    queries: dict[int, torch.Tensor] = field(default_factory=dict)  # (H, T, D), scaled
+    keys: dict[int, torch.Tensor] = field(default_factory=dict)  # (H, T, D)
+    values: dict[int, torch.Tensor] = field(default_factory=dict)  # (H, T, D)
+    outputs: dict[int, torch.Tensor] = field(default_factory=dict)  # (1, T, H, D)
+
+
+def _own_eager(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    seen: Seen | None = None,
+    held: Mapping[int, torch.Tensor] | None = None,
+    zeroed: tuple[int, int] | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
+    """Call the eager attention of the module's class; note, hold or zero something around it."""
+    eager = sys.modules[type(module).__module__].eager_attention_forward
+    layer, group = module.layer_idx, query.shape[1] // key.shape[1]
+    if zeroed is not None and zeroed[0] == layer:
+        value = value.clone()
+        value[:, :, zeroed[1]] = 0
+    if held is not None:
+        values = value.repeat_interleave(group, dim=1)
+        return (held[layer] @ values).transpose(1, 2).contiguous(), None
+    output, _ = eager(module, query, key, value, attention_mask, **options)
+    if seen is not None:
+        # With one unit vector for each key's value, the output is the map itself.
+        units = torch.eye(key.shape[2], dtype=value.dtype).expand(*value.shape[:2], -1, -1)
+        maps, _ = eager(module, query, key, units, attention_mask, **options)
+        output = output.requires_grad_(True)
+        if output.requires_grad and not output.is_leaf:
+            output.retain_grad()
+        seen.maps[layer] = maps[0].transpose(0, 1).detach()
+        seen.queries[layer] = (query[0] * options["scaling"]).detach()
+        seen.keys[layer] = key[0].repeat_interleave(group, dim=0).detach()
+        seen.values[layer] = value[0].repeat_interleave(group, dim=0).detach()
+        seen.outputs[layer] = output
+    return output, None
+
+
+AttentionInterface.register(NAME, _own_eager)
+AttentionMaskInterface.register(NAME, eager_mask)
+
+
+class EagerModel(LanguageModel):
+    """A language model that answers with its network's whole eager forward, and nothing else."""
+
+    def __init__(
+        self, network: PreTrainedModel, name: str, load_tokenizer: Callable[[], Any]
+    ) -> None:
+        self.network = network.eval().requires_grad_(False)
+        self.name = name
+        self._load_tokenizer = load_tokenizer
+        self.device = network.device
+        config = network.config.get_text_config()
+        self.layers, self.context = config.num_hidden_layers, None
+        self.vocabulary_size, self.width = network.get_input_embeddings().weight.shape
+        self.caches_prefixes = False
+        self._refusals = {}
+
+    def next_token_logits(self, embeddings, positions, *, prefix=None):  # type: ignore[override]
+        """Return logits (B, S, V) at chosen positions behind a prefix."""
+        start = 0
+        if prefix is not None:
+            embeddings = torch.cat([prefix.expand(len(embeddings), -1, -1), embeddings], dim=1)
+            start = prefix.shape[1]
+        rows = torch.arange(len(embeddings))[:, None]
+        return self.network(inputs_embeds=embeddings).logits[rows, positions + start]
+
+
+def logits(network: PreTrainedModel, embeddings: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Return the last position's logits (V,) for embeddings (1, T, d)."""
+    return network(inputs_embeds=embeddings, use_cache=False, **options).logits[0, -1]
+
+
+def observed(network: PreTrainedModel, ids: list[int]) -> Seen:
+    """Return what attention gave on a text."""
+    seen = Seen()
+    logits(network, network.get_input_embeddings()(torch.tensor([ids])), seen=seen)
+    return seen
+
+
+def attention(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+    """Return the last layer's attention of the last position, (T,)."""
+    maps = observed(network, ids).maps
+    return maps[max(maps)].mean(dim=0)[-1]
+
+
+def attention_rollout(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+    """Return the last row of the product of all layers, (T,)."""
+    product = identity = torch.eye(len(ids), dtype=torch.float64)
+    for _, maps in sorted(observed(network, ids).maps.items()):
+        product = (maps.mean(dim=0) + identity) / 2 @ product
+    return product[-1]
+
+
+def grad_ellm(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+    """Return paper Eq. 5 over all layers, heads merged, λ loosened, (T,); all is prompt."""
+    seen = Seen()
+    embeddings = network.get_input_embeddings()(torch.tensor([ids]))
+    with torch.enable_grad():
+        logits(network, embeddings, seen=seen)[target].backward()
+    total = torch.zeros(len(ids), dtype=torch.float64)
+    for layer, output in seen.outputs.items():
+        visible = seen.maps[layer][0, -1] > 0
+        similarity = torch.einsum("hd,htd->t", seen.queries[layer][:, -1], seen.keys[layer])
+        low, high = similarity[visible].min(), similarity[visible].max()
+        weight = torch.where(visible, (similarity - low) / (high - low), 0)
+        assert output.grad is not None
+        sums = torch.einsum("hd,htd->t", output.grad[0, -1], seen.values[layer])
+        total += (weight * sums).relu()
+    return total
+
+
+def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+    """Return shares of cosine distance, mean over layers, (T,): a forward for each value."""
+    blocks = next(
+        part
+        for part in network.get_decoder().modules()
+        if isinstance(part, torch.nn.ModuleList) and hasattr(part[0], "forward")
+    )
+    embeddings = network.get_input_embeddings()(torch.tensor([ids]))
+    outputs: list[torch.Tensor] = []
+    finals: list[torch.Tensor] = []
+    handles = [
+        block.register_forward_hook(
+            lambda _, __, found: outputs.append(
+                (found[0] if isinstance(found, tuple) else found)[0, -1]
+            )
+        )
+        for block in blocks
+    ]
+    head = network.get_output_embeddings()
+    handles.append(head.register_forward_pre_hook(lambda _, given: finals.append(given[0][0, -1])))
+
+    def run(**options: Any) -> list[torch.Tensor]:
+        outputs.clear()
+        finals.clear()
+        logits(network, embeddings, **options)
+        return [*outputs[:-1], finals[0]]
+
+    clean = run()
+    shares = []
+    for layer in range(len(clean)):
+        distances = torch.stack(
+            [
+                1 - cosine_similarity(run(zeroed=(layer, token))[layer], clean[layer], dim=0)
+                for token in range(len(ids))
+            ]
+        )
+        distances[distances < 1e-5] = 0
+        shares.append(distances / distances.sum())
+    for handle in handles:
+        handle.remove()
+    return torch.stack(shares).mean(dim=0)
+
+
+BY_HAND = {
+    "attention": attention,
+    "attention_rollout": attention_rollout,
+    "grad_ellm": grad_ellm,
+    "value_zeroing": value_zeroing,
+}

@@ -1,0 +1,266 @@
+"""Write docs/reference/families.md: what works with which family of models, from a run of each.
+
+python tests/families_table.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from transformers import PreTrainedModel
+
+from attributing import build
+from eager_reference import BY_HAND, NAME, EagerModel, logits, observed
+from evaluating import distances
+from families import FAMILIES, network
+from pisoft.attribution import available_methods
+from pisoft.config.slices.base import ModelSlice
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.lm.attention import AttentionRecorder
+from pisoft.lm.loading import load_model
+from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from random_models import VOCABULARY
+from tiny_tokenizers import numbered_tokenizer
+
+PAGE = Path(__file__).parents[1] / "docs/reference/families.md"
+METHODS = available_methods()
+PROTOCOLS = ("dynamic", "fixed")
+BOUND = 1e-5  # eager attention takes its softmax in float32, also in a float64 model
+PROMPT = [1, 40, 41, 8, 9, 10, 33, 71, 5, 64]
+TARGET = 17
+PERTURBABLE = np.array([2, 3, 5, 8])
+MASKS = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=bool)
+NO = "–"
+
+
+@dataclass
+class Row:
+    """What one family was found to do."""
+
+    family: str
+    cells: dict[str, str] = field(default_factory=dict)  # by protocol and method
+    refusals: dict[str, list[str]] = field(default_factory=dict)  # who, by what was said
+    notes: list[str] = field(default_factory=list)
+
+    def refuse(self, who: str, error: BenchmarkError) -> None:
+        """Keep what was said when something was refused."""
+        self.cells[who] = NO
+        said = str(error).removeprefix(f"protocol '{who}': ").removeprefix(f"method '{who}': ")
+        self.refusals.setdefault(said, []).append(who)
+
+    def table_line(self) -> str:
+        """Return the family's line of the table."""
+        stem, _ = FAMILIES[self.family]
+        cells = [self.family, f"`{stem}`", *(self.cells[who] for who in (*PROTOCOLS, *METHODS))]
+        return f"| {' | '.join([*cells, *self.notes])} |"
+
+    def refusal_lines(self) -> list[str]:
+        """Return what was refused, and in which words."""
+        return [
+            f"- {self.family}: {'everything' if len(who) > len(METHODS) else ', '.join(who)}: "
+            f"`{said}`"
+            for said, who in self.refusals.items()
+        ]
+
+
+@cache
+@torch.no_grad()
+def row_of(family: str) -> Row:
+    """Run one family: load it as the workflow does, and compare all it gives with eager attention.
+
+    Raises:
+        AssertionError: a number is off.
+    """
+    row = Row(family)
+    try:
+        model = _loaded(network(family, "eager"), family)
+    except BenchmarkError as error:
+        for who in (*PROTOCOLS, *METHODS):
+            row.refuse(who, error)
+        row.notes = [NO] * 3
+        return row
+    plain = network(family, NAME)
+    for protocol in PROTOCOLS:
+        _try(row, protocol, lambda protocol=protocol: _protocol_error(model, plain, protocol))
+    for name in METHODS:
+        _try(row, name, lambda name=name: _method_error(model, plain, name))
+    row.notes = [_keeps_nothing(model), _keeps_experts(plain), _has_window(model)]
+    return row
+
+
+def page(rows: list[Row]) -> str:
+    """Return the page with the rows of all families."""
+    columns = ["family", "class", *PROTOCOLS, *(f"`{name}`" for name in METHODS)]
+    columns += ["a zeroed token is empty", "experts are held", "window"]
+    works = sum(NO not in row.cells.values() for row in rows)
+    return "\n".join(
+        [
+            "# Families of models",
+            "",
+            "Which families work is found by running them: `make families` writes this page, and a "
+            "test fails where it is not what a run gives. Tiny models of random weights, in "
+            "float64, have switched on what sets their family apart: windows shorter than the "
+            "prompt, caps, scales, biases, sinks. They are loaded as a run's models are.",
+            "",
+            f"`✓`: the largest error is below {BOUND:g} of the largest value, compared with the "
+            "family's own eager attention in its own whole forward. "
+            f"`{NO}`: refused, in the words below the table. `dynamic` and `fixed` are Hellinger "
+            "distances of perturbed predictions; `inseq` stands for its default, occlusion.",
+            "",
+            f"{works} of {len(rows)} families can be used for everything. The code has no special "
+            "case for any: when a model is loaded, of whatever class, a dozen tokens are read "
+            "with and without the attention probe, behind a prefix, perturbed, and with attention "
+            "held, and compared with its own eager attention. What fails is refused, and only "
+            "that.",
+            "",
+            f"| {' | '.join(columns)} |",
+            f"| {' | '.join(['---'] * len(columns))} |",
+            *(row.table_line() for row in rows),
+            "",
+            "**A zeroed token is empty**: its value vector in the first layer is zero. Where it is "
+            "not, by biases or learned positions, a zeroed embedding leaves something to attend "
+            "to. **Experts are held**: with fixed routing, which concerns attention alone, a "
+            "perturbed input is still given to the experts that the clean one was given to. "
+            "**Window**: some layers see the latest tokens only; what lies before has no "
+            "attention there, and no score of Grad-ELLM.",
+            "",
+            "## What is refused",
+            "",
+            *(line for row in rows for line in row.refusal_lines()),
+            "",
+            f"Made with transformers {transformers.__version__} and torch "
+            f"{torch.__version__.partition('+')[0]}.",
+            "",
+        ]
+    )
+
+
+def _loaded(plain: PreTrainedModel, family: str) -> LanguageModel:
+    """Save a network and load it as a job does."""
+    settings = ModelSlice(
+        name=family,
+        repository=None,
+        revision=None,
+        dtype="float64",
+        quantization="none",
+        device="cpu",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        plain.save_pretrained(folder)
+        model = load_model(settings, Path(folder))
+    model._load_tokenizer = lambda: numbered_tokenizer(VOCABULARY)
+    return model
+
+
+def _try(row: Row, who: str, error_of: Callable[[], float]) -> None:
+    try:
+        error = error_of()
+    except BenchmarkError as refusal:
+        row.refuse(who, refusal)
+        return
+    assert error <= BOUND, f"{row.family}: {who} is off by {error:.2g}"
+    row.cells[who] = "✓"
+
+
+def _perturbed(table: torch.nn.Module) -> torch.Tensor:
+    """Return the prompt's embeddings under every mask, (N, T, d)."""
+    inputs = table(torch.tensor([PROMPT])).repeat(len(MASKS), 1, 1)
+    inputs[:, PERTURBABLE] *= torch.from_numpy(MASKS)[..., None]
+    return inputs
+
+
+def _protocol_error(model: LanguageModel, plain: PreTrainedModel, protocol: str) -> float:
+    """Return how far distances are off, in one batch behind a prefix, of those one by one."""
+    target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
+    found = distances(model, target, MASKS, protocol=protocol)
+    held = observed(plain, PROMPT).maps if protocol == "fixed" else None
+    table = plain.get_input_embeddings()
+    clean = logits(plain, table(torch.tensor([PROMPT]))).softmax(-1)
+    expected = [
+        (1 - (clean * logits(plain, one[None], held=held).softmax(-1)).sqrt().sum()).sqrt()
+        for one in _perturbed(table)
+    ]
+    return _error(torch.from_numpy(found).double(), torch.stack(expected))
+
+
+def _method_error(model: LanguageModel, plain: PreTrainedModel, name: str) -> float:
+    """Return how far a method's scores are off."""
+    method = build(name)
+    method.check(model)
+    batch = Batch([ExplainedSample("sample", PROMPT, [TARGET], [0], [TARGET])], model.device)
+    with torch.enable_grad():
+        found = method.attribute(model, batch)[0][0].detach()
+        if name in BY_HAND:
+            expected = BY_HAND[name](plain, PROMPT, TARGET)
+        else:
+            eager = EagerModel(plain, model.name, model._load_tokenizer)
+            expected = build(name).attribute(eager, batch)[0][0].detach()
+    return _error(found.double(), expected.double())
+
+
+def _error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((found - expected).abs().max() / expected.abs().max())
+
+
+def _keeps_nothing(model: LanguageModel) -> str:
+    """Tell whether the first layer's value vector of a zeroed token is zero."""
+    if model._refusals:
+        return NO
+    recorder = AttentionRecorder(layers=[0])
+    model.hidden_states(_perturbed(model.embed), probe=recorder)
+    value = recorder.inputs[0].value[2]
+    return "yes" if bool((value[:, PERTURBABLE] == 0).all()) else "no"
+
+
+def _keeps_experts(plain: PreTrainedModel) -> str:
+    """Tell whether perturbed inputs are given to the same experts while attention is held."""
+    chosen: list[list[torch.Tensor]] = []
+
+    def note(_: torch.nn.Module, __: object, found: object) -> None:
+        """Experts are chosen by numbers, or by weights that are zero for all others."""
+        tensors = found if isinstance(found, tuple) else (found,)
+        chosen[-1].extend(one == 0 if one.is_floating_point() else one for one in tensors)
+
+    kinds = ("Router", "Gate")
+    handles = [
+        module.register_forward_hook(note)
+        for module in plain.modules()
+        if type(module).__name__.endswith(kinds)
+    ]
+    table = plain.get_input_embeddings()
+    chosen.append([])
+    held = observed(plain, PROMPT).maps
+    for one in _perturbed(table):
+        chosen.append([])
+        logits(plain, one[None], held=held)
+    for handle in handles:
+        handle.remove()
+    clean, *others = chosen
+    if not clean:
+        return NO
+    return "yes" if all(all(map(torch.equal, clean, other)) for other in others) else "no"
+
+
+def _has_window(model: LanguageModel) -> str:
+    """Tell whether some layer does not see all tokens before."""
+    if model._refusals:
+        return NO
+    recorder = AttentionRecorder(layers=range(model.layers))
+    model.hidden_states(model.embed(torch.tensor([PROMPT])), probe=recorder)
+    seen = [inputs.visible().sum() for inputs in recorder.inputs.values()]
+    return "yes" if min(seen) < len(PROMPT) * (len(PROMPT) + 1) // 2 else "no"
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    PAGE.write_text(page([row_of(family) for family in FAMILIES]), encoding="utf-8")

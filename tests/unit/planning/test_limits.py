@@ -1,0 +1,131 @@
+"""What jobs ask of a batch system: time and main memory, from the plan."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.slices.plan import plan_slice
+from pisoft.config.validation import read_yaml
+from pisoft.errors import BenchmarkError
+from pisoft.planning import limits
+from pisoft.planning.limits import Limits, RunLimits, job_limits
+from pisoft.planning.plan import LOADING_RULES, Job, plan_run
+from pisoft.planning.work import Work
+
+ROOT = Path(__file__).parents[3]
+NOWHERE = Path("results/nowhere")
+H100 = 400e12
+BIG = "llama-3.1-70b-instruct"
+HUB = {"kind": "hub", "repository": "nobody/nothing"}
+
+
+@pytest.fixture
+def paper(monkeypatch, tmp_path):
+    """Return a function: the paper's run, with keys changed."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+    def make(**changes):
+        file = Path("config/paper.yaml")
+        return load_run(read_yaml(file) | changes, [str(file)], Path("config"), load_method)
+
+    return make
+
+
+def with_model(paper, **entry):
+    """Return the paper's run of one more model."""
+    catalogue = {"models": {"mine": {"label": "Mine", "source": HUB, **entry}}}
+    return paper(models=["mine"], restrictions={}, layer_study=None, catalogue=catalogue)
+
+
+def test_time_is_planned_time_and_room(monkeypatch):
+    monkeypatch.setattr(limits, "RUNTIME_SAFETY", 4)
+    work = Work(flops=600e12)  # ten minutes of a TFLOP/s
+    job = Job("generate", low=Work(flops=1), high=work, memory=1e9, start_up=90)
+    assert job_limits(job, 1e12, on_gpu=True).runtime == 4 * (600 + 90) / 60
+    assert job_limits(job, 0.5e12, on_gpu=True).runtime == 4 * (1200 + 90) / 60
+    assert job_limits(job, 1e15, on_gpu=True).runtime == limits.LEAST_RUNTIME
+    assert job_limits(job, None, on_gpu=True).runtime == limits.UNPLANNED.runtime
+
+
+def test_memory_is_files_and_on_a_cpu_the_model_beside_them(monkeypatch):
+    monkeypatch.setattr(limits, "LIBRARIES", 1e9)
+    monkeypatch.setattr(limits, "MEMORY_SAFETY", 2)
+    monkeypatch.setattr(limits, "ROW_OBJECTS", 10)
+    job = Job("generate", memory=5e9, read=16e9, disk=0.1e9)
+    assert job_limits(job, None, on_gpu=True).mem_mb == 2 * (1000 + 16000 + 1000)
+    assert job_limits(job, None, on_gpu=False).mem_mb == 2 * (1000 + 16000 + 1000 + 5000)
+
+
+def test_every_job_of_the_papers_run_has_its_plan(paper):
+    config = paper()
+    run = RunLimits(config, NOWHERE, H100)
+    run.check()
+    jobs = [job for job in plan_run(plan_slice(config), None).jobs if job.rule in LOADING_RULES]
+    assert len(jobs) > 5000
+    for job in jobs:
+        seconds = job.start_up + job.high.flops / H100
+        minutes = max(limits.LEAST_RUNTIME, math.ceil(limits.RUNTIME_SAFETY * seconds / 60))
+        assert run.of(job.rule, job.cell).runtime == minutes, job.cell
+    soft = [job for job in jobs if job.rule == "evaluate_soft"]
+    soft.sort(key=lambda job: job.start_up + job.high.flops / H100)
+    minutes = [run.of(job.rule, job.cell).runtime for job in soft]
+    assert minutes == sorted(minutes), "a longer job gets more"
+    assert minutes[0] < minutes[-1]
+    slower = RunLimits(config, NOWHERE, H100 / 4)
+    assert slower.of("evaluate_soft", soft[-1].cell).runtime > 3 * minutes[-1]
+
+
+def test_all_files_of_a_quantised_model_fit_into_main_memory(paper):
+    run = RunLimits(paper(), NOWHERE, H100)
+    sixteen_bit = 2 * 70.55e9  # bytes: of https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct
+    assert run.of("generate", f"{BIG}/sst2/0-128").mem_mb * 1e6 > 1.1 * sixteen_bit
+
+
+def test_what_an_entry_asks_for_wins(paper):
+    config = paper(resources={BIG: {"runtime": 7, "mem_mb": 500}})
+    run = RunLimits(config, NOWHERE, H100)
+    assert run.of("evaluate_soft", f"dynamic/{BIG}/random/sst2/0-128") == Limits(7, 500)
+    half = RunLimits(paper(resources={BIG: {"runtime": 7}}), NOWHERE, H100)
+    assert half.of("generate", f"{BIG}/sst2/0-128").runtime == 7
+    assert half.of("generate", f"{BIG}/sst2/0-128").mem_mb > 140_000
+
+
+def test_jobs_on_a_cpu_or_on_an_unknown_gpu_have_an_hour(paper):
+    config = paper()
+    assert RunLimits(config, NOWHERE, None).of("generate", f"{BIG}/sst2/0-128").runtime == 60
+    config = paper(resources={BIG: {"gpu": 0}})
+    assert RunLimits(config, NOWHERE, H100).of("generate", f"{BIG}/sst2/0-128").runtime == 60
+
+
+def test_a_gpu_of_known_speed_needs_a_model_of_known_size(paper):
+    unknown = with_model(paper, resources={"gpu": 1})
+    with pytest.raises(BenchmarkError) as refused:
+        RunLimits(unknown, NOWHERE, H100).check()
+    assert "model 'mine': source.shape: not set" in str(refused.value)
+    assert "or set resources.runtime and resources.mem_mb of model 'mine'" in str(refused.value)
+
+    here = RunLimits(unknown, NOWHERE, None)
+    here.check()
+    assert here.of("generate", "mine/sst2/0-1024") == limits.UNPLANNED
+    asked = {"gpu": 1, "runtime": 90, "mem_mb": 9000}
+    said = RunLimits(with_model(paper, resources=asked), NOWHERE, H100)
+    said.check()
+    assert said.of("generate", "mine/sst2/0-1024") == Limits(90, 9000)
+
+
+def test_files_that_do_not_fit_together_leave_the_estimate(paper, tmp_path):
+    """They are about to be made again; a run is not refused for them."""
+    config = paper()
+    prompts = tmp_path / "data/prompts" / BIG / "sst2.parquet"
+    prompts.parent.mkdir(parents=True)
+    prompts.write_bytes(b"PAR1 no longer a Parquet file PAR1")
+    broken, none = RunLimits(config, tmp_path, H100), RunLimits(config, NOWHERE, H100)
+    cell = f"dynamic/{BIG}/random/sst2/0-128"
+    broken.check()
+    assert broken.of("evaluate_soft", cell) == none.of("evaluate_soft", cell)

@@ -1,0 +1,39 @@
+"""Rounds of Snakemake's scheduler do not grow in number with the jobs that have ended."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+from snakemake.scheduling.job_scheduler import JobScheduler
+
+from pisoft.timers import one_timer
+
+
+def test_calls_for_a_later_round_share_one_timer(monkeypatch):
+    timers = []
+
+    class Timer:
+        def __init__(self, delay, function):
+            self.delay, self.function, self.daemon = delay, function, False
+            timers.append(self)
+
+        def start(self):
+            assert self.daemon, "the end of a run would wait for it"
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0))
+    one_timer(scheduler)
+    for _ in range(3):
+        scheduler._schedule_reevalutation(5)
+    assert [timer.delay for timer in timers] == [5]
+    assert not scheduler._open_jobs.acquire(blocking=False)
+    timers[0].function()
+    assert scheduler._open_jobs.acquire(blocking=False), "a round is called for"
+    scheduler._schedule_reevalutation(5)
+    assert len(timers) == 2, "the next round has a timer of its own"
+
+
+def test_snakemake_has_what_is_replaced():
+    assert callable(JobScheduler._schedule_reevalutation)
+    assert "_open_jobs" in JobScheduler._schedule_reevalutation.__code__.co_consts[1].co_names

@@ -1,0 +1,70 @@
+"""Jobs within a container; a program stands for Apptainer, of which none is at hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+TARGET = "results/tiny/data/datasets/toy-sentiment.parquet"
+APPTAINER = ("--software-deployment-method", "apptainer", "--apptainer-args=--nv")
+# Notes what it is called with, and runs the command where `python` is that of the image.
+STAND_IN = f"""\
+#!/bin/sh
+if [ "$1" = --version ]; then echo apptainer version 1.3.4; exit; fi
+echo "$@" >> calls.txt
+while [ "$1" != pisoft.sif ]; do shift; done
+shift
+PATH="{Path(sys.executable).parent}:$PATH" exec "$@"
+"""
+
+
+@pytest.fixture
+def contained(project, tmp_path):
+    """Return a function that runs Snakemake with the stand-in, and the project."""
+    program = tmp_path / "programs/apptainer"
+    program.parent.mkdir()
+    program.write_text(STAND_IN, encoding="utf-8")
+    program.chmod(0o755)
+    environment = project.environment()
+    environment["PATH"] = f"{program.parent}:{environment['PATH']}"
+
+    def call(*arguments):
+        finished = subprocess.run(
+            project.command("--cores", "1", *APPTAINER, *arguments, TARGET),
+            cwd=project.folder, env=environment, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        return finished.returncode, finished.stdout
+
+    return project, call
+
+
+def test_jobs_run_by_the_python_of_the_image_and_are_complete_then(contained):
+    project, call = contained
+    (project.folder / "pisoft.sif").touch()
+    status, said = call()
+    assert status == 0, said
+    (made,) = (project.folder / "calls.txt").read_text(encoding="utf-8").splitlines()
+    assert made.startswith("exec --home ")
+    assert " --nv " in made
+    assert " pisoft.sif bash -c set -euo pipefail;" in made
+    assert f"python {project.folder}/scripts/fetch_dataset.py" in made
+    assert sys.executable not in made
+    status, said = call("--dry-run")
+    assert status == 0, said
+    assert "Nothing to be done" in said
+    made_by_the_image = project.snakemake("--dry-run", TARGET).stdout
+    assert "Software environment definition has changed" in made_by_the_image
+
+
+def test_a_missing_image_is_said_before_any_job(contained):
+    project, call = contained
+    status, said = call()
+    assert status == 1
+    assert "pisoft.sif is missing: docs/how-to/environments.md says how it is built" in said
+    assert not (project.folder / "calls.txt").exists()

@@ -1,0 +1,130 @@
+"""Scores made elsewhere: exported, filled in, checked, imported, and evaluated like any other."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pisoft.contracts import read_rows
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/bring-your-own-scores.md"
+CELL = "data/{}/toy/mine/toy-sentiment.parquet"
+MINE = {CELL.format(kind) for kind in ("attributions", "soft/dynamic", "ranking")}
+TO_SCORE = "results/tiny/data/to_score.parquet"
+
+
+def add_method(project, entry):
+    """Add an entry to the run file."""
+    path = project.folder / "config/tiny.yaml"
+    path.write_text(path.read_text() + f"  methods:\n    {entry}\n", encoding="utf-8")
+
+
+def check(project):
+    """Do what `make check-scores` does after the export."""
+    return subprocess.run(
+        [sys.executable, "scripts/check_scores.py", "--configfile", "config/tiny.yaml"],
+        cwd=project.folder, env=project.environment(), text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def cells(pending):
+    """Return what is pending of attributions and evaluations."""
+    kinds = ("data/attributions/", "data/soft/", "data/ranking/")
+    return {name for name in pending if name.startswith(kinds)}
+
+
+def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_runs(finished):
+    project = finished
+    assert project.pending("export_prompts") == {"data/to_score.parquet"}
+    add_method(project, "mine: {label: Mine, source: {kind: scores, path: mine.parquet}}")
+    refused = project.snakemake("--cores", "1", check=False)
+    assert refused.returncode != 0
+    assert "method 'mine': source.path: no such file: mine.parquet; `make export" in refused.stdout
+    project.snakemake("--cores", "1", "export_prompts")
+
+    data = project.folder / "results/tiny/data"
+    theirs = read_rows(data / "attributions/toy/saliency/toy-sentiment.parquet", "attributions")
+    scores = {(row["sample_id"], row["step"]): row["raw_scores"] for row in theirs}
+    table = pq.read_table(project.folder / TO_SCORE)
+    keys = zip(table["sample_id"].to_pylist(), table["step"].to_pylist(), strict=True)
+    filled = pa.array([scores[key] for key in keys], pa.list_(pa.float32()))
+    table = table.set_column(table.column_names.index("scores"), "scores", filled)
+    mine = project.folder / "mine.parquet"
+
+    wrong = table.to_pylist()
+    wrong[1]["input_ids"][3] += 1
+    pq.write_table(pa.Table.from_pylist(wrong, table.schema), mine)
+    target = f"results/tiny/{CELL}"
+    wanted = [target.format(kind) for kind in ("soft/dynamic", "ranking")]
+    broken = project.snakemake("--cores", "1", *wanted, check=False)
+    assert broken.returncode != 0
+    line = f"wrong input_ids: 1 of 3 rows, the first: sample '{wrong[1]['sample_id']}', step 0: pl"
+    assert f"error: mine.parquet: toy on toy-sentiment: {line}" in broken.stdout
+    assert line in check(project).stdout
+    assert not (project.folder / target.format("attributions")).exists()
+
+    pq.write_table(table, mine)
+    assert check(project).stdout == "mine, toy on toy-sentiment: fine: 3 rows\n"
+    assert cells(project.pending()) == MINE
+    project.snakemake("--cores", "1", *wanted, "results/tiny/tables/timings.html")
+    for kind in ("attributions", "soft/dynamic", "ranking"):
+        made = pq.read_table(project.folder / target.format(kind))
+        others = project.folder / target.format(kind).replace("/mine/", "/saliency/")
+        assert made.num_rows > 0
+        assert made.equals(pq.read_table(others)), kind
+    timings = (project.folder / "results/tiny/tables/timings.html").read_text(encoding="utf-8")
+    assert "Without a row, as these scores were made elsewhere: Mine." in timings
+
+    os.utime(mine)
+    assert cells(project.pending()) == set(), "a touched file is the same file"
+    pq.write_table(table.append_column("note", pa.nulls(len(table))), mine)
+    assert cells(project.pending()) == MINE, "another one is imported again, alone"
+
+
+def test_the_python_of_the_docs_makes_scores_of_all_shards(project):
+    """They are the gradient norms of the logit, which `saliency` computes by an option."""
+    path = project.folder / "config/tiny.yaml"
+    path.write_text(path.read_text().rstrip() + "\n      shard_size: 2\n", encoding="utf-8")
+    add_method(
+        project,
+        "{my_scores: {source: {kind: scores, path: 'my_{dataset}.parquet'}},"
+        " logit: {method: saliency, options: {attributed_function: logit}}}",
+    )
+    project.snakemake("--cores", "2", "export_prompts")
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    for theirs, ours in (
+        ("results/my-study/data/models/demo-llama", "toy-model"),
+        ("results/my-study/data/to_score.parquet", TO_SCORE),
+        ("my_scores.parquet", "my_toy-sentiment.parquet"),
+    ):
+        assert theirs in code
+        code = code.replace(theirs, ours)
+    subprocess.run([sys.executable, "-c", code], cwd=project.folder, check=True)
+    checked = check(project)
+    assert checked.stdout == "my_scores, toy on toy-sentiment: fine: 3 rows\n"
+    assert checked.returncode == 0
+    made = [
+        f"results/tiny/data/attributions/toy/{name}/toy-sentiment.parquet"
+        for name in ("my_scores", "logit")
+    ]
+    project.snakemake("--cores", "2", *made)
+    own, theirs = (pd.DataFrame(read_rows(project.folder / name, "attributions")) for name in made)
+    assert list(own["sample_id"]) == list(theirs["sample_id"])
+    for row, other in zip(own["raw_scores"], theirs["raw_scores"], strict=True):
+        np.testing.assert_allclose(row, other, rtol=1e-4)
+    listed = project.snakemake("--dry-run", "--forceall", "--config", "methods=[my_scores]").stdout
+    assert "import_scores" in listed
+    for rule in ("attribute", "summarise_timings", "tabulate_timings"):
+        assert not re.search(rf"^{rule} +\d", listed, flags=re.M), f"{rule} has nothing to do"

@@ -1,0 +1,124 @@
+"""A run that reads a hub: one commit for all its jobs, fetched beforehand, then without network."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from loopback_hub import loopback_hub
+from pisoft.contracts import read_provenance, read_rows
+from pisoft.embedded.records import make_records
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+RUN_FILE = """\
+run: hub
+seed: 3
+models: [remote]
+datasets: [reviews]
+methods: all
+protocols: [dynamic]
+masked_model: demo-masked
+catalogue:
+  models:
+    remote:
+      label: Remote
+      source: {kind: hub, repository: o/model}
+  datasets:
+    reviews:
+      label: Reviews
+      task: classification
+      source: {kind: hub, repository: o/reviews, split: train}
+      fields: {text: text}
+      labels: {column: label, words: {positive: Positive, negative: Negative}}
+      messages:
+        - {role: user, content: "Text: {text}"}
+      samples: 4
+"""
+PROMPTS, GENERATIONS = (
+    Path("results/hub/data", kind, "remote/reviews.parquet") for kind in ("prompts", "generations")
+)
+
+
+def table(word):
+    rows = [{**one["fields"], "label": one["label"]} for one in make_records("sentiment", 12, 5)]
+    lines = [json.dumps({**row, "text": f"{word} {row['text']}"}) for row in rows]
+    return {"train.jsonl": "\n".join(lines).encode()}
+
+
+@pytest.fixture
+def hub():
+    with loopback_hub() as hub:
+        yield hub
+
+
+def snakemake(project, hub, *arguments, offline=False):
+    """Run Snakemake there; without the network, nothing answers at the hub's address."""
+    return subprocess.run(
+        project.command("--cores", "1", *arguments), cwd=project.folder, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        env={
+            **project.environment(),
+            "HF_HOME": str(project.folder / "cache"),
+            "HF_ENDPOINT": "http://127.0.0.1:9" if offline else hub.address,
+            "HF_HUB_OFFLINE": str(int(offline)),
+        },
+    )  # fmt: skip
+
+
+def fetch(project, hub):
+    """Do what `make fetch` does."""
+    return snakemake(project, hub, "fetch_hub", "--forcerun", "fetch_hub")
+
+
+def test_all_jobs_read_the_commits_that_were_fetched(project, hub):
+    project.write("config/tiny.yaml", RUN_FILE)
+    weights = {path.name: path.read_bytes() for path in (project.folder / "toy-model").iterdir()}
+    model = hub.add("o/model", weights, cut=1000)
+    reviews = hub.add("o/reviews", table("first"), "datasets")
+    commit, dataset_commit = model.refs["main"], reviews.refs["main"]
+
+    broken = fetch(project, hub)
+    assert broken.returncode == 1
+    assert "error: the download of 'o/model' broke off" in broken.stdout
+    model.cut = None
+    for repository, files in ((model, {**weights, "new.json": b"{}"}), (reviews, table("second"))):
+        repository.commit(files)  # the branch moves on
+    fetched = fetch(project, hub)
+    assert f"o/model, commit {commit}\no/model: 7 files, 2.18 MB\n" in fetched.stdout
+
+    until = ("--until", "generate")
+    finished = snakemake(project, hub, *until, offline=True)
+    assert finished.returncode == 0, finished.stdout
+    assert read_provenance(project.folder / GENERATIONS)["model_commit"] == commit
+    records = project.folder / "results/hub/data/datasets/reviews.parquet"
+    assert read_provenance(records)["dataset_commit"] == dataset_commit
+    assert all(row["fields"]["text"].startswith("first ") for row in read_rows(records, "datasets"))
+    assert "Job stats" not in snakemake(project, hub, *until, offline=True).stdout
+
+    cached = snakemake(
+        project, hub, "--until", "fetch_dataset", "--forcerun", "fetch_dataset", offline=True
+    )
+    assert cached.returncode == 0, cached.stdout
+    anew = ("--until", "resolve_commit", "--forcerun", "resolve_commit")
+    assert "Resolving o/model at main" in snakemake(project, hub, *anew).stdout
+    moved = snakemake(project, hub, *until)
+    assert moved.returncode == 0, moved.stdout
+    assert read_provenance(project.folder / GENERATIONS)["model_commit"] == model.refs["main"]
+    assert read_provenance(records)["dataset_commit"] == reviews.refs["main"]
+    snakemake(project, hub, *anew)
+    assert "Job stats" not in snakemake(project, hub, *until).stdout, "the branch has not moved"
+
+
+def test_what_the_hub_refuses_is_said_before_anything_is_computed(project, hub):
+    project.write("config/tiny.yaml", RUN_FILE)
+    hub.add("o/model", {"config.json": b"{}", "pytorch_model.bin": b""})
+    hub.add("o/reviews", table("closed"), "datasets", gated=True)
+    refused = snakemake(project, hub)
+    assert refused.returncode == 1
+    assert "error: 'o/model' has no weights as safetensors, only pickled ones" in refused.stdout
+    assert "error: 'o/reviews' is gated: ask for access at" in refused.stdout
+    assert not list((project.folder / "results/hub/data").rglob("*.*"))
