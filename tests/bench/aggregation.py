@@ -269,7 +269,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     made |= {kind: published / f"against_paper.{kind}" for kind in ("tex", "html")}
     given = {kind: files[kind] for kind in ("statistics", "timings")}
     settings = slice_of(config, "published", {})
-    given |= {"layer_study": [], "warning": ""}  # the bench has no study
+    given |= {"layer_study": [], "explorer": "", "warning": ""}  # the bench has none of these
     line = options(settings=settings, **given, **made)
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
     kinds = ("statistics", "comparisons", "leave_one_out", "cost", "soft_samples", "soft_curves")

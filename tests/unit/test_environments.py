@@ -118,6 +118,8 @@ def third_party(script: Path) -> set[str]:
             if top == "pisoft":
                 parents = [name.rsplit(".", depth)[0] for depth in range(name.count(".") + 1)]
                 todo += [found for part in parents if (found := module_file(part))]
+            elif (beside := SCRIPTS / f"{top}.py").is_file():
+                todo.append(beside)
             elif top not in sys.stdlib_module_names:
                 names.add(top)
     return {distribution_of(name) for name in names}

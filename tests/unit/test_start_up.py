@@ -99,6 +99,7 @@ SETTINGS = {
         "protocol": "dynamic",
         "evaluation": {"draws": 1, "pi_grid": [0.3, 0.7]},
         "seed": 1,
+        "first_place": 0,
     },
     "evaluate_ranking": {
         **RUN,
