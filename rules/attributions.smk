@@ -1,5 +1,5 @@
 # In:  prompts, generations, the model, one method's own file, and the masked model if it needs one;
-#      or a file with scores that were made elsewhere.
+#      or a file with scores that were made elsewhere; or the evidence, or another method's scores.
 # Out: <data>/attributions/{model}/{method}/{part}.parquet, raw scores by step;
 #      <data>/attribution_times/{model}/{method}/{part}.parquet, what they took. It is apart,
 #      so that scores made again are the same file, after which nothing is evaluated again;
@@ -96,4 +96,35 @@ rule import_scores:
     shell:
         "{params.command} --settings {params.settings:q} --scores {input.scores:q} "
         "--prompts {input.prompts:q} --generations {input.generations:q} --whole {input.whole:q} "
+        "--output {output.attributions:q} > {log:q} 2>&1"
+
+
+# Controls of the metrics, and permuted twins of methods; they have no times.
+rule construct_scores:
+    input:
+        prompts=rules.build_prompts.output.prompts,
+        generations=rules.generate.output.generations,
+        attributions=scores_of_twin,
+    output:
+        attributions="<data>/attributions/{model}/{method}/{part}.parquet",
+    log:
+        "<logs>/construct_scores/{model}/{method}/{part}.log",
+    benchmark:
+        "<logs>/construct_scores/{model}/{method}/{part}.tsv"
+    wildcard_constraints:
+        method=one_of(CONFIG.constructed_methods),
+    conda:
+        "../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **job("construct_scores", "construct"),
+        attributions=scores_of_twin_option,
+    message:
+        "Making the scores {wildcards.method} of {wildcards.model} on {wildcards.part}"
+    shell:
+        "{params.command} --settings {params.settings:q} --prompts {input.prompts:q} "
+        "--generations {input.generations:q} {params.attributions} "
         "--output {output.attributions:q} > {log:q} 2>&1"

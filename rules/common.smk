@@ -108,7 +108,8 @@ def models_of(kind):
     return one_of(name for name, entry in CONFIG.models.items() if entry.source.kind == kind)
 
 
-COMPUTED = [name for name in CONFIG.evaluated_methods if name not in CONFIG.imported_methods]
+GIVEN = (*CONFIG.imported_methods, *CONFIG.constructed_methods)
+COMPUTED = [name for name in CONFIG.evaluated_methods if name not in GIVEN]
 # A job's part is its dataset, or a shard of it: sst2, or sst2/0-128.
 SHARDED = [name for name, entry in CONFIG.datasets.items() if entry.shard_size is not None]
 PART = "|".join(
@@ -187,6 +188,19 @@ def given_scores(wildcards):
     """Return the file with a method's scores that were made elsewhere."""
     source = CONFIG.methods[wildcards.method].source
     return source.path_of(wildcards.model, dataset_of(wildcards.part))
+
+
+def scores_of_twin(wildcards):
+    """Return the file with the scores that a permuted twin is of; none of other scores."""
+    source = CONFIG.evaluated_methods[wildcards.method].source
+    if source.kind != "permuted":
+        return []
+    return f"<data>/attributions/{wildcards.model}/{source.method}/{wildcards.part}.parquet"
+
+
+def scores_of_twin_option(wildcards, input):
+    """Return the command-line option that names them, if there are any."""
+    return f"--attributions {shlex.quote(input.attributions)}" if input.attributions else ""
 
 
 def whole_prompts(wildcards):
@@ -304,6 +318,22 @@ def compared_cells(pattern):
 def study_cells(pattern):
     """Return a pattern's files for every combination of the layer study; none without a study."""
     return files_of(STUDY_CELLS, pattern)
+
+
+def control_cells(pattern):
+    """Return a pattern's files for every control of the metrics; none if that is not asked."""
+    return files_of(CONFIG.control_cells, pattern)
+
+
+def ranked_control_cells(pattern):
+    """Return a pattern's files for every control that insertion and deletion are run on."""
+    datasets = ranked_datasets(CONFIG)
+    return files_of((cell for cell in CONFIG.control_cells if cell[-1] in datasets), pattern)
+
+
+def twin_cells(pattern):
+    """Return a pattern's files for every permuted twin of a method."""
+    return files_of(CONFIG.twin_cells, pattern)
 
 
 def fitting_cells(pattern, **fixed):

@@ -191,3 +191,31 @@ use rule plot_pi_curves as plot_layer_study with:
         "<logs>/plot_layer_study/{protocol}/{model}/{dataset}.tsv"
     params:
         **room_job("figures/layer_study", "layer_study_display"),
+
+
+use rule plot_pi_curves as plot_diagnosis with:
+    input:
+        diagnosis=rules.diagnose_metrics.output.diagnosis,
+    output:
+        **figure_files(
+            "diagnosis/{protocol}/{model}/{dataset}", "Can the metrics tell?", of=control_cells
+        ),
+    log:
+        "<logs>/plot_diagnosis/{protocol}/{model}/{dataset}.log",
+    benchmark:
+        "<logs>/plot_diagnosis/{protocol}/{model}/{dataset}.tsv"
+    params:
+        **room_job("figures/diagnosis", "trust_display"),
+
+
+use rule plot_pi_curves as plot_twins with:
+    input:
+        twins=rules.compare_with_twins.output.twins,
+    output:
+        **figure_files("twins/{protocol}/{model}", "Gain over permuted twins", of=twin_cells),
+    log:
+        "<logs>/plot_twins/{protocol}/{model}.log",
+    benchmark:
+        "<logs>/plot_twins/{protocol}/{model}.tsv"
+    params:
+        **room_job("figures/twins", "display"),

@@ -2,7 +2,9 @@
 # Out: <data>/summary/*.parquet, the tidy tables that every table and figure is made from;
 #      <data>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
 #      <data>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
-#      <data>/summary/density/{model}.parquet, how dense scores are, and density_correlations/.
+#      <data>/summary/density/{model}.parquet, how dense scores are, and density_correlations/;
+#      <data>/summary/controls/ and twins/, samples of those alone, and what they tell:
+#      diagnosis, oracle_scale, twins.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
 
@@ -119,7 +121,98 @@ use rule summarise as summarise_advantage with:
     benchmark:
         "<logs>/summarise_advantage.tsv"
     params:
-        **room_job("statistics/advantage", "advantage"),
+        **room_job("statistics/advantage", "resampling"),
+
+
+use rule summarise as summarise_controls with:
+    input:
+        soft=control_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+    output:
+        soft_samples="<data>/summary/controls/soft_samples.parquet",
+        soft_curves="<data>/summary/controls/soft_curves.parquet",
+        soft_sample_curves="<data>/summary/controls/soft_sample_curves.parquet",
+    log:
+        "<logs>/summarise_controls.log",
+    benchmark:
+        "<logs>/summarise_controls.tsv"
+
+
+use rule summarise_ranking as summarise_ranking_of_controls with:
+    input:
+        ranking=ranked_control_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
+    output:
+        ranking_samples="<data>/summary/controls/ranking_samples.parquet",
+    log:
+        "<logs>/summarise_ranking_of_controls.log",
+    benchmark:
+        "<logs>/summarise_ranking_of_controls.tsv"
+
+
+# Files of a kind: of the methods, and of the controls.
+OF_CONTROLS = {
+    kind: [rules.summarise.output[kind], rules.summarise_controls.output[kind]]
+    for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
+}
+if ranked_control_cells("{dataset}"):
+    OF_CONTROLS["ranking_samples"] = [
+        *rules.summarise_ranking.output,
+        *rules.summarise_ranking_of_controls.output,
+    ]
+
+
+use rule summarise as diagnose_metrics with:
+    input:
+        **OF_CONTROLS,
+    output:
+        diagnosis="<data>/summary/diagnosis.parquet",
+    log:
+        "<logs>/diagnose_metrics.log",
+    benchmark:
+        "<logs>/diagnose_metrics.tsv"
+    params:
+        **room_job("statistics/diagnosis", "diagnosis"),
+
+
+use rule summarise as scale_by_oracle with:
+    input:
+        **OF_CONTROLS,
+    output:
+        oracle_scale="<data>/summary/oracle_scale.parquet",
+    log:
+        "<logs>/scale_by_oracle.log",
+    benchmark:
+        "<logs>/scale_by_oracle.tsv"
+    params:
+        **room_job("statistics/oracle_scale", "resampling"),
+
+
+use rule summarise as summarise_twins with:
+    input:
+        soft=twin_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+    output:
+        soft_samples="<data>/summary/twins/soft_samples.parquet",
+        soft_curves="<data>/summary/twins/soft_curves.parquet",
+        soft_sample_curves="<data>/summary/twins/soft_sample_curves.parquet",
+    log:
+        "<logs>/summarise_twins.log",
+    benchmark:
+        "<logs>/summarise_twins.tsv"
+
+
+use rule summarise as compare_with_twins with:
+    input:
+        soft_samples=[
+            rules.summarise.output.soft_samples,
+            rules.summarise_twins.output.soft_samples,
+        ],
+    output:
+        twins="<data>/summary/twins.parquet",
+    log:
+        "<logs>/compare_with_twins.log",
+    benchmark:
+        "<logs>/compare_with_twins.tsv"
+    params:
+        **room_job("statistics/twins", "twins"),
 
 
 use rule summarise as summarise_density with:
@@ -187,6 +280,9 @@ rule summarise_cost:
         soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         ranking=ranking_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
         study=study_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        controls=control_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        ranked_controls=ranked_control_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
+        twins=twin_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
         cost="<data>/summary/cost.parquet",
     log:

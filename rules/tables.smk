@@ -191,6 +191,45 @@ use rule tabulate_pi_soft_auc as tabulate_layer_study with:
         **room_job("tables/layer_study", "layer_study_display"),
 
 
+use rule tabulate_pi_soft_auc as tabulate_diagnosis with:
+    input:
+        diagnosis=rules.diagnose_metrics.output.diagnosis,
+    output:
+        **table_files("diagnosis/{model}", "Can the metrics tell?", of=control_cells),
+    log:
+        "<logs>/tabulate_diagnosis/{model}.log",
+    benchmark:
+        "<logs>/tabulate_diagnosis/{model}.tsv"
+    params:
+        **room_job("tables/diagnosis", "trust_display"),
+
+
+use rule tabulate_pi_soft_auc as tabulate_oracle_scale with:
+    input:
+        oracle_scale=rules.scale_by_oracle.output.oracle_scale,
+    output:
+        **table_files("oracle_scale/{model}", "From random scores to the oracle", of=control_cells),
+    log:
+        "<logs>/tabulate_oracle_scale/{model}.log",
+    benchmark:
+        "<logs>/tabulate_oracle_scale/{model}.tsv"
+    params:
+        **room_job("tables/oracle_scale", "trust_display"),
+
+
+use rule tabulate_pi_soft_auc as tabulate_twins with:
+    input:
+        twins=rules.compare_with_twins.output.twins,
+    output:
+        **table_files("twins/{protocol}/{model}", "Gain over permuted twins", of=twin_cells),
+    log:
+        "<logs>/tabulate_twins/{protocol}/{model}.log",
+    benchmark:
+        "<logs>/tabulate_twins/{protocol}/{model}.tsv"
+    params:
+        **room_job("tables/twins", "display"),
+
+
 use rule tabulate_pi_soft_auc as tabulate_accuracy with:
     input:
         accuracy=rules.summarise_accuracy.output.accuracy,

@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Print a line for each kind of problem, or that there is none, by method and cell."""
     raw, files = run_file(arguments)
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
-    sources = {name: config.methods[name].source for name in config.imported_methods}
+    sources = config.imported_methods
     if not sources:
         raise BenchmarkError(f"{arguments.configfile}: no method has a `source` of kind `scores`")
     exported = read_table(Path("results", config.run_file.run, "data/to_score.parquet"), "to_score")

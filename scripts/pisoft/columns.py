@@ -356,6 +356,48 @@ FILES: dict[str, File] = {
             *_TEST,
         ),
     ),
+    "diagnosis": File(
+        "summary/diagnosis",
+        "metric, at each π if it has one, and statistic of how it orders controls",
+        (
+            *_STATISTIC[:4],
+            _optional("pi", _REAL, "retaining probability; null: not of a single one"),
+            Column("statistic", _TEXT, "`oracle_over_random`, `ladder` and the like"),
+            _optional("method", _TEXT, "control whose mean it is; null: another statistic"),
+            _optional("value", _REAL, "the number, signed so that higher is better"),
+            _optional("low", _REAL, "lower end of the 95 % interval"),
+            _optional("high", _REAL, "upper end"),
+            _N,
+            _FAILED,
+        ),
+    ),
+    "oracle_scale": File(
+        "summary/oracle_scale",
+        "method or control, and metric: its way from random scores to the oracle",
+        (
+            *_STATISTIC,
+            _optional(
+                "value", _REAL, "share of the way; null: the oracle is not told apart from random"
+            ),
+            *_INTERVAL,
+            _N,
+            _FAILED,
+        ),
+    ),
+    "twins": File(
+        "summary/twins",
+        "method and metric: its mean, that of its permuted twins, and what it gains over them",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _SHOWN_DATASET,
+            _METHOD,
+            Column("part", _TEXT, "`own`, `twin` or `gain`"),
+            *_MEAN,
+            *_TEST,
+        ),
+    ),
     "density": File(
         "summary/density/{model}",
         "method, dataset and measure of how dense its scores are",

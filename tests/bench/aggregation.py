@@ -236,7 +236,7 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     of_curves = {kind: [files[kind]] for kind in curves}
     for rule, name, slice_name, given, kinds, threads in (
         ("summarise", "soft", "summarise", {"soft": soft}, ("soft_samples", *curves), 1),
-        ("summarise_advantage", "advantage", "advantage", of_curves, ("advantage",), 1),
+        ("summarise_advantage", "advantage", "resampling", of_curves, ("advantage",), 1),
         ("summarise_ranking", "insertion_deletion", "summarise_ranking", {"ranking": ranking},
          ("ranking_samples",), 1),
         ("estimate_uncertainty", "uncertainty", "uncertainty", {"samples": samples}, statistics, 2),

@@ -20,7 +20,8 @@ LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 
 
-Family = Literal["baseline", "attention", "gradient", "perturbation", "external"]  # of methods
+Family = Literal["baseline", "attention", "gradient", "perturbation", "external", "control"]
+"""What kind of method it is."""
 Task = Literal["classification", "generation"]
 Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]

@@ -13,6 +13,7 @@ from pisoft.config.evaluation import CLAMPS, DrawBudget, DrawSettings, RankingSe
 from pisoft.config.loading import Config
 from pisoft.config.parts import sample_limit
 from pisoft.config.studies import LayerStudy
+from pisoft.config.trust import Trust
 
 STEP_SCORES = {
     "own": "its own scores",
@@ -63,6 +64,8 @@ def settings_in_words(config: Config) -> Sentences:
         found["ranking"] = _ranking(run_file.ranking)
     if run_file.layer_study is not None:
         found["layer_study"] = _layer_study(run_file.layer_study)
+    if run_file.trust is not None:
+        found["trust"] = _trust(run_file.trust)
     if run_file.qualitative is not None:
         found["tokens"] = f"Top tokens: {run_file.qualitative.top_share:.3g} of a text."
     if run_file.explorer is not None:
@@ -127,4 +130,12 @@ def _layer_study(study: LayerStudy) -> str:
     return (
         f"Depths: {', '.join(map(str, study.depths))}; fixed depth: {fixed}; share of samples that "
         f"select the depth: {study.development_share:g}."
+    )
+
+
+def _trust(trust: Trust) -> str:
+    noise = ", ".join(f"{deviation:g}" for deviation in trust.noise)
+    return (
+        f"Noise on the oracle's scores of 0 and 1: standard deviations {noise}; ``{trust.middle}`` "
+        f"is the noisy one that is compared. Permuted twins of each method: {trust.twins}."
     )

@@ -21,11 +21,13 @@ from pisoft.config.methods import (
     Method,
     MethodEntry,
     ScoresFile,
+    given_method,
     resolve_method,
 )
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
 from pisoft.config.run_file import Restriction, RunFile
 from pisoft.config.studies import LayerStudy, StudyMethod, study_methods
+from pisoft.config.trust import RANDOM, Control, Permuted, Trust, controls, twins
 from pisoft.config.validation import read_yaml, validate, validate_name
 from pisoft.errors import BenchmarkError, did_you_mean
 
@@ -47,16 +49,31 @@ class Config(BaseModel):
     methods: dict[str, Method]
     study_methods: tuple[StudyMethod, ...] = ()
     study_datasets: tuple[str, ...] = ()
+    controls: dict[str, Method] = {}
+    twins: dict[str, Method] = {}
+    trust_models: tuple[str, ...] = ()
+    trust_datasets: tuple[str, ...] = ()
 
     @property
     def evaluated_methods(self) -> dict[str, Method]:
-        """The selected methods, and those that only the layer study evaluates."""
-        return {**{study.name: study.method for study in self.study_methods}, **self.methods}
+        """The selected methods, and those that only a study evaluates."""
+        studied = {study.name: study.method for study in self.study_methods}
+        return {**studied, **self.controls, **self.twins, **self.methods}
 
     @property
-    def imported_methods(self) -> tuple[str, ...]:
-        """The selected methods whose scores were made elsewhere."""
-        return tuple(name for name, method in self.methods.items() if method.source is not None)
+    def imported_methods(self) -> dict[str, ScoresFile]:
+        """The selected methods whose scores were made elsewhere, with their files."""
+        sources = {name: method.source for name, method in self.methods.items()}
+        return {name: file for name, file in sources.items() if isinstance(file, ScoresFile)}
+
+    @property
+    def constructed_methods(self) -> tuple[str, ...]:
+        """The evaluated methods whose scores are made from the evidence, or from other scores."""
+        return tuple(
+            name
+            for name, method in self.evaluated_methods.items()
+            if isinstance(method.source, Control | Permuted)
+        )
 
     @property
     def cells(self) -> list[Cell]:
@@ -79,6 +96,30 @@ class Config(BaseModel):
             for method in self.study_methods
             for protocol in self.protocols_of(method.model)
             for dataset in self.study_datasets
+        ]
+
+    @property
+    def control_cells(self) -> list[Cell]:
+        """Every control of the run's test of its metrics, where the evidence is known."""
+        return self._trust_cells(
+            self.controls,
+            [name for name in self.trust_datasets if self.datasets[name].has_evidence],
+        )
+
+    @property
+    def twin_cells(self) -> list[Cell]:
+        """Every permuted twin of a method."""
+        return self._trust_cells(self.twins, self.trust_datasets)
+
+    def _trust_cells(self, methods: Mapping[str, Method], datasets: Iterable[str]) -> list[Cell]:
+        return [
+            (protocol, model, name, dataset)
+            for model in self.trust_models
+            for protocol in self.protocols_of(model)
+            for name, method in methods.items()
+            if not isinstance(method.source, Permuted)
+            or method.source.method in self.methods_of(model)
+            for dataset in datasets
         ]
 
     def protocols_of(self, model: str) -> tuple[Protocol, ...]:
@@ -173,9 +214,9 @@ def load_config(
     config = Config(run_file=run_file, methods=methods, **entries)
     _check_restrictions(config, names, origin)
     _check_references(config, origin)
-    if run_file.layer_study is None:
-        return config
-    return _with_layer_study(config, run_file.layer_study, load_method, origin)
+    if run_file.layer_study is not None:
+        config = _with_layer_study(config, run_file.layer_study, load_method, origin)
+    return config if run_file.trust is None else _with_trust(config, run_file.trust, origin)
 
 
 def check_scores_files(config: Config) -> None:
@@ -186,7 +227,7 @@ def check_scores_files(config: Config) -> None:
     """
     for _, model, name, dataset in config.cells:
         source = config.methods[name].source
-        if source is not None and not Path(source.path_of(model, dataset)).is_file():
+        if isinstance(source, ScoresFile) and not Path(source.path_of(model, dataset)).is_file():
             raise BenchmarkError(
                 f"method '{name}': source.path: no such file: {source.path_of(model, dataset)}; "
                 f"{EXPORT}"
@@ -244,6 +285,43 @@ def _with_layer_study(
         for method in own
     )
     return config.model_copy(update={"study_methods": shared, "study_datasets": tuple(datasets)})
+
+
+def _with_trust(config: Config, trust: Trust, origin: str) -> Config:
+    """Resolve the selections of the test of the metrics, and make its controls and twins."""
+    where = f"{origin}: trust"
+    models = _selected(trust.models, config.models, f"{where}.models")
+    datasets = _selected(trust.datasets, config.datasets, f"{where}.datasets")
+    own = _selected(trust.twin_methods, config.methods, f"{where}.twin_methods")
+    for model in models:
+        if RANDOM not in config.methods_of(model):
+            raise BenchmarkError(
+                f"{where}.models: '{model}' is not explained by '{RANDOM}', which its methods and "
+                "controls are compared with"
+            )
+    found = {
+        name: given_method(control, control.label, "control")
+        for name, control in controls(trust).items()
+    }
+    permuted = {
+        name: given_method(
+            twin,
+            f"{config.methods[twin.method].label}, permuted",
+            config.methods[twin.method].family,
+        )
+        for name, twin in twins(trust, own).items()
+    }
+    for name in sorted((found.keys() | permuted.keys()) & config.evaluated_methods.keys()):
+        raise BenchmarkError(
+            f"{origin}: methods: '{name}' is a name that `trust` uses; rename this entry"
+        )
+    if not trust.twins and not any(config.datasets[name].has_evidence for name in datasets):
+        raise BenchmarkError(
+            f"{where}: leaves nothing to do: none of its datasets ({', '.join(datasets)}) has "
+            "known evidence, and twins is 0"
+        )
+    changes = {"trust_models": tuple(models), "trust_datasets": tuple(datasets)}
+    return config.model_copy(update={"controls": found, "twins": permuted, **changes})
 
 
 def _selection(run_file: RunFile, kind: str) -> tuple[str, Selection]:
@@ -339,8 +417,10 @@ def _check_references(config: Config, origin: str) -> None:
             if not Path(path).is_file():
                 raise BenchmarkError(f"{where}: no such file: {path}")
     for name, method in config.methods.items():
-        if method.source is not None:
+        if isinstance(method.source, ScoresFile):
             _check_scores_path(method.source, config, f"{origin}: method '{name}': source.path")
+        if isinstance(method.source, Control) and method.source.needs_evidence:
+            _check_evidence(config, f"{origin}: method '{name}': source.scores")
     for name, model in config.models.items():
         _check_weights(f"{origin}: model '{name}'", model, config)
     if any(method.needs_masked_model for method in config.methods.values()):  # else anywhere
@@ -355,6 +435,16 @@ def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Con
         _check_gguf(Path(entry.source.path), f"{where}: source.path")
     if entry.source.kind == "trained":
         _check_training_datasets(entry.source, config, f"{where}: source.datasets")
+
+
+def _check_evidence(config: Config, where: str) -> None:
+    """Check that every dataset has the evidence that a control is made from."""
+    for name, dataset in config.datasets.items():
+        if not dataset.has_evidence:
+            raise BenchmarkError(
+                f"{where}: needs known evidence, which the records of dataset '{name}' do not "
+                "have; leave one of both out of this run"
+            )
 
 
 def _check_scores_path(source: ScoresFile, config: Config, where: str) -> None:

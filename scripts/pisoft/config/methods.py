@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, Field, model_validator
 
 from pisoft.config.base import Family, Name, Strict
+from pisoft.config.trust import Control, Permuted
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
@@ -31,21 +32,23 @@ class ScoresFile(Strict):
 class MethodEntry(Strict):
     """One attribution method with its options."""
 
-    source: Annotated[ScoresFile | None, Field(discriminator="kind")] = Field(
-        None, description="Where its scores come from; null: the workflow computes them."
+    source: Annotated[ScoresFile | Control | None, Field(discriminator="kind")] = Field(
+        None,
+        description="Where its scores come from, if no method attributes them: a file, or what is "
+        "known of the records; null: a method does.",
     )
     method: Name | None = Field(
         None, description="File in `scripts/pisoft/attribution/`; null: the entry's own name."
     )
     label: str | None = Field(
         None,
-        description="Name in tables; null: the method's own label, "
-        "and of scores made elsewhere the entry's name.",
+        description="Name in tables; null: the method's own label, of scores made elsewhere the "
+        "entry's name.",
     )
     family: Family | None = Field(
         None,
-        description="Methods that tables put together; null: the method's own family, and "
-        "`external` of scores made elsewhere.",
+        description="Methods that tables put together; null: the method's own family, "
+        "`external` of scores made elsewhere, `control` of those made from what is known.",
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Options of the method; see `Options` in its file."
@@ -55,7 +58,7 @@ class MethodEntry(Strict):
     def _computed_or_not(self) -> MethodEntry:
         if self.source is not None and (self.method is not None or self.options):
             raise ValueError(
-                "scores made elsewhere, by `source`, take no `method` and no `options`"
+                "scores that are not attributed, by `source`, take no `method` and no `options`"
             )
         return self
 
@@ -95,12 +98,25 @@ class Method(Strict):
     """A selected method: its entry, completed by what its file says."""
 
     file: str | None  # in scripts/pisoft/attribution/, without ending; None: it is not computed
-    source: ScoresFile | None = None  # of the scores of one that is not
+    source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
     label: str
     family: str
     needs_masked_model: bool
     options: dict[str, Any]  # as the entry has them
     resolved: dict[str, Any]  # the same with their defaults: equal if two entries do the same
+
+
+def given_method(source: ScoresFile | Control | Permuted, label: str, family: str) -> Method:
+    """Return a method whose scores no file of the package attributes."""
+    return Method(
+        file=None,
+        source=source,
+        label=label,
+        family=family,
+        needs_masked_model=False,
+        options={},
+        resolved={},
+    )
 
 
 def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where: str) -> Method:
@@ -110,15 +126,10 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         BenchmarkError: unknown file, or an illegal option; the message begins with `where`.
     """
     if entry.source is not None:
-        return Method(
-            file=None,
-            source=entry.source,
-            label=entry.label or name,
-            family=entry.family or "external",
-            needs_masked_model=False,
-            options={},
-            resolved={},
-        )
+        label, family = name, "external"
+        if isinstance(entry.source, Control):
+            label, family = entry.source.label, "control"
+        return given_method(entry.source, entry.label or label, entry.family or family)
     file = entry.method or name
     try:
         found = load_method(file)

@@ -13,6 +13,7 @@ from pisoft.config.base import Name, Protocol, Selection, Strict, check_selectio
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
 from pisoft.config.models import Resources
 from pisoft.config.studies import LayerStudy
+from pisoft.config.trust import Trust
 
 
 class PromptSettings(Strict):
@@ -124,6 +125,9 @@ class RunFile(Strict):
     )
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."
+    )
+    trust: Trust | None = Field(
+        None, description="Whether the metrics can tell, by controls and twins; null: not asked."
     )
     explorer: ExplorerSettings | None = Field(
         default_factory=ExplorerSettings, description="Attribution explorer; null: no such page."

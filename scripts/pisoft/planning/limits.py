@@ -133,5 +133,6 @@ def _of_one_model(settings: PlanSlice, name: str) -> PlanSlice:
         "masked_models": {},
         "cells": tuple(cell for cell in settings.cells if cell[1] == name),
         "study_cells": tuple(cell for cell in settings.study_cells if cell[1] == name),
+        "control_cells": tuple(cell for cell in settings.control_cells if cell[1] == name),
     }
     return settings.model_copy(update=changes)

@@ -274,7 +274,8 @@ def _method_jobs(
     settings: PlanSlice, cells: Mapping[tuple[str, str], Sequence[_Cell]]
 ) -> Iterator[Job]:
     """Yield the jobs of every method: attributions, then their evaluations."""
-    chosen = list(dict.fromkeys((*settings.cells, *settings.study_cells)))
+    ranked = (*settings.cells, *settings.control_cells)
+    chosen = list(dict.fromkeys((*ranked, *settings.study_cells)))
     for model, name, dataset in _without_protocol(chosen):
         planned, budget = settings.methods[name], settings.models[model].token_budget
         if planned.method is None:
@@ -284,7 +285,7 @@ def _method_jobs(
     for protocol, model, name, dataset in chosen:
         yield from (cell.soft_job(protocol, name, settings) for cell in cells[model, dataset])
     if settings.ranking is not None:
-        for model, name, dataset in _without_protocol(settings.cells):
+        for model, name, dataset in _without_protocol(ranked):
             if settings.datasets[dataset].task == "classification":
                 ranking = settings.ranking
                 yield from (cell.ranking_job(name, ranking) for cell in cells[model, dataset])

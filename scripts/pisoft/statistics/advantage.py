@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import AdvantageSlice
+from pisoft.config.slices.summaries import ResamplingSlice
 from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
@@ -31,10 +31,10 @@ MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
 AT = "at"
 FAMILY = ["metric"]
-Settings = AdvantageSlice
+Settings = ResamplingSlice
 
 
-def summaries(files: Files, settings: AdvantageSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
     """Return one file of advantages; without random scores it is empty."""
     schema = SCHEMAS["advantage"]
     tables = [schema.empty_table()]

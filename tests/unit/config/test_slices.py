@@ -29,7 +29,7 @@ SLICES = {
     "summarise": (),
     "summarise_ranking": (),
     "uncertainty": (),
-    "advantage": (),
+    "resampling": (),
     "density": (),
     "evidence": (),
     "layer_study": (),

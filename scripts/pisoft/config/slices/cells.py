@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
 from pisoft.config.base import Protocol, Scope, Task
 from pisoft.config.datasets import (
     DatasetEntry,
@@ -11,6 +13,7 @@ from pisoft.config.datasets import (
 from pisoft.config.evaluation import DrawSettings, RankingSettings, ScoreSettings
 from pisoft.config.parts import first_place
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
+from pisoft.config.trust import Control, Permuted
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -47,6 +50,14 @@ class ImportSlice(Slice):
 
     model: str
     dataset: str
+
+
+class ConstructSlice(Slice):
+    """Settings of `construct_scores`."""
+
+    source: Control | Permuted = Field(discriminator="kind")
+    scope: Scope
+    seed: int
 
 
 class EvaluateSlice(Slice):
@@ -105,6 +116,15 @@ def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
 def import_slice(config: Config, model: str, dataset: str) -> ImportSlice:
     """Return what `import_scores` depends on, besides the file with the scores."""
     return ImportSlice(model=model, dataset=dataset)
+
+
+def construct_slice(config: Config, method: str) -> ConstructSlice:
+    """Return what `construct_scores` depends on, besides the scores that a twin is of."""
+    source = config.evaluated_methods[method].source
+    assert isinstance(source, Control | Permuted)
+    return ConstructSlice(
+        source=source, scope=config.run_file.evaluation.scope, seed=config.run_file.seed
+    )
 
 
 def evaluate_slice(config: Config, protocol: Protocol, model: str, part: str) -> EvaluateSlice:

@@ -151,7 +151,7 @@ def timings_slice(config: Config) -> TimingsSlice:
     """Return what the table of timings depends on, besides its summary file."""
     controls = tuple(name for name, method in config.methods.items() if method.family == "baseline")
     return TimingsSlice(
-        **dict(display_slice(config)), controls=controls, imported=config.imported_methods
+        **dict(display_slice(config)), controls=controls, imported=tuple(config.imported_methods)
     )
 
 
@@ -167,6 +167,13 @@ def layer_study_display_slice(config: Config) -> DisplaySlice:
         datasets={name: config.datasets[name].label for name in config.study_datasets},
         methods={},
     )
+
+
+def trust_display_slice(config: Config) -> DisplaySlice:
+    """Return what tables and figures of the metrics' own test depend on, besides their files."""
+    shown = display_slice(config)
+    controls = {name: control.label for name, control in config.controls.items()}
+    return shown.model_copy(update={"methods": {**shown.methods, **controls}})
 
 
 def _number_types(config: Config) -> dict[str, str]:

@@ -58,7 +58,8 @@ class PlanSlice(Slice):
     datasets: dict[str, PlannedDataset]
     methods: dict[str, PlannedMethod]  # every evaluated one
     cells: tuple[Cell, ...]  # of the main tables
-    study_cells: tuple[Cell, ...]
+    study_cells: tuple[Cell, ...]  # of the layer study, and permuted twins
+    control_cells: tuple[Cell, ...]
     max_prompt_tokens: int | None
     generation: GenerationSettings
     block_size: int
@@ -78,7 +79,8 @@ def plan_slice(config: Config) -> PlanSlice:
             for name, method in config.evaluated_methods.items()
         },
         cells=tuple(config.cells),
-        study_cells=tuple(config.study_cells),
+        study_cells=(*config.study_cells, *config.twin_cells),
+        control_cells=tuple(config.control_cells),
         max_prompt_tokens=run_file.prompts.max_tokens,
         generation=run_file.generation,
         block_size=run_file.block_size,

@@ -9,6 +9,7 @@ from pisoft.config.evaluation import ScoreSettings
 from pisoft.config.slices.base import Slice
 from pisoft.config.slices.cells import ranking_obstacle, score_settings
 from pisoft.config.studies import StudyDepth
+from pisoft.config.trust import Permuted
 
 if TYPE_CHECKING:
     from pisoft.config.loading import Config
@@ -41,9 +42,25 @@ class UncertaintySlice(Slice):
     resamples: int
 
 
-class AdvantageSlice(Slice):
-    """Settings of `summarise_advantage`."""
+class ResamplingSlice(Slice):
+    """Settings of `summarise_advantage` and `scale_by_oracle`."""
 
+    seed: int
+    resamples: int
+
+
+class DiagnosisSlice(Slice):
+    """Settings of `diagnose_metrics`."""
+
+    ladder: tuple[str, ...]  # controls from no noise to the most
+    middle: str  # the one of them that stands for noisy scores
+    seed: int
+
+
+class TwinsSlice(Slice):
+    """Settings of `summarise_twins`."""
+
+    twins: dict[str, str]  # the method that each is of
     seed: int
     resamples: int
 
@@ -105,9 +122,9 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
     )
 
 
-def advantage_slice(config: Config) -> AdvantageSlice:
-    """Return what `summarise_advantage` depends on."""
-    return AdvantageSlice(
+def resampling_slice(config: Config) -> ResamplingSlice:
+    """Return what `summarise_advantage` and `scale_by_oracle` depend on."""
+    return ResamplingSlice(
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )
@@ -144,4 +161,21 @@ def layer_study_slice(config: Config) -> LayerStudySlice:
         seed=config.run_file.seed,
         minimum_h0=config.run_file.evaluation.minimum_h0,
         clamp=config.run_file.evaluation.clamp,
+    )
+
+
+def diagnosis_slice(config: Config) -> DiagnosisSlice:
+    """Return what `diagnose_metrics` depends on; the run must test its metrics."""
+    trust = config.run_file.trust
+    assert trust is not None
+    return DiagnosisSlice(ladder=trust.ladder, middle=trust.middle, seed=config.run_file.seed)
+
+
+def twins_slice(config: Config) -> TwinsSlice:
+    """Return what `summarise_twins` depends on."""
+    sources = {name: method.source for name, method in config.twins.items()}
+    return TwinsSlice(
+        twins={name: twin.method for name, twin in sources.items() if isinstance(twin, Permuted)},
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
     )

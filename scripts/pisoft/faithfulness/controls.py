@@ -1,0 +1,109 @@
+"""Raw scores that are made from what is known of a record, or from a method's scores.
+
+Metrics that can tell order them: an oracle that knows which tokens decide, its noisy versions, and
+its reverse; scores that know where a token stands; a method's own scores, shuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pisoft.config.base import Scope
+from pisoft.config.trust import Control, Permuted
+from pisoft.contracts import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
+from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.keyed import keyed_generator
+
+Row = dict[str, Any]
+
+
+def control_rows(
+    prompt: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    control: Control,
+    scope: Scope,
+    seed: int,
+) -> list[Row]:
+    """Return rows of contract `attributions` for every explained step of a sample.
+
+    A sample that failed before gives one row with its status, at step 0, as for any method.
+
+    Args:
+        prompt, generation: rows of contracts `prompts` and `generations`.
+        control: what the scores are made from; tokens out of scope have a score of 0.
+        scope: tokens that a perturbation may touch, m of them.
+        seed: of the run, for the noise.
+    """
+    if generation["status"] != OK:
+        return [_row(prompt, 0, None, generation["status"])]
+    positions = perturbable_positions(prompt, scope)
+    steps = generation["steps"]
+    evidence = np.array(prompt["evidence_mask"] or [False] * len(prompt["input_ids"]))[positions]
+    if positions.size == 0:
+        return [_row(prompt, step, None, NO_CONTENT_TOKENS) for step in steps]
+    if control.needs_evidence and not evidence.any():
+        return [_row(prompt, step, None, NO_EVIDENCE) for step in steps]
+    rows = []
+    for step in steps:
+        raw = np.zeros(len(prompt["input_ids"]))
+        raw[positions] = _scores(control, evidence, (seed, "noise", prompt["sample_id"], step))
+        rows.append(_row(prompt, step, raw, OK))
+    return rows
+
+
+def twin_rows(
+    prompt: Mapping[str, Any],
+    attributions: Sequence[Mapping[str, Any]],
+    twin: Permuted,
+    scope: Scope,
+    seed: int,
+) -> list[Row]:
+    """Return a sample's rows of `attributions` with the perturbable tokens' scores shuffled.
+
+    All steps, and all methods, share a sample's permutation, so that the mean over steps is
+    shuffled likewise. Rows that have failed stay as they are.
+
+    Args:
+        prompt: row of contract `prompts`.
+        attributions: its rows of the method that the twin is of.
+        twin: which permutation.
+        scope: tokens that a perturbation may touch.
+        seed: of the run.
+    """
+    positions = perturbable_positions(prompt, scope)
+    generator = keyed_generator(seed, "permuted twin", twin.number, prompt["sample_id"])
+    order = generator.permutation(positions)
+    rows = []
+    for row in attributions:
+        raw = None
+        if row["raw_scores"] is not None:
+            raw = np.asarray(row["raw_scores"], dtype=np.float32)
+            raw[positions] = raw[order]
+        rows.append(_row(prompt, row["step"], raw, row["status"]))
+    return rows
+
+
+def _scores(control: Control, evidence: np.ndarray, key: tuple[object, ...]) -> np.ndarray:
+    """Return the raw scores of the perturbable tokens, (m,)."""
+    if control.scores == "oracle":
+        noise = keyed_generator(*key).standard_normal(evidence.size)
+        return evidence + control.noise * noise
+    return {
+        "anti_oracle": 1.0 - evidence,
+        "position": np.arange(evidence.size, dtype=np.float64),
+        "uniform": np.ones(evidence.size),
+        "first_token": np.eye(1, evidence.size)[0],
+    }[control.scores]
+
+
+def _row(prompt: Mapping[str, Any], step: int, raw: np.ndarray | None, status: str) -> Row:
+    return {
+        "sample_id": prompt["sample_id"],
+        "step": step,
+        "raw_scores": None if raw is None else raw.tolist(),
+        "converged": None,
+        "status": status,
+    }
