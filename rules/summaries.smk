@@ -135,6 +135,8 @@ use rule summarise as summarise_controls with:
         "<logs>/summarise_controls.log",
     benchmark:
         "<logs>/summarise_controls.tsv"
+    params:
+        **room_job("statistics/soft", "summarise"),
 
 
 use rule summarise_ranking as summarise_ranking_of_controls with:
@@ -146,6 +148,8 @@ use rule summarise_ranking as summarise_ranking_of_controls with:
         "<logs>/summarise_ranking_of_controls.log",
     benchmark:
         "<logs>/summarise_ranking_of_controls.tsv"
+    params:
+        **room_job("statistics/insertion_deletion", "summarise_ranking"),
 
 
 # Files of a kind: of the methods, and of the controls.
@@ -197,6 +201,8 @@ use rule summarise as summarise_twins with:
         "<logs>/summarise_twins.log",
     benchmark:
         "<logs>/summarise_twins.tsv"
+    params:
+        **room_job("statistics/soft", "summarise"),
 
 
 use rule summarise as compare_with_twins with:

@@ -100,25 +100,27 @@ class Config(BaseModel):
 
     @property
     def control_cells(self) -> list[Cell]:
-        """Every control of the run's test of its metrics, where the evidence is known."""
+        """Controls of the run's test of its metrics: where evidence and random scores are known."""
         return self._trust_cells(
-            self.controls,
+            dict.fromkeys(self.controls, RANDOM),
             [name for name in self.trust_datasets if self.datasets[name].has_evidence],
         )
 
     @property
     def twin_cells(self) -> list[Cell]:
         """Every permuted twin of a method."""
-        return self._trust_cells(self.twins, self.trust_datasets)
+        sources = {name: twin.source for name, twin in self.twins.items()}
+        of = {name: twin.method for name, twin in sources.items() if isinstance(twin, Permuted)}
+        return self._trust_cells(of, self.trust_datasets)
 
-    def _trust_cells(self, methods: Mapping[str, Method], datasets: Iterable[str]) -> list[Cell]:
+    def _trust_cells(self, compared: Mapping[str, str], datasets: Iterable[str]) -> list[Cell]:
+        """Return the cells of methods that are compared with another one, where that is."""
         return [
             (protocol, model, name, dataset)
             for model in self.trust_models
             for protocol in self.protocols_of(model)
-            for name, method in methods.items()
-            if not isinstance(method.source, Permuted)
-            or method.source.method in self.methods_of(model)
+            for name, other in compared.items()
+            if other in self.methods_of(model)
             for dataset in datasets
         ]
 
@@ -216,7 +218,11 @@ def load_config(
     _check_references(config, origin)
     if run_file.layer_study is not None:
         config = _with_layer_study(config, run_file.layer_study, load_method, origin)
-    return config if run_file.trust is None else _with_trust(config, run_file.trust, origin)
+    return (
+        config
+        if run_file.trust is None
+        else _with_trust(config, run_file.trust, names["methods"], origin)
+    )
 
 
 def check_scores_files(config: Config) -> None:
@@ -287,18 +293,13 @@ def _with_layer_study(
     return config.model_copy(update={"study_methods": shared, "study_datasets": tuple(datasets)})
 
 
-def _with_trust(config: Config, trust: Trust, origin: str) -> Config:
+def _with_trust(config: Config, trust: Trust, available: Iterable[str], origin: str) -> Config:
     """Resolve the selections of the test of the metrics, and make its controls and twins."""
     where = f"{origin}: trust"
     models = _selected(trust.models, config.models, f"{where}.models")
     datasets = _selected(trust.datasets, config.datasets, f"{where}.datasets")
-    own = _selected(trust.twin_methods, config.methods, f"{where}.twin_methods")
-    for model in models:
-        if RANDOM not in config.methods_of(model):
-            raise BenchmarkError(
-                f"{where}.models: '{model}' is not explained by '{RANDOM}', which its methods and "
-                "controls are compared with"
-            )
+    wanted = _selected(trust.twin_methods, available, f"{where}.twin_methods")
+    own = [name for name in config.methods if name in wanted]
     found = {
         name: given_method(control, control.label, "control")
         for name, control in controls(trust).items()

@@ -81,11 +81,13 @@ class Trust(Strict):
         1, ge=0, description="Permutations of each method's scores that are evaluated; 0: none."
     )
     twin_methods: Selection = Field(
-        "all", description="Methods of the run that have such twins, or `all` of them."
+        "all", description="Methods that have such twins, if the run has them, or `all` of them."
     )
     models: Selection = Field("all", description="Models of the run, or `all` of them.")
     datasets: Selection = Field(
-        "all", description="Datasets of the run, or `all`; controls need known evidence."
+        "all",
+        description="Datasets of the run, or `all`. Controls need known evidence, and the method "
+        "`random` to be compared with; where either lacks, there are none.",
     )
 
     @field_validator("noise")

@@ -3,7 +3,8 @@
 π-Soft gives all scores the same mean, but not the same shape: few high scores make other masks
 than many middling ones. A twin has the method's shape and none of its choice of tokens. Of one
 sample, the gain is the method's value less the mean over its twins. Rows are means over samples of
-a method's own value (`own`), its twins' (`twin`), and the gain, which is tested against 0.
+a method's own value (`own`), its twins' (`twin`), and the gain, which is tested against 0; all
+three are over the samples that have a gain.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def _of_dataset(
     groups = named.groupby(["sample_id", *keys])["value"]
     twin = groups.mean().where(groups.count() == groups.size()).unstack(keys)
     own = samples.pivot(index="sample_id", columns=keys, values="value")[twin.columns]
-    parts = {"own": own, "twin": twin, GAIN: own - twin}
+    gain = own - twin
+    parts = {"own": own.where(gain.notna()), "twin": twin.where(gain.notna()), GAIN: gain}
     table = pd.concat(parts, axis="columns", names=["part"])
     return table.reorder_levels([*keys, "part"], axis="columns")

@@ -52,7 +52,7 @@ def twins_table(
     known = set(rows["dataset"])
     shown = {name: label for name, label in datasets.items() if name in known}
     columns = dataset_columns(shown)
-    by_cell = rows.set_index(["metric", "part", "dataset", "method"])
+    by_cell = rows.set_index(["metric", "part", "dataset", "method"]).sort_index()
     blocks = []
     for metric in SHOWN:
         gains = by_cell.loc[(metric, GAIN, AVERAGE), "value"]

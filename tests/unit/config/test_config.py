@@ -573,10 +573,10 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
     mine = config.methods["mine"]
     assert (mine.file, mine.label, mine.family) == (None, "mine", "external")
     assert mine.source.path_of("small", "reviews") == "there/small/reviews.parquet"
-    assert config.imported_methods == ("mine",)
+    assert list(config.imported_methods) == ["mine"]
     named = load(**given(label="Mine", family="gradient"), local_root="there").methods["mine"]
     assert (named.label, named.family) == ("Mine", "gradient")
-    assert load().imported_methods == ()
+    assert load().imported_methods == {}
 
 
 def test_their_file_need_not_be_there_until_it_is_asked_for(load, tmp_path):
@@ -597,8 +597,11 @@ def test_their_file_need_not_be_there_until_it_is_asked_for(load, tmp_path):
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ({"options": {"layers": 2}}, "scores made elsewhere, by `source`, take no `method` and no"),
-        ({"method": "saliency"}, "scores made elsewhere, by `source`, take no `method` and no `op"),
+        (
+            {"options": {"layers": 2}},
+            "scores that are not attributed, by `source`, take no `method` and",
+        ),
+        ({"method": "saliency"}, "scores that are not attributed, by `source`, take no `method`"),
         ({"source": {"kind": "score", "path": "a"}}, "source.kind: 'score' is not allowed; did yo"),
         ({"source": {"path": "a"}}, "source.kind: is required and missing"),
         ({"source": {"kind": "scores"}}, "source.path: is required and missing"),

@@ -30,6 +30,10 @@ SLICES = {
     "summarise_ranking": (),
     "uncertainty": (),
     "resampling": (),
+    "construct": ("saliency-permuted-1",),
+    "diagnosis": (),
+    "twins": (),
+    "trust_display": (),
     "density": (),
     "evidence": (),
     "layer_study": (),
@@ -80,8 +84,8 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == {"index", "explorer"}  # their titles
     assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {
-        "sample", "attribute", "evaluate", "ranking", "layer_study", "uncertainty", "advantage",
-        "density",
+        "sample", "attribute", "construct", "evaluate", "ranking", "layer_study", "uncertainty",
+        "resampling", "density", "diagnosis", "twins",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
@@ -89,7 +93,16 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     of_scores = {"scores", "tokens", "protocol_figure", "explorer"}
     assert (
         changed(raw, evaluation=everywhere)
-        == {"evaluate", "ranking", "plan", "compare", "density", "evidence", "published"}
+        == {
+            "construct",
+            "evaluate",
+            "ranking",
+            "plan",
+            "compare",
+            "density",
+            "evidence",
+            "published",
+        }
         | of_scores
     )
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
@@ -97,17 +110,20 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, evaluation=clamped) == {
         "summarise", "layer_study", "soft_display", "published",
     }  # fmt: skip
-    resampled = {"uncertainty", "advantage", "density"}
+    resampled = {"uncertainty", "resampling", "density", "twins"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
     assert changed(raw, block_size=4) == {
         "generate", "attribute", "evaluate", "ranking", "plan",
     }  # fmt: skip
+    louder = {**raw["trust"], "noise": [0.5, 3]}
+    assert changed(raw, trust=louder) == {"diagnosis", "plan", "trust_display"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
         "display", "ranked", "soft_display", "timings", "plan", "compare", "model_display", "index",
-        "ranks", "published",
+        "ranks", "published", "trust_display",
+        "twins",  # of Grad-ELLM are none then
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {

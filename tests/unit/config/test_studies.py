@@ -1,6 +1,7 @@
 """The layer study's methods: selections, clipping, and what is evaluated once."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -39,7 +40,7 @@ def load(root, monkeypatch):
 
     def load_changed(study, **changes):
         return load_config(
-            {**raw, **changes, "layer_study": study},
+            {**raw, "trust": None, **changes, "layer_study": study},
             root / "config/catalogue",
             "run.yaml",
             load_method,
@@ -296,3 +297,85 @@ def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
     assert len(config.study_methods) == 2 * 2 * 5
     assert all(method.candidate for method in config.study_methods)
     assert {method.depth for method in config.study_methods if method.fixed} == {32}
+
+
+# Trust in the metrics -------------------------------------------------------------------------
+
+MADE = ("demo-sentiment", "demo-why")
+MISSPELT = {"kind": "control", "scores": "orcale"}
+TRUST = {"noise": [1], "twins": 2, "twin_methods": ["saliency", "attention"]}
+
+
+def cells_by_kind(config):
+    names = {*config.controls, *config.twins}
+    return {
+        kind: {(model, method, dataset) for _, model, method, dataset in cells if method in names}
+        for kind, cells in (("controls", config.control_cells), ("twins", config.twin_cells))
+    }
+
+
+def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(load):
+    datasets = ["demo-sentiment", "demo-why", "sst2"]
+    added = {"datasets": datasets, "methods": ["random", "saliency"]}
+    config = load(None, trust=TRUST, models=["demo-llama"], restrictions={}, **added,
+                  catalogue={})  # fmt: skip
+    found = cells_by_kind(config)
+    controls = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
+    known = datasets[:2]
+    assert found["controls"] == {("demo-llama", name, of) for name in controls for of in known}
+    twins = ("saliency-permuted-1", "saliency-permuted-2")
+    assert found["twins"] == {
+        ("demo-llama", name, dataset) for name in twins for dataset in datasets
+    }
+    assert set(config.constructed_methods) == {*controls, *twins}
+    assert not {cell[2] for cell in config.cells} & {*controls, *twins}, "not in the main tables"
+
+
+def test_without_random_scores_there_are_twins_alone(load):
+    config = load(None, trust=TRUST, methods=["saliency"], restrictions={}, catalogue={})
+    found = cells_by_kind(config)
+    assert not found["controls"]
+    assert {method for _, method, _ in found["twins"]} == {f"saliency-permuted-{k}" for k in (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"trust": {"models": ["demo-lama"]}}, "trust.models: unknown name 'demo-lama'; did you"),
+        ({"trust": {"datasets": ["sst2"]}}, "trust.datasets: unknown name 'sst2'; allowed: demo-s"),
+        ({"trust": {"twin_methods": ["salency"]}}, "trust.twin_methods: unknown name 'salency'; d"),
+        ({"trust": {"noise": [1, 0.5]}}, "trust.noise: deviations must be greater than 0 and incr"),
+        (
+            {"trust": {"twins": 0, "datasets": ["sst2"]}, "datasets": [*MADE, "sst2"]},
+            "trust: leaves nothing to do: none of its datasets (sst2) has known evidence",
+        ),
+        (
+            {"catalogue": {"methods": {"oracle": {"method": "saliency"}}}},
+            "methods: 'oracle' is a name that `trust` uses; rename this entry",
+        ),
+        (
+            {
+                "catalogue": {
+                    "methods": {"known": {"source": {"kind": "control", "scores": "oracle"}}}
+                },
+                "datasets": [*MADE, "sst2"],
+            },
+            "method 'known': source.scores: needs known evidence, which the records of dataset",
+        ),
+        ({"catalogue": {"methods": {"known": {"source": MISSPELT}}}}, "known: source."),
+    ],
+)
+def test_a_test_of_the_metrics_that_cannot_be_right_is_refused(load, changes, message):
+    given = {"trust": {}, "catalogue": {}, "masked_model": "roberta-base", **changes}
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
+        load(None, restrictions={}, **given)
+
+
+def test_a_control_can_be_a_method_of_the_main_tables(load):
+    oracle = {"source": {"kind": "control", "scores": "oracle", "noise": 0.5}}
+    config = load(None, methods=["random", "known"], restrictions={},
+                  catalogue={"methods": {"known": oracle}})  # fmt: skip
+    method = config.methods["known"]
+    assert (method.label, method.family) == ("Oracle, noise 0.5", "control")
+    assert config.constructed_methods == ("known",)
+    assert config.imported_methods == {}

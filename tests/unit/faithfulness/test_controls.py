@@ -1,0 +1,128 @@
+"""Scores that are made: the evidence, its noisy versions, places of tokens, and permuted twins."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from pisoft.config.trust import Control, Permuted, Trust, controls, twins
+from pisoft.contracts import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
+from pisoft.faithfulness.controls import control_rows, twin_rows
+
+CONTENT = [False, True, True, False, True, True]
+EVIDENCE = [False, False, True, False, False, True]
+PLACES = [1, 2, 4, 5]
+
+
+def prompt_of(sample="a", content=CONTENT, evidence=EVIDENCE):
+    length = len(content)
+    return {
+        "sample_id": sample, "input_ids": list(range(length)), "content_mask": content,
+        "user_mask": [True] * length, "bos_mask": [True] + [False] * (length - 1),
+        "evidence_mask": evidence,
+    }  # fmt: skip
+
+
+def made(control, scope="content", seed=1, status=OK, steps=(0, 5), **prompt):
+    generation = {"steps": list(steps), "status": status}
+    return control_rows(prompt_of(**prompt), generation, control, scope, seed)
+
+
+def scores(name, **options):
+    (row, *_) = made(Control(kind="control", scores=name), **options)
+    return row["raw_scores"]
+
+
+def test_what_each_control_knows():
+    assert scores("oracle") == [0, 0, 1, 0, 0, 1]
+    assert scores("anti_oracle") == [0, 1, 0, 0, 1, 0]
+    assert scores("position") == [0, 0, 1, 0, 2, 3]
+    assert scores("uniform") == [0, 1, 1, 0, 1, 1]
+    assert scores("first_token") == [0, 1, 0, 0, 0, 0]
+    assert scores("first_token", scope="all") == [1, 0, 0, 0, 0, 0], "the beginning of the sequence"
+
+
+def test_noise_has_its_deviation_and_grows_along_the_same_numbers():
+    long = {"content": [True] * 4000, "evidence": [True] + [False] * 3999}
+    exact = np.array(scores("oracle", **long))
+    by_noise = {
+        noise: np.array(
+            made(Control(kind="control", scores="oracle", noise=noise), **long)[0]["raw_scores"]
+        )
+        for noise in (0.5, 2)
+    }
+    assert by_noise[2] - exact == pytest.approx(4 * (by_noise[0.5] - exact))
+    assert np.std(by_noise[0.5]) == pytest.approx(0.5, rel=4.5 / np.sqrt(2 * 4000))
+
+
+def test_noise_depends_on_its_key_alone():
+    noisy = Control(kind="control", scores="oracle", noise=1)
+    first, later = made(noisy)
+    assert first["raw_scores"] != later["raw_scores"], "each step has its own"
+    assert made(noisy) == made(noisy)
+    assert made(noisy, seed=2) != made(noisy)
+    assert made(noisy, sample="b")[0]["raw_scores"] != first["raw_scores"]
+
+
+def test_a_sample_that_has_nothing_to_know_says_why():
+    oracle = Control(kind="control", scores="oracle")
+    assert [row["status"] for row in made(oracle, evidence=None)] == [NO_EVIDENCE] * 2
+    assert [row["status"] for row in made(oracle, content=[False] * 6)] == [NO_CONTENT_TOKENS] * 2
+    (failed,) = made(oracle, status="empty_generation")
+    assert (failed["step"], failed["status"], failed["raw_scores"]) == (0, "empty_generation", None)
+    assert made(Control(kind="control", scores="uniform"), evidence=None)[0]["status"] == OK
+
+
+def test_only_the_oracle_has_noise():
+    with pytest.raises(ValueError, match="only `oracle` has noise, not `uniform`"):
+        Control(kind="control", scores="uniform", noise=1)
+
+
+def twin(scores_of_steps, number=1, sample="a", status=OK):
+    rows = [
+        {"sample_id": sample, "step": step, "raw_scores": raw, "converged": None, "status": status}
+        for step, raw in enumerate(scores_of_steps)
+    ]
+    found = twin_rows(prompt_of(sample), rows, Permuted(method="m", number=number), "content", 1)
+    return [row["raw_scores"] for row in found]
+
+
+def test_a_twin_has_the_scores_of_the_perturbable_tokens_in_another_order():
+    raw = [9.0, 0.5, 0.25, 8.0, 0.125, 0.0]
+    orders = set()
+    for number in range(1, 200):
+        (shuffled,) = twin([raw], number)
+        assert (shuffled[0], shuffled[3]) == (9.0, 8.0), "out of scope"
+        assert Counter(shuffled) == Counter(raw)
+        orders.add(tuple(shuffled))
+    assert len(orders) == 24, "all orders of four tokens come up"
+
+
+def test_all_steps_and_methods_share_a_samples_permutation():
+    first = [0.0, 1.0, 2.0, 0.0, 3.0, 4.0]
+    second = [0.0, 10.0, 20.0, 0.0, 30.0, 40.0]
+    shuffled, other = twin([first, second])
+    assert np.multiply(shuffled, 10).tolist() == other
+    assert twin([first]) == [shuffled]
+    assert {tuple(twin([first], sample=name)[0]) for name in "abcdef"} != {tuple(shuffled)}
+
+
+def test_a_failed_step_stays_as_it_is():
+    assert twin([None], status="nonfinite_attribution") == [None]
+
+
+def test_names_and_labels_of_the_test_of_the_metrics():
+    trust = Trust(noise=(0.5, 1, 2), twins=2)
+    assert trust.ladder == ("oracle", "oracle-noise-0.5", "oracle-noise-1", "oracle-noise-2")
+    assert trust.middle == "oracle-noise-1"
+    assert Trust(noise=(0.5, 2)).middle == "oracle-noise-0.5"
+    found = controls(trust)
+    assert found["oracle-noise-2"].label == "Oracle, noise 2"
+    assert set(found) == {*trust.ladder, "anti-oracle", "position", "uniform", "first-token"}
+    assert list(twins(trust, ["saliency"])) == ["saliency-permuted-1", "saliency-permuted-2"]
+
+
+@pytest.mark.parametrize("noise", [(0.0, 1.0), (2.0, 1.0), ()])
+def test_a_ladder_of_noise_rises_from_above_zero(noise):
+    with pytest.raises(ValueError, match=r"must be greater than 0 and increase|at least 1 item"):
+        Trust(noise=noise)
