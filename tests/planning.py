@@ -74,6 +74,7 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
             for dataset in datasets
         ],
         "study_cells": [],
+        "control_cells": [],
         "max_prompt_tokens": None,
         "generation": {"max_new_tokens": 11, "step_interval": 5},
         "block_size": 16,

@@ -31,6 +31,15 @@ class HubDataset(Strict):
         return _listed(self.split)
 
 
+class Rationale(Strict):
+    """A text that lies in words, with a mark for each word that readers took for the reason."""
+
+    words: str = Field(description="Column with a list of words: a text, words parted by a blank.")
+    marks: str = Field(
+        description="Column with a list of 1 for each word that is evidence, else 0."
+    )
+
+
 class FileDataset(Strict):
     """Records from local files."""
 
@@ -45,6 +54,17 @@ class FileDataset(Strict):
     columns: tuple[str, ...] | None = Field(
         None, description="Column names of a csv or tsv file without a header line."
     )
+    rationale: Rationale | None = Field(
+        None, description="Columns with words and marks of evidence; jsonl and parquet only."
+    )
+
+    @model_validator(mode="after")
+    def _lists(self) -> FileDataset:
+        if self.rationale is not None and self.format not in ("jsonl", "parquet"):
+            raise ValueError(
+                f"rationale: a {self.format} file holds no lists; allowed are jsonl and parquet"
+            )
+        return self
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -150,9 +170,11 @@ class DatasetEntry(Strict):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the records say which words decide: those of the workflow and of ERASER do."""
+        """Whether the records say which words decide: planted ones, ERASER's, or marked ones."""
         source = self.source
-        return source.kind == "embedded" or (source.kind == "file" and source.format == "eraser")
+        if isinstance(source, FileDataset):
+            return source.format == "eraser" or source.rationale is not None
+        return source.kind == "embedded"
 
     @field_validator("fields", mode="before")
     @classmethod

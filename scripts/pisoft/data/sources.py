@@ -18,6 +18,7 @@ from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Lab
 from pisoft.config.slices.data import FetchSlice
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL
 from pisoft.data.files import DELIMITERS, file_columns, file_records
+from pisoft.data.rationales import with_evidence
 from pisoft.data.text import first_sentences
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.hub import COMMIT, hub_advice, read_commit
@@ -141,7 +142,13 @@ def _from_hub(source: HubDataset) -> list[Source]:
 def _from_file(path: str, source: FileDataset) -> Source:
     columns = file_columns(path, source)
     records = list(file_records(path, source, columns))
-    evidence = [record["evidence"] for record in records] if source.format == "eraser" else None
+    if source.rationale is not None:
+        records = [
+            with_evidence(record, source.rationale, f"{path}: record {number}")
+            for number, record in enumerate(records, start=1)
+        ]
+    known = source.format == "eraser" or source.rationale is not None
+    evidence = [record["evidence"] for record in records] if known else None
     return Source(path, columns, records, evidence)
 
 
@@ -182,6 +189,9 @@ def _check_mapping(settings: FetchSlice, columns: Sequence[str], origin: str) ->
         wanted["answer_column"] = settings.answer_column
     if settings.id_column is not None:
         wanted["id_column"] = settings.id_column
+    if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
+        wanted["source.rationale.words"] = settings.source.rationale.words
+        wanted["source.rationale.marks"] = settings.source.rationale.marks
     for key, column in wanted.items():
         if column not in columns:
             raise BenchmarkError(

@@ -1,0 +1,49 @@
+"""Texts that lie in words, some of which readers have marked as the reason for an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, groupby
+from typing import Any
+
+from pisoft.config.datasets import Rationale
+from pisoft.errors import BenchmarkError
+
+Row = dict[str, Any]
+
+
+def with_evidence(record: Mapping[str, Any], rationale: Rationale, where: str) -> Row:
+    """Return a record whose column of words is a text, with the marked words as its `evidence`.
+
+    Args:
+        record: as it stands in the file.
+        rationale: columns of words and marks.
+        where: file and record, for messages.
+
+    Raises:
+        BenchmarkError: a column is missing or no such list, or there are more or fewer marks.
+    """
+    words, marks = (record.get(column) for column in (rationale.words, rationale.marks))
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise BenchmarkError(f"{where}: column '{rationale.words}': expected a list of words")
+    if not isinstance(marks, list) or not all(mark in (0, 1) for mark in marks):
+        raise BenchmarkError(f"{where}: column '{rationale.marks}': expected a list of 0 and 1")
+    if len(words) != len(marks):
+        raise BenchmarkError(
+            f"{where}: column '{rationale.marks}' marks {len(marks)} words, but column "
+            f"'{rationale.words}' has {len(words)}"
+        )
+    spans = [
+        {"field": rationale.words, "start": start, "end": end}
+        for start, end in _marked(words, marks)
+    ]
+    return {**record, rationale.words: " ".join(words), "evidence": spans}
+
+
+def _marked(words: list[str], marks: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the characters of each run of marked words; the end is exclusive."""
+    starts = list(accumulate((len(word) + 1 for word in words), initial=0))
+    for marked, run in groupby(range(len(words)), key=marks.__getitem__):
+        if marked:
+            places = list(run)
+            yield starts[places[0]], starts[places[-1]] + len(words[places[-1]])
