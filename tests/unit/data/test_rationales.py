@@ -65,7 +65,8 @@ def test_rationales_become_evidence_of_fields(tmp_path):
     source = {"kind": "file", "path": str(path), "format": "jsonl",
               "rationale": {"words": "tokens", "marks": "mask"}}  # fmt: skip
     settings = {
-        "dataset": "mine", "task": "classification", "source": source, "id_column": None, "answer_column": None,
+        "dataset": "mine", "task": "classification", "source": source, "id_column": None,
+        "answer_column": None,
         "fields": {"passage": {"column": "tokens"}, "question": {"column": "q"}},
         "labels": {"column": "label", "words": {"True": "true", "False": "false"}},
     }  # fmt: skip
