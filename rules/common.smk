@@ -331,6 +331,22 @@ def ranked_control_cells(pattern):
     return files_of((cell for cell in CONFIG.control_cells if cell[-1] in datasets), pattern)
 
 
+def sanity_cells(pattern):
+    """Return a pattern's files for every method on every model with layers drawn anew."""
+    return files_of(CONFIG.sanity_cells, pattern)
+
+
+def checked_cells(pattern):
+    """Return a pattern's files for every method whose scores are compared with those."""
+    checked = [
+        ("", model, name, dataset)
+        for model, methods in CONFIG.sanity.items()
+        for name in methods
+        for dataset in CONFIG.sanity_datasets
+    ]
+    return files_of(checked, pattern)
+
+
 def twin_cells(pattern):
     """Return a pattern's files for every permuted twin of a method."""
     return files_of(CONFIG.twin_cells, pattern)

@@ -219,3 +219,16 @@ use rule plot_pi_curves as plot_twins with:
         "<logs>/plot_twins/{protocol}/{model}.tsv"
     params:
         **room_job("figures/twins", "display"),
+
+
+use rule plot_pi_curves as plot_sanity with:
+    input:
+        sanity=rules.check_sanity.output.sanity,
+    output:
+        **figure_files("sanity/{model}", "Do scores change with the model?", of=sanity_cells),
+    log:
+        "<logs>/plot_sanity/{model}.log",
+    benchmark:
+        "<logs>/plot_sanity/{model}.tsv"
+    params:
+        **room_job("figures/sanity", "display"),

@@ -4,7 +4,7 @@
 #      <data>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
 #      <data>/summary/density/{model}.parquet, how dense scores are, and density_correlations/;
 #      <data>/summary/controls/ and twins/, samples of those alone, and what they tell:
-#      diagnosis, oracle_scale, twins.
+#      diagnosis, oracle_scale, twins; and sanity, whether scores change with the model.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
 
@@ -219,6 +219,23 @@ use rule summarise as compare_with_twins with:
         "<logs>/compare_with_twins.tsv"
     params:
         **room_job("statistics/twins", "twins"),
+
+
+use rule summarise as check_sanity with:
+    input:
+        prompts=checked_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        attributions=[
+            *checked_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+            *sanity_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+        ],
+    output:
+        sanity="<data>/summary/sanity.parquet",
+    log:
+        "<logs>/check_sanity.log",
+    benchmark:
+        "<logs>/check_sanity.tsv"
+    params:
+        **room_job("statistics/sanity", "sanity"),
 
 
 use rule summarise as summarise_density with:

@@ -230,6 +230,19 @@ use rule tabulate_pi_soft_auc as tabulate_twins with:
         **room_job("tables/twins", "display"),
 
 
+use rule tabulate_pi_soft_auc as tabulate_sanity with:
+    input:
+        sanity=rules.check_sanity.output.sanity,
+    output:
+        **table_files("sanity/{model}", "Do scores change with the model?", of=sanity_cells),
+    log:
+        "<logs>/tabulate_sanity/{model}.log",
+    benchmark:
+        "<logs>/tabulate_sanity/{model}.tsv"
+    params:
+        **room_job("tables/sanity", "display"),
+
+
 use rule tabulate_pi_soft_auc as tabulate_accuracy with:
     input:
         accuracy=rules.summarise_accuracy.output.accuracy,

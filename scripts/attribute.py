@@ -15,6 +15,7 @@ from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.masked import load_masked_model, masked_model_facts
+from pisoft.lm.randomised import randomise_last_layers
 from pisoft.lm.repository import at_commit
 from pisoft.progress import progress
 from pisoft.relations import read_generations, read_prompts
@@ -28,6 +29,8 @@ def main(arguments: argparse.Namespace) -> None:
     pairs = list(zip(prompts, generations, strict=True))
     named = at_commit(settings.model, arguments.model_commit)
     model = load_model(named, arguments.model_folder, arguments.gpus)
+    if settings.randomised_layers is not None:
+        randomise_last_layers(model, settings.randomised_layers, settings.seed)
     masked = None
     if settings.masked_model is not None:
         proposing = at_commit(settings.masked_model, arguments.masked_commit)

@@ -75,6 +75,7 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
         ],
         "study_cells": [],
         "control_cells": [],
+        "sanity_cells": [],
         "max_prompt_tokens": None,
         "generation": {"max_new_tokens": 11, "step_interval": 5},
         "block_size": 16,

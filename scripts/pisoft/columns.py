@@ -384,6 +384,20 @@ FILES: dict[str, File] = {
             _FAILED,
         ),
     ),
+    "sanity": File(
+        "summary/sanity",
+        "method and number of the model's last layers whose weights are drawn anew",
+        (
+            _MODEL,
+            _SHOWN_DATASET,
+            _METHOD,
+            Column("layers", _WHOLE, "decoder layers, counted from the last"),
+            _optional("value", _REAL, "mean of Spearman's ρ with the scores of the model as it is"),
+            *_INTERVAL,
+            _N,
+            _FAILED,
+        ),
+    ),
     "twins": File(
         "summary/twins",
         "method and metric: its mean, that of its permuted twins, and what it gains over them",

@@ -26,7 +26,8 @@ from pisoft.config.methods import (
 )
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
 from pisoft.config.run_file import Restriction, RunFile
-from pisoft.config.studies import LayerStudy, StudyMethod, study_methods
+from pisoft.config.sanity import Sanity, randomised
+from pisoft.config.studies import LayerStudy, StudyMethod, decoder_layers, study_methods
 from pisoft.config.trust import RANDOM, Control, Permuted, Trust, controls, twins
 from pisoft.config.validation import read_yaml, validate, validate_name
 from pisoft.errors import BenchmarkError, did_you_mean
@@ -53,12 +54,21 @@ class Config(BaseModel):
     twins: dict[str, Method] = {}
     trust_models: tuple[str, ...] = ()
     trust_datasets: tuple[str, ...] = ()
+    # By model and by method, the names of the method on that model with layers drawn anew.
+    sanity: dict[str, dict[str, dict[str, Method]]] = {}
+    sanity_datasets: tuple[str, ...] = ()
 
     @property
     def evaluated_methods(self) -> dict[str, Method]:
         """The selected methods, and those that only a study evaluates."""
         studied = {study.name: study.method for study in self.study_methods}
-        return {**studied, **self.controls, **self.twins, **self.methods}
+        checked = {
+            name: method
+            for of_model in self.sanity.values()
+            for of_method in of_model.values()
+            for name, method in of_method.items()
+        }
+        return {**studied, **checked, **self.controls, **self.twins, **self.methods}
 
     @property
     def imported_methods(self) -> dict[str, ScoresFile]:
@@ -112,6 +122,17 @@ class Config(BaseModel):
         sources = {name: twin.source for name, twin in self.twins.items()}
         of = {name: twin.method for name, twin in sources.items() if isinstance(twin, Permuted)}
         return self._trust_cells(of, self.trust_datasets)
+
+    @property
+    def sanity_cells(self) -> list[Cell]:
+        """Every method on every model with layers drawn anew; these are attributed alone."""
+        return [
+            (self.protocols_of(model)[0], model, name, dataset)
+            for model, of_model in self.sanity.items()
+            for of_method in of_model.values()
+            for name in of_method
+            for dataset in self.sanity_datasets
+        ]
 
     def _trust_cells(self, compared: Mapping[str, str], datasets: Iterable[str]) -> list[Cell]:
         """Return the cells of methods that are compared with another one, where that is."""
@@ -218,11 +239,11 @@ def load_config(
     _check_references(config, origin)
     if run_file.layer_study is not None:
         config = _with_layer_study(config, run_file.layer_study, load_method, origin)
-    return (
-        config
-        if run_file.trust is None
-        else _with_trust(config, run_file.trust, names["methods"], origin)
-    )
+    if run_file.trust is not None:
+        config = _with_trust(config, run_file.trust, names["methods"], origin)
+    if run_file.sanity is not None:
+        config = _with_sanity(config, run_file.sanity, names["methods"], origin)
+    return config
 
 
 def check_scores_files(config: Config) -> None:
@@ -323,6 +344,29 @@ def _with_trust(config: Config, trust: Trust, available: Iterable[str], origin: 
         )
     changes = {"trust_models": tuple(models), "trust_datasets": tuple(datasets)}
     return config.model_copy(update={"controls": found, "twins": permuted, **changes})
+
+
+def _with_sanity(config: Config, sanity: Sanity, available: Iterable[str], origin: str) -> Config:
+    """Resolve the selections of the sanity checks, which are among those of the run."""
+    where = f"{origin}: sanity"
+    models = _selected(sanity.models, config.models, f"{where}.models")
+    datasets = _selected(sanity.datasets, config.datasets, f"{where}.datasets")
+    wanted = _selected(sanity.methods, available, f"{where}.methods")
+    found = {}
+    for model in models:
+        entry = config.models[model]
+        if entry.quantization != "none":
+            raise BenchmarkError(
+                f"{where}.models: the weights of '{model}' are quantised ({entry.quantization}), "
+                "so they cannot be drawn anew"
+            )
+        layers = sorted({min(k, decoder_layers(entry.source) or k) for k in sanity.layers})
+        found[model] = {
+            name: randomised(name, config.methods[name], layers)
+            for name in config.methods_of(model)
+            if name in wanted and config.methods[name].file is not None
+        }
+    return config.model_copy(update={"sanity": found, "sanity_datasets": tuple(datasets)})
 
 
 def _selection(run_file: RunFile, kind: str) -> tuple[str, Selection]:

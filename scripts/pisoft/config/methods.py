@@ -103,6 +103,7 @@ class Method(Strict):
     family: str
     needs_masked_model: bool
     options: dict[str, Any]  # as the entry has them
+    randomised_layers: int | None = None  # the model's last ones, whose weights are drawn anew
     resolved: dict[str, Any]  # the same with their defaults: equal if two entries do the same
 
 

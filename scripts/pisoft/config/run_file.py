@@ -12,6 +12,7 @@ from pydantic import (
 from pisoft.config.base import Name, Protocol, Selection, Strict, check_selection
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
 from pisoft.config.models import Resources
+from pisoft.config.sanity import Sanity
 from pisoft.config.studies import LayerStudy
 from pisoft.config.trust import Trust
 
@@ -128,6 +129,9 @@ class RunFile(Strict):
     )
     trust: Trust | None = Field(
         None, description="Whether the metrics can tell, by controls and twins; null: not asked."
+    )
+    sanity: Sanity | None = Field(
+        None, description="Whether scores change with the model's weights; null: not asked."
     )
     explorer: ExplorerSettings | None = Field(
         default_factory=ExplorerSettings, description="Attribution explorer; null: no such page."

@@ -17,7 +17,7 @@ GROUPS = {
         *("robust_statistics", "variances", "original_soft"),
         *("insertion_deletion", "metric_agreement", "layer_study"),
     ),
-    "Trust in the metrics": ("diagnosis", "oracle_scale", "twins"),
+    "Trust in the metrics": ("diagnosis", "oracle_scale", "twins", "sanity"),
     "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
     "Provenance": ("accuracy", "timings", "cost"),
 }

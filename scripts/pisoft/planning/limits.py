@@ -128,11 +128,9 @@ def job_limits(job: Job, rate: float | None, *, on_gpu: bool) -> Limits:
 
 def _of_one_model(settings: PlanSlice, name: str) -> PlanSlice:
     """Return what a single model's jobs cost depends on."""
-    changes = {
-        "models": {name: settings.models[name]},
-        "masked_models": {},
-        "cells": tuple(cell for cell in settings.cells if cell[1] == name),
-        "study_cells": tuple(cell for cell in settings.study_cells if cell[1] == name),
-        "control_cells": tuple(cell for cell in settings.control_cells if cell[1] == name),
+    kinds = ("cells", "study_cells", "control_cells", "sanity_cells")
+    cells = {
+        kind: tuple(cell for cell in getattr(settings, kind) if cell[1] == name) for kind in kinds
     }
-    return settings.model_copy(update=changes)
+    models = {"models": {name: settings.models[name]}, "masked_models": {}}
+    return settings.model_copy(update={**models, **cells})

@@ -276,7 +276,7 @@ def _method_jobs(
     """Yield the jobs of every method: attributions, then their evaluations."""
     ranked = (*settings.cells, *settings.control_cells)
     chosen = list(dict.fromkeys((*ranked, *settings.study_cells)))
-    for model, name, dataset in _without_protocol(chosen):
+    for model, name, dataset in _without_protocol((*chosen, *settings.sanity_cells)):
         planned, budget = settings.methods[name], settings.models[model].token_budget
         if planned.method is None:
             continue

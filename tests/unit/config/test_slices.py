@@ -34,6 +34,7 @@ SLICES = {
     "diagnosis": (),
     "twins": (),
     "trust_display": (),
+    "sanity": (),
     "density": (),
     "evidence": (),
     "layer_study": (),
@@ -85,7 +86,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {
         "sample", "attribute", "construct", "evaluate", "ranking", "layer_study", "uncertainty",
-        "resampling", "density", "diagnosis", "twins",
+        "resampling", "density", "diagnosis", "twins", "sanity",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
@@ -110,7 +111,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, evaluation=clamped) == {
         "summarise", "layer_study", "soft_display", "published",
     }  # fmt: skip
-    resampled = {"uncertainty", "resampling", "density", "twins"}
+    resampled = {"uncertainty", "resampling", "density", "twins", "sanity"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
@@ -123,7 +124,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, methods=["saliency"]) == {
         "display", "ranked", "soft_display", "timings", "plan", "compare", "model_display", "index",
         "ranks", "published", "trust_display",
-        "twins",  # of Grad-ELLM are none then
+        "twins", "sanity",  # of other methods are none then
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {

@@ -40,7 +40,7 @@ def load(root, monkeypatch):
 
     def load_changed(study, **changes):
         return load_config(
-            {**raw, "trust": None, **changes, "layer_study": study},
+            {**raw, "trust": None, "sanity": None, **changes, "layer_study": study},
             root / "config/catalogue",
             "run.yaml",
             load_method,
@@ -379,3 +379,37 @@ def test_a_control_can_be_a_method_of_the_main_tables(load):
     assert (method.label, method.family) == ("Oracle, noise 0.5", "control")
     assert config.constructed_methods == ("known",)
     assert config.imported_methods == {}
+
+
+# Sanity checks --------------------------------------------------------------------------------
+
+
+def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(load):
+    mine = {"source": {"kind": "control", "scores": "uniform"}}
+    config = load(None, sanity={"layers": [1, 3, 8, 16], "datasets": ["demo-why"]},
+                  methods=["random", "saliency", "mine"], restrictions={},
+                  catalogue={"methods": {"mine": mine}})  # fmt: skip
+    names = [f"{name}-randomised-{k:02d}" for name in ("random", "saliency") for k in (1, 3, 4)]
+    assert {cell[2] for cell in config.sanity_cells} == set(names)
+    assert {cell[3] for cell in config.sanity_cells} == {"demo-why"}
+    settings = attribute_slice(config, "demo-llama", names[-1])
+    assert (settings.method, settings.randomised_layers) == ("saliency", 4)
+    assert attribute_slice(config, "demo-llama", "saliency").randomised_layers is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sanity": {"layers": [2, 1]}}, "sanity.layers: numbers of layers must be greater than"),
+        ({"sanity": {"methods": ["salency"]}}, "sanity.methods: unknown name 'salency'; did you"),
+        ({"sanity": {"models": ["demo-lama"]}}, "sanity.models: unknown name 'demo-lama'; did you"),
+        (
+            {"catalogue": {"models": {"small": {"extends": "demo-llama", "quantization": "nf4"}}},
+             "sanity": {"models": ["small"]}, "models": ["small"]},
+            "sanity.models: the weights of 'small' are quantised (nf4), so they cannot be drawn",
+        ),
+    ],
+)  # fmt: skip
+def test_a_sanity_check_that_cannot_be_right_is_refused(load, changes, message):
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
+        load(None, restrictions={}, **changes)

@@ -38,6 +38,7 @@ class AttributeSlice(Slice):
 
     model: ModelSlice
     masked_model: ModelSlice | None  # None: the method needs none
+    randomised_layers: int | None  # of the model, the last ones; None: it is as it was trained
     method: str
     options: dict[str, Any]
     seed: int
@@ -105,6 +106,7 @@ def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
     return AttributeSlice(
         model=model_slice(model, config.models[model]),
         masked_model=model_slice(masked, config.masked_models[masked]) if masked else None,
+        randomised_layers=chosen.randomised_layers,
         method=chosen.file,
         options=chosen.options,
         seed=config.run_file.seed,

@@ -60,6 +60,7 @@ class PlanSlice(Slice):
     cells: tuple[Cell, ...]  # of the main tables
     study_cells: tuple[Cell, ...]  # of the layer study, and permuted twins
     control_cells: tuple[Cell, ...]
+    sanity_cells: tuple[Cell, ...]  # that are attributed alone
     max_prompt_tokens: int | None
     generation: GenerationSettings
     block_size: int
@@ -81,6 +82,7 @@ def plan_slice(config: Config) -> PlanSlice:
         cells=tuple(config.cells),
         study_cells=(*config.study_cells, *config.twin_cells),
         control_cells=tuple(config.control_cells),
+        sanity_cells=tuple(config.sanity_cells),
         max_prompt_tokens=run_file.prompts.max_tokens,
         generation=run_file.generation,
         block_size=run_file.block_size,

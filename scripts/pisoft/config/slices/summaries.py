@@ -57,6 +57,16 @@ class DiagnosisSlice(Slice):
     seed: int
 
 
+class SanitySlice(ScoreSettings, Slice):
+    """Settings of `check_sanity`."""
+
+    # By model and method: its names with layers drawn anew, and how many layers.
+    methods: dict[str, dict[str, dict[str, int]]]
+    datasets: tuple[str, ...]
+    seed: int
+    resamples: int
+
+
 class TwinsSlice(Slice):
     """Settings of `summarise_twins`."""
 
@@ -176,6 +186,23 @@ def twins_slice(config: Config) -> TwinsSlice:
     sources = {name: method.source for name, method in config.twins.items()}
     return TwinsSlice(
         twins={name: twin.method for name, twin in sources.items() if isinstance(twin, Permuted)},
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def sanity_slice(config: Config) -> SanitySlice:
+    """Return what `check_sanity` depends on."""
+    return SanitySlice(
+        **dict(score_settings(config)),
+        methods={
+            model: {
+                name: {key: found.randomised_layers or 0 for key, found in own.items()}
+                for name, own in methods.items()
+            }
+            for model, methods in config.sanity.items()
+        },
+        datasets=config.sanity_datasets,
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )
