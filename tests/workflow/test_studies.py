@@ -32,6 +32,39 @@ def test_the_layer_study_adds_exactly_its_own_jobs_and_only_if_asked(project):
     assert project.pending() == without | JOBS
 
 
+TRUST = """
+trust: {noise: [1], twin_methods: [saliency]}
+sanity: {layers: [1, 2], methods: [saliency]}
+"""
+CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
+MADE = (*CONTROLS, "saliency-permuted-1")
+CHECKED = ("saliency-randomised-01", "saliency-randomised-02")
+TRUST_JOBS = {
+    *(f"data/attributions/toy/{name}/toy-sentiment.parquet" for name in (*MADE, *CHECKED)),
+    *(f"data/soft/dynamic/toy/{name}/toy-sentiment.parquet" for name in MADE),
+    *(f"data/ranking/toy/{name}/toy-sentiment.parquet" for name in CONTROLS),
+    *(
+        f"data/summary/{name}/{kind}.parquet"
+        for name in ("controls", "twins")
+        for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
+    ),
+    "data/summary/controls/ranking_samples.parquet",
+    *(f"data/summary/{name}.parquet" for name in ("diagnosis", "oracle_scale", "twins", "sanity")),
+    *(f"tables/{name}/toy.html" for name in ("diagnosis", "oracle_scale", "sanity")),
+    "tables/twins/dynamic/toy.html",
+    "figures/diagnosis/dynamic/toy/toy-sentiment.svg",
+    "figures/twins/dynamic/toy.svg",
+    "figures/sanity/toy.svg",
+}
+
+
+def test_the_tests_of_metrics_and_methods_add_exactly_their_own_jobs(project):
+    run_file = project.folder / "config/tiny.yaml"
+    without = project.pending()
+    run_file.write_text(run_file.read_text() + TRUST)
+    assert project.pending() == without | TRUST_JOBS
+
+
 def test_figures_of_single_texts_are_left_out_if_not_wanted(project):
     run_file = project.folder / "config/tiny.yaml"
     texts = {"figures/tokens/toy/toy-sentiment/sentence.svg"}

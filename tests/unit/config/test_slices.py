@@ -103,6 +103,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
             "density",
             "evidence",
             "published",
+            "sanity",
         }
         | of_scores
     )
