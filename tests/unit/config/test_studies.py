@@ -302,7 +302,7 @@ def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
 # Trust in the metrics -------------------------------------------------------------------------
 
 MADE = ("demo-sentiment", "demo-why")
-MISSPELT = {"kind": "control", "scores": "orcale"}
+MISSPELT = {"kind": "control", "scores": "oracel"}
 TRUST = {"noise": [1], "twins": 2, "twin_methods": ["saliency", "attention"]}
 
 
