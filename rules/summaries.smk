@@ -122,6 +122,20 @@ use rule summarise as summarise_advantage with:
         **room_job("statistics/advantage", "advantage"),
 
 
+use rule summarise as summarise_sensitivity with:
+    input:
+        soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+    output:
+        sensitivity="<data>/summary/sensitivity.parquet",
+    log:
+        "<logs>/summarise_sensitivity.log",
+    benchmark:
+        "<logs>/summarise_sensitivity.tsv"
+    threads: 2
+    params:
+        **room_job("statistics/sensitivity", "sensitivity"),
+
+
 use rule summarise as summarise_density with:
     input:
         prompts=fitting_cells("<data>/prompts/{model}/{dataset}.parquet"),

@@ -31,6 +31,7 @@ SLICES = {
     "uncertainty": (),
     "advantage": (),
     "density": (),
+    "sensitivity": (),
     "evidence": (),
     "layer_study": (),
     "layer_study_display": (),
@@ -81,7 +82,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {
         "sample", "attribute", "evaluate", "ranking", "layer_study", "uncertainty", "advantage",
-        "density",
+        "density", "sensitivity",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
@@ -95,9 +96,9 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
-        "summarise", "layer_study", "soft_display", "published",
+        "summarise", "sensitivity", "layer_study", "soft_display", "published",
     }  # fmt: skip
-    resampled = {"uncertainty", "advantage", "density"}
+    resampled = {"uncertainty", "advantage", "density", "sensitivity"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}

@@ -48,6 +48,15 @@ class AdvantageSlice(Slice):
     resamples: int
 
 
+class SensitivitySlice(Slice):
+    """Settings of `summarise_sensitivity`."""
+
+    minimum_h0: float
+    clamp: Clamp
+    seed: int
+    resamples: int
+
+
 class DensitySlice(ScoreSettings, Slice):
     """Settings of `summarise_density`."""
 
@@ -108,6 +117,15 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
 def advantage_slice(config: Config) -> AdvantageSlice:
     """Return what `summarise_advantage` depends on."""
     return AdvantageSlice(
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def sensitivity_slice(config: Config) -> SensitivitySlice:
+    """Return what `summarise_sensitivity` depends on."""
+    return SensitivitySlice(
+        **dict(summarise_slice(config)),
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )
