@@ -186,10 +186,16 @@ FILES: dict[str, File] = {
         (
             _SAMPLE,
             _STEP,
-            _optional("pi", _REAL, "retaining probability; null: the original metrics (α = 1)"),
+            _optional(
+                "pi", _REAL, "retaining probability as asked; null: the original metrics (α = 1)"
+            ),
             _PERTURBABLE,
-            _optional("alpha", _REAL, "power that gives the scores the mean π"),
-            _optional("achieved", _REAL, "mean of the transformed scores"),
+            _optional("alpha", _REAL, "power that gives the scores the mean `achieved`"),
+            _optional(
+                "achieved",
+                _REAL,
+                "mean of the transformed scores; π, but with `sampler: count`",
+            ),
             _optional("feasible", _TRUTH, "whether π is reachable without the score floor"),
             _optional("floored", _WHOLE, "scores at or below the floor"),
             _optional("ceiled", _WHOLE, "scores at or above 1 - floor"),

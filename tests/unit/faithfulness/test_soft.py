@@ -103,6 +103,21 @@ def test_counted_masks_are_of_whole_tokens_and_nc_removes_what_ns_keeps():
     assert [row["pi"] for row in rows] == [None, 0.2, 0.5, 0.9], "as asked"
 
 
+def test_counted_masks_do_not_depend_on_the_batch():
+    model, _ = twins("llama-gqa")
+    settings = SETTINGS.model_copy(update={"sampler": "count"})
+    cases = several_cases()
+    together = evaluated(model, cases, settings, 5, 1000)
+    for case, rows in zip(cases, together, strict=True):
+        for budget in (1, 40):
+            (alone,) = evaluated(model, [case], settings, 5, budget)
+            for one, other in zip(rows, alone, strict=True):
+                assert one["status"] == other["status"]
+                if one["status"] == "ok":
+                    for name in ("ns_distances", "nc_distances"):
+                        np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_zeroing_everything_gives_the_closed_form(shape):
     """All-zero embeddings give uniform logits, so H₀ = √(1 − Σ√p_i / √V)."""
@@ -323,7 +338,7 @@ def test_the_step_that_is_repeated_depends_on_its_key_alone():
 
 def test_draws_measured_in_rounds_are_those_of_one_round():
     model, _ = twins("llama-gqa")
-    for sampler in ("iid", "latin"):
+    for sampler in ("iid", "latin", "count"):
         settings = SETTINGS.model_copy(update={"sampler": sampler, "draws": 5})
         (whole,) = evaluated(model, [(TARGET, attribution(raw_scores()))], settings)
         step = StepEvaluation(attribution(raw_scores()), TARGET, settings, 1, model.width)
