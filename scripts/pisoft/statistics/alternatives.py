@@ -27,6 +27,7 @@ OF_CLAMPS: dict[str, Clamp] = {f"clamp_{name}": name for name in CLAMPS}
 RATIO_OF_MEANS, MEDIAN, HALF_SAMPLES = "ratio_of_means", "median", "half_samples"
 SINGLE_DRAW, HALF_DRAWS = "single_draw", "half_draws"
 OTHER_ROUTING = "other_routing"
+PARTS_OF_THE_GRID = (LOW, EVERY_SECOND) = ("low_pi", "every_second_pi")
 ALTERNATIVES = {
     "squared_distance": "H² in place of H",
     "plain_distance": "Mean H, not divided by H₀",
@@ -37,8 +38,8 @@ ALTERNATIVES = {
     RATIO_OF_MEANS: "Ratio of means",
     MEDIAN: "Median over samples",
     "whole_range": "Area over all of [0, 1]",
-    "low_pi": f"Area for π ≤ {LOW_PI}",
-    "every_second_pi": "Every second π",
+    LOW: f"Area for π ≤ {LOW_PI}",
+    EVERY_SECOND: "Every second π",
     HALF_DRAWS: "Half of the draws",
     SINGLE_DRAW: "A single draw",
     HALF_SAMPLES: "Half of the samples",
@@ -112,7 +113,7 @@ def _areas(metric: str, steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[st
         curves |= {name: soft_ns(h0, distances, other) for name, other in OF_CLAMPS.items()}
     areas = {name: auc(grid, of_steps) for name, of_steps in curves.items()}
     areas["whole_range"] = auc_full(grid, curve, f"pi_soft_{metric}")
-    parts = {"low_pi": grid <= LOW_PI, "every_second_pi": np.arange(grid.size) % 2 == 0}
+    parts = {LOW: grid <= LOW_PI, EVERY_SECOND: np.arange(grid.size) % 2 == 0}
     for name, part in parts.items():
         if part.sum() > 1:
             areas[name] = auc(grid[part], curve[:, part])

@@ -36,6 +36,7 @@ from pisoft.statistics.alternatives import (
     METRICS,
     OF_CLAMPS,
     OTHER_ROUTING,
+    PARTS_OF_THE_GRID,
     RATIO_OF_MEANS,
     RUN,
     SINGLE_DRAW,
@@ -157,7 +158,7 @@ def order_rows(orders: Orders, applicable: Iterable[str]) -> list[dict[str, Any]
         places = [place for place, of in enumerate(orders.alternatives) if of == name]
         others = orders.whole[places]  # (O', M)
         common = compared & np.isfinite(others).all(axis=0)
-        tau = float(kendall_taus(run, others).mean())  # NaN if one of the orders is all ties
+        tau = float(kendall_taus(run[common], others[:, common]).mean())  # NaN if one has none
         known = not np.isnan(tau)
         changes = [_change(orders.methods, run, other, common) for other in others] if known else []
         best, best_changes, rank_changes = zip(*changes, strict=True) if changes else ([], [], [])
@@ -171,10 +172,12 @@ def order_rows(orders: Orders, applicable: Iterable[str]) -> list[dict[str, Any]
                 "rank_change": float(np.mean(rank_changes)) if known else None,
                 "n": n,
                 "n_failed": orders.samples - n,
-                "reason": None if known else _reason(orders, name, int(compared.sum())),
+                "reason": None if known else _reason(orders, name, compared, common),
             }
         )
-        of_draws = np.stack([kendall_taus(drawn_run, orders.drawn[:, o]) for o in places])
+        of_draws = np.stack(
+            [kendall_taus(drawn_run[:, common], orders.drawn[:, o][:, common]) for o in places]
+        )
         drawn_taus.append(_mean_of_known(of_draws) if known else np.full(of_draws.shape[1], np.nan))
     columns = pd.DataFrame(rows)[["n"]].assign(
         datasets=orders.datasets,
@@ -361,15 +364,21 @@ def _mean_of_known(values: np.ndarray) -> np.ndarray:
         return np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
 
 
-def _reason(orders: Orders, alternative: str, methods: int) -> str:
-    """Say why an alternative has no τ, where so many methods have a value in the run's order."""
-    if methods < FEWEST_METHODS:
+def _reason(orders: Orders, alternative: str, compared: np.ndarray, common: np.ndarray) -> str:
+    """Say why an alternative has no τ.
+
+    Args:
+        orders: of a dataset, or averaged.
+        alternative: its name.
+        compared: which methods have a value in the run's order, (M,).
+        common: which of them have one with the alternative, too, (M,).
+    """
+    if compared.sum() < FEWEST_METHODS:
         return "fewer than two methods have a value"
     if alternative in orders.lacking:
         return orders.lacking[alternative]
-    place = orders.alternatives.index(alternative)
-    if np.isfinite(orders.whole[place]).sum() >= FEWEST_METHODS:
+    if common.sum() >= FEWEST_METHODS:
         return "all methods are equal in one of the two orders"
-    if alternative in ("low_pi", "every_second_pi"):
+    if alternative in PARTS_OF_THE_GRID:
         return "the grid has fewer than two such π"
     return "fewer than two methods have a value with it"

@@ -207,6 +207,14 @@ def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
     assert pd.isna(row["best"])
 
 
+def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
+    rows = {m: rows_of(s, {"a": 1, "b": 1}) for s, m in enumerate(METHODS)}
+    rows["mine"] = rows_of(1, {"a": 1, "b": 1}, failed=("b",))
+    found = sensitivity(tmp_path, *cells_of(rows))
+    assert one(found, "half_samples")["n_methods"] == len(METHODS) - 1
+    assert one(found, "median")["n_methods"] == len(METHODS)
+
+
 def test_the_average_orders_by_the_mean_over_datasets(tmp_path):
     by_dataset = {
         name: {method: rows_of(10 * place + seed) for seed, method in enumerate(METHODS)}
