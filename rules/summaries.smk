@@ -132,6 +132,9 @@ use rule summarise as summarise_sensitivity with:
     benchmark:
         "<logs>/summarise_sensitivity.tsv"
     threads: 2
+    resources:
+        mem_mb=4000,
+        runtime=60,
     params:
         **room_job("statistics/sensitivity", "sensitivity"),
 
