@@ -15,6 +15,7 @@ SETTINGS ?=# keys of the run file that are changed for that, as --config has the
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
 CHANGED = --config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 RUN ?= results/demo# the finished run whose draws `make bench` repeats
+RUNS ?=# folders of two finished runs whose orders of methods `make compare` compares
 TEXTS ?=# texts that `make bench-precision` reads, one a line
 MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
 
@@ -24,7 +25,7 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan fetch export check-scores test test-all lint docs bench bench-gpu \
+.PHONY: demo plan fetch export check-scores compare test test-all lint docs bench bench-gpu \
 	bench-aggregation bench-readings bench-precision bench-comparisons bench-scheduler bench-start-up \
 	schema families summary readme lock audit licences unlock slurm env clean help
 
@@ -46,6 +47,9 @@ export: $(STAMP) ## write what there is to score elsewhere, results/RUN/data/to_
 
 check-scores: export ## say what is wrong with the scores made elsewhere that a run names: CONFIG=…
 	@$(BIN)/python scripts/check_scores.py --configfile $(CONFIG) $(CHANGED)
+
+compare: $(STAMP) ## say how far two runs order the methods alike: make compare RUNS="results/a results/b"
+	@$(BIN)/python scripts/compare_runs.py $(RUNS)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 

@@ -132,6 +132,19 @@ use rule plot_pi_curves as plot_metric_agreement with:
         **room_job("figures/metric_agreement", "model_display"),
 
 
+use rule plot_pi_curves as plot_sensitivity with:
+    input:
+        sensitivity=rules.summarise_sensitivity.output.sensitivity,
+    output:
+        **figure_files("sensitivity/{protocol}/{model}", "Would other choices change the order?"),
+    log:
+        "<logs>/plot_sensitivity/{protocol}/{model}.log",
+    benchmark:
+        "<logs>/plot_sensitivity/{protocol}/{model}.tsv"
+    params:
+        **room_job("figures/sensitivity", "model_display"),
+
+
 use rule plot_pi_curves as plot_ranks with:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,

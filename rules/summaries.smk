@@ -238,6 +238,23 @@ use rule summarise as check_sanity with:
         **room_job("statistics/sanity", "sanity"),
 
 
+use rule summarise as summarise_sensitivity with:
+    input:
+        soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+    output:
+        sensitivity="<data>/summary/sensitivity.parquet",
+    log:
+        "<logs>/summarise_sensitivity.log",
+    benchmark:
+        "<logs>/summarise_sensitivity.tsv"
+    threads: 2
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        **room_job("statistics/sensitivity", "sensitivity"),
+
+
 use rule summarise as summarise_density with:
     input:
         prompts=fitting_cells("<data>/prompts/{model}/{dataset}.parquet"),

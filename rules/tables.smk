@@ -149,6 +149,19 @@ use rule tabulate_pi_soft_auc as tabulate_metric_agreement with:
         **room_job("tables/metric_agreement", "model_display"),
 
 
+use rule tabulate_pi_soft_auc as tabulate_sensitivity with:
+    input:
+        sensitivity=rules.summarise_sensitivity.output.sensitivity,
+    output:
+        **table_files("sensitivity/{protocol}/{model}", "Would other choices change the order?"),
+    log:
+        "<logs>/tabulate_sensitivity/{protocol}/{model}.log",
+    benchmark:
+        "<logs>/tabulate_sensitivity/{protocol}/{model}.tsv"
+    params:
+        **room_job("tables/sensitivity", "model_display"),
+
+
 use rule tabulate_pi_soft_auc as tabulate_advantage with:
     input:
         advantage=rules.summarise_advantage.output.advantage,

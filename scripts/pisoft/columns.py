@@ -186,10 +186,16 @@ FILES: dict[str, File] = {
         (
             _SAMPLE,
             _STEP,
-            _optional("pi", _REAL, "retaining probability; null: the original metrics (α = 1)"),
+            _optional(
+                "pi", _REAL, "retaining probability as asked; null: the original metrics (α = 1)"
+            ),
             _PERTURBABLE,
-            _optional("alpha", _REAL, "power that gives the scores the mean π"),
-            _optional("achieved", _REAL, "mean of the transformed scores"),
+            _optional("alpha", _REAL, "power that gives the scores the mean `achieved`"),
+            _optional(
+                "achieved",
+                _REAL,
+                "mean of the transformed scores; π, but with `sampler: count`",
+            ),
             _optional("feasible", _TRUTH, "whether π is reachable without the score floor"),
             _optional("floored", _WHOLE, "scores at or below the floor"),
             _optional("ceiled", _WHOLE, "scores at or above 1 - floor"),
@@ -429,6 +435,26 @@ FILES: dict[str, File] = {
             Column("with_random", _TRUTH, "whether random scores are among the methods"),
             *_MEAN,
             *_TEST,
+        ),
+    ),
+    "sensitivity": File(
+        "summary/sensitivity",
+        "metric, dataset and alternative: how far it changes the order of the methods",
+        (
+            _PROTOCOL,
+            _MODEL,
+            _METRIC,
+            _SHOWN_DATASET,
+            Column("alternative", _TEXT, "choice of the metric that is made otherwise"),
+            _optional("kendall_tau", _REAL, "τ-b with the run's order; null: `reason` says why"),
+            *_INTERVAL,
+            Column("n_methods", _WHOLE, "methods with a value in both orders"),
+            _optional("best", _TEXT, "best method with it, equal ones by comma; null: of halves"),
+            _optional("best_changes", _REAL, "whether it is another one, 0 or 1; of halves, share"),
+            _optional("rank_change", _REAL, "largest change of a rank; of halves, mean of those"),
+            Column("n", _WHOLE, "samples with a value, of the method with the fewest"),
+            Column("n_failed", _WHOLE, "samples without one, of the same method"),
+            _optional("reason", _TEXT, "why there is no τ"),
         ),
     ),
     "layer_study": File(

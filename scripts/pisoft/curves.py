@@ -62,7 +62,8 @@ def area_variance(curves: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, int
     Several draws show it by how much their areas differ. A single draw shows it by how far each
     point lies off the line through its neighbours, as the curve of infinitely many draws is smooth
     in π (Gasser, Sroka and Jennen-Steinmetz, 1986). Both take draws and points for independent;
-    those of Latin hypercube masks are spread more evenly, so the variance is rather too high.
+    those of Latin hypercube masks are spread more evenly, so the variance is rather too high. So is
+    that of a single draw of masks that keep a whole number of tokens, a curve with steps in π.
 
     Args:
         curves: a metric at every π by every draw, (…, P, K).

@@ -85,6 +85,8 @@ DISPLAYS = (
     Display("tabulate_metric_agreement", "model_display", ("statistics",), ("model",)),
     Display("tabulate_advantage", "soft_display", ("advantage",)),
     Display("plot_advantage", "display", ("advantage",), ("protocol", "model", "dataset")),
+    Display("tabulate_sensitivity", "model_display", ("sensitivity",)),
+    Display("plot_sensitivity", "model_display", ("sensitivity",)),
     Display("plot_ranks", "model_display", ("statistics", "comparisons")),
     Display(
         "plot_pi_curves", "display", ("soft_curves", "statistics"), ("protocol", "model", "dataset")
@@ -237,6 +239,8 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     for rule, name, slice_name, given, kinds, threads in (
         ("summarise", "soft", "summarise", {"soft": soft}, ("soft_samples", *curves), 1),
         ("summarise_advantage", "advantage", "resampling", of_curves, ("advantage",), 1),
+        ("summarise_sensitivity", "sensitivity", "sensitivity", {"soft": soft},
+         ("sensitivity",), 2),
         ("summarise_ranking", "insertion_deletion", "summarise_ranking", {"ranking": ranking},
          ("ranking_samples",), 1),
         ("estimate_uncertainty", "uncertainty", "uncertainty", {"samples": samples}, statistics, 2),

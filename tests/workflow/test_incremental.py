@@ -25,6 +25,9 @@ SOFT = {
     "data/summary/advantage.parquet",
     "tables/advantage/dynamic/toy.html",
     "figures/advantage/dynamic/toy/toy-sentiment.svg",
+    "data/summary/sensitivity.parquet",
+    "tables/sensitivity/dynamic/toy.html",
+    "figures/sensitivity/dynamic/toy.svg",
 }
 DENSITY = {  # reads scores, too
     "data/summary/density/toy.parquet",

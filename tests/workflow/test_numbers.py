@@ -396,6 +396,31 @@ def advantage(line, curve):
     return {"lower": lower, "upper": upper, "upper_minus_lower": upper - lower}[line["part"]]
 
 
+def test_sensitivity_of_the_order(finished):
+    samples = {(m, d): samples_of(finished, m, d).values() for m in METHODS for d in DATASETS}
+
+    def order(shown, metric, mean=statistics.fmean):
+        of_dataset = [[mean([s[metric] for s in samples[m, d]]) for m in METHODS] for d in shown]
+        return np.mean(of_dataset, axis=0)
+
+    checked = 0
+    for line in lines_of(finished, "sensitivity/dynamic/toy"):
+        shown = DATASETS if line["dataset"] == "average" else (line["dataset"],)
+        metric = line["metric"]
+        others = {
+            "low_pi": (metric.replace("auc_", "auc_low_"), statistics.fmean),
+            "median": (metric, statistics.median),
+        }
+        if line["alternative"] not in others:
+            continue
+        run, other = order(shown, metric), order(shown, *others[line["alternative"]])
+        assert float(line["kendall_tau"]) == pytest.approx(kendalltau(run, other).statistic), line
+        assert int(line["n"]) == sum(min(len(samples[m, d]) for m in METHODS) for d in shown)
+        assert float(line["low"]) <= float(line["high"])
+        checked += 1
+    assert checked == 2 * 2 * (len(DATASETS) + 1)
+
+
 def test_density_against_faithfulness(finished):
     results = finished.folder / "results/tiny"
     by_sample = defaultdict(lambda: defaultdict(list))

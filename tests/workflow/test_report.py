@@ -29,6 +29,7 @@ MENU = {
             "Layers that Grad-ELLM sums",
             "Original Soft-NS and Soft-NC",
             "Where the variance comes from",
+            "Would other choices change the order?",
         ],
         "3 Diagnostics": [
             "Advantage over random scores by π",
@@ -47,7 +48,11 @@ MENU = {
             "Curves over the retaining probability, all methods",
             "Ranks and critical differences",
         ],
-        "2 Robustness": ["Do metrics agree on methods?", "Layers that Grad-ELLM sums"],
+        "2 Robustness": [
+            "Do metrics agree on methods?",
+            "Layers that Grad-ELLM sums",
+            "Would other choices change the order?",
+        ],
         "3 Diagnostics": [
             "Advantage over random scores by π",
             "Are dense scores what is rewarded?",

@@ -32,7 +32,7 @@ Operator = Literal["remove", "zero"]
 FlipOf = Literal["label_word", "first_token"]  # what counts as the answer
 TokenWeights = Literal["loosened", "original"]
 Cell = tuple[Protocol, str, str, str]  # protocol, model, method, dataset
-Sampler = Literal["iid", "latin"]
+Sampler = Literal["iid", "latin", "count"]
 Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 
 

@@ -22,6 +22,7 @@ STEP_SCORES = {
 _SAMPLERS = {
     "iid": "independent of each other",
     "latin": "spread evenly over draws and values of π",
+    "count": "each of which keeps round(π·m) of a step's m tokens",
 }
 LONGEST_LIST = 5  # values of π that are all named
 ROUNDING = 1e-9  # by which the gaps of an even grid may differ

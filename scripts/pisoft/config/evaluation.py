@@ -98,8 +98,9 @@ class DrawSettings(ScoreSettings):
     )
     sampler: Sampler = Field(
         "iid",
-        description="Masks drawn independently (`iid`), or spread evenly over draws and "
-        "retaining probabilities (`latin`), so that means vary less.",
+        description="Masks drawn independently (`iid`); or spread evenly over draws and "
+        "retaining probabilities (`latin`), so that means vary less; or such that every one keeps "
+        "the same number of tokens (`count`), round(π·m) of m, which is another metric.",
     )
     mask: Literal["token", "element"] = Field(
         "token",
@@ -135,6 +136,15 @@ class DrawSettings(ScoreSettings):
             raise ValueError(
                 f"a budget of draws needs at least {SMALLEST_BUDGET_GRID} retaining probabilities "
                 f"in pi_grid, got {list(self.pi_grid)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _counted_are_whole_tokens(self) -> DrawSettings:
+        if self.sampler == "count" and self.mask != "token":
+            raise ValueError(
+                f"sampler: 'count' is not allowed with mask '{self.mask}', because it counts whole "
+                "tokens; allowed with it is 'token'"
             )
         return self
 

@@ -1,15 +1,17 @@
-"""Bernoulli masks of soft perturbations (paper Eq. 1), and the uniforms they are drawn with.
+"""Masks of soft perturbations (paper Eq. 1), and the random numbers they are drawn with.
 
-A mask keeps a token where its uniform is below its score. Masks of Soft-NC are the exact complement
-of those of Soft-NS. Uniforms depend on their key alone, (seed, sample, step, π index, draw): they
-are the same for every method and both protocols, and do not change with batch size, order, shard,
-resume or device.
+Every mask keeps a token with the probability that is its score. Bernoulli masks keep it where its
+uniform is below the score, each token on its own; :class:`CountedMasks` keep a fixed number of
+tokens. Masks of Soft-NC are the exact complement of those of Soft-NS. Random numbers depend on
+their key alone, (seed, sample, step, π index, draw): they are the same for every method and both
+protocols, and do not change with batch size, order, shard, resume or device.
 
 Shapes: m perturbable tokens; d embedding width, or 1 where one bit decides over a whole token.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
@@ -21,14 +23,36 @@ ORIGINAL = "original"  # stands for the π index of the original metrics, α = 1
 PiIndex = int | str
 
 
-class Uniforms(Protocol):
-    """The uniforms in [0, 1) of one sample and step."""
+DECIMALS = 9  # π·m is rounded to before halves are, so that 0.29 · 50 is 14.5
+WHOLE = 1e-9  # of a mean over tokens: a sum so near to a whole number is that number
 
+
+class Masks(Protocol):
+    """The masks of one sample and step."""
+
+    def kept(self, pi_index: PiIndex, draw: int, scores: np.ndarray) -> np.ndarray:
+        """Return what the mask of one draw keeps at one retaining probability, (m, d) bool.
+
+        Args:
+            pi_index: place in the grid of retaining probabilities, or :data:`ORIGINAL`.
+            draw: its number.
+            scores: probability of keeping each token, (m,).
+        """
+
+
+class Uniforms(ABC):
+    """Bernoulli masks, by uniforms in [0, 1)."""
+
+    @abstractmethod
     def of_draw(self, pi_index: PiIndex, draw: int) -> np.ndarray:
         """Return the uniforms of one draw at one retaining probability, (m, d), float64."""
 
+    def kept(self, pi_index: PiIndex, draw: int, scores: np.ndarray) -> np.ndarray:
+        """Return what a mask keeps; see :class:`Masks`."""
+        return self.of_draw(pi_index, draw) < scores[:, None]
 
-class IndependentUniforms:
+
+class IndependentUniforms(Uniforms):
     """Uniforms that are independent over tokens, retaining probabilities and draws (paper).
 
     Args:
@@ -45,7 +69,7 @@ class IndependentUniforms:
         return keyed_generator(*self._key, pi_index, draw).random(self._shape)
 
 
-class LatinUniforms:
+class LatinUniforms(Uniforms):
     """Uniforms that are spread evenly over the draws, and over the retaining probabilities.
 
     For every token on its own, the K uniforms at one π are a Latin hypercube sample, one in each
@@ -100,7 +124,62 @@ def _orders(generator: np.random.Generator, count: int, shape: tuple[int, int]) 
     return generator.permuted(np.broadcast_to(places, (count, *shape)), axis=0)
 
 
-def uniforms(
+class CountedMasks:
+    """Masks that keep a fixed number of tokens: systematic sampling (Madow, 1949).
+
+    The tokens are put in a random order, in which their scores are intervals side by side, from 0
+    to Σ s. A token is kept where one of the points u, u + 1, u + 2, … falls into its interval, with
+    u uniform in [0, 1): with the probability that is its score, as no interval is longer than 1. A
+    whole Σ s, as calibrated scores have, is the number of tokens that every mask keeps. Else, as
+    with the original metrics, it is the floor or the ceiling of Σ s. Bits of different tokens are
+    not independent.
+
+    Args:
+        seed, sample_id, step: the key.
+        tokens: m.
+    """
+
+    def __init__(self, seed: int, sample_id: str, step: int, tokens: int) -> None:
+        self._key = (seed, "count", sample_id, step)
+        self._tokens = tokens
+
+    def kept(self, pi_index: PiIndex, draw: int, scores: np.ndarray) -> np.ndarray:
+        """Return what a mask keeps, (m, 1); see :class:`Masks`."""
+        generator = keyed_generator(*self._key, pi_index, draw)
+        order, shift = generator.permutation(self._tokens), generator.random()
+        ends = np.cumsum(scores[order])
+        count = _points(float(ends[-1]), shift, self._tokens)
+        numbers = np.arange(count)
+        places = np.searchsorted(ends, shift + numbers, side="right")
+        # In exact numbers, they increase and are inside. Rounding must not change their number.
+        after = np.maximum.accumulate(places - numbers)
+        places = np.minimum(after, self._tokens - count) + numbers
+        kept = np.zeros((self._tokens, 1), dtype=bool)
+        kept[order[places]] = True
+        return kept
+
+
+def _points(total: float, shift: float, tokens: int) -> int:
+    """Return how many of the points shift, shift + 1, … are below the sum of the scores."""
+    whole = round(total)
+    near = abs(total - whole) <= WHOLE * tokens
+    return whole if near else int(np.ceil(total - shift))
+
+
+def calibrated_means(sampler: Sampler, pi: np.ndarray, tokens: int) -> np.ndarray:
+    """Return the means that a step's scores are calibrated to, one for every π, (P,).
+
+    They are π itself, but of `count`: there every mask keeps round(π·m) tokens, halves rounded up,
+    at least 1 and at most m − 1, so the mean is that number over m. A single token cannot be both
+    kept and removed: it is kept with probability π.
+    """
+    if sampler != "count" or tokens == 1:
+        return pi
+    halves_up = np.floor(np.round(pi * tokens, DECIMALS) + 0.5)
+    return np.clip(halves_up, 1, tokens - 1) / tokens
+
+
+def masks(
     sampler: Sampler,
     seed: int,
     sample_id: str,
@@ -108,8 +187,13 @@ def uniforms(
     shape: tuple[int, int],
     grid_size: int,
     draws: int,
-) -> Uniforms:
-    """Return the uniforms of a sampler, `iid` or `latin`; see the two classes."""
+) -> Masks:
+    """Return the masks of a sampler, `iid`, `latin` or `count`; see the three classes.
+
+    Those of `count` are of whole tokens, d = 1.
+    """
+    if sampler == "count":
+        return CountedMasks(seed, sample_id, step, shape[0])
     if sampler == "latin":
         return LatinUniforms(seed, sample_id, step, shape, grid_size, draws)
     return IndependentUniforms(seed, sample_id, step, shape)

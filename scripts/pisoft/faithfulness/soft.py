@@ -25,7 +25,7 @@ from pisoft.contracts import (
 )
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import calibrate, clip_scores
-from pisoft.faithfulness.masks import ORIGINAL, PiIndex, uniforms
+from pisoft.faithfulness.masks import ORIGINAL, PiIndex, calibrated_means, masks
 from pisoft.faithfulness.perturbation import (
     MEASURES,
     Perturbations,
@@ -77,7 +77,7 @@ class StepEvaluation:
         self._calibration = calibrate(
             self._scores[None],
             np.ones((1, raw.size), dtype=bool),
-            np.array(self.grid),
+            calibrated_means(settings.sampler, np.array(self.grid), raw.size),
             settings.score_floor,
         )
 
@@ -125,7 +125,7 @@ class StepEvaluation:
         # Not kept from call to call: for all steps of a large cell they would fill the memory.
         probabilities = self._retaining_probabilities()
         shape = (len(self._scores), self._width)
-        drawn = uniforms(
+        drawn = masks(
             self._settings.sampler,
             *self._key,
             shape,
@@ -138,7 +138,7 @@ class StepEvaluation:
                 return baselines[number](shape, dtype=bool)
             metric, line, draw = wanted[number - len(baselines)]
             index: PiIndex = ORIGINAL if line == 0 else line - 1
-            kept = drawn.of_draw(index, draw) < probabilities[line][:, None]
+            kept = drawn.kept(index, draw, probabilities[line])
             return kept if metric == "ns" else ~kept
 
         return Perturbations(self.target, len(baselines) + len(wanted), mask)

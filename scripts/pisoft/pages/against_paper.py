@@ -139,7 +139,8 @@ def _unlike(settings: PublishedSlice) -> str:
         return "Settings that the paper states are the same here."
     return (
         f"Settings unlike the paper's: {'; '.join(found)}. Numbers that one of them decides are "
-        f"not compared and say '{OTHER_SETTINGS}'; draws and their sampler decide none."
+        f"not compared and say '{OTHER_SETTINGS}'; how many draws there are, and whether they are "
+        "spread evenly, decides none."
     )
 
 

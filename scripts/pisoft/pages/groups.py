@@ -14,7 +14,7 @@ GROUPS = {
         "published",
     ),
     "Robustness": (
-        *("robust_statistics", "variances", "original_soft"),
+        *("sensitivity", "robust_statistics", "variances", "original_soft"),
         *("insertion_deletion", "metric_agreement", "layer_study"),
     ),
     "Trust in the metrics": ("diagnosis", "oracle_scale", "twins", "sanity"),

@@ -143,6 +143,36 @@ def resampled_medians(
     return ordered[at].mean(axis=0)
 
 
+def resampled_column_medians(
+    values: np.ndarray, generator: np.random.Generator, resamples: int
+) -> np.ndarray:
+    """Return medians of columns over resamples of their rows, (B, C), from values (n, C).
+
+    Columns are resampled together, those of :func:`resampled_ratios` if the generator is the same.
+    NaN has no part in a median; where no other value was drawn, the median is NaN.
+    """
+    draws = np.full((resamples, values.shape[1]), np.nan)
+    orders = np.argsort(values, axis=0)  # NaN last
+    sizes = np.isfinite(values).sum(axis=0)
+    for start, counts in _counts(generator, len(values), resamples):
+        for column, size in enumerate(sizes):
+            order = orders[:size, column]
+            if size:
+                chosen = slice(start, start + len(counts))
+                draws[chosen, column] = _counted_medians(values[order, column], counts[:, order])
+    return draws
+
+
+def _counted_medians(ordered: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return medians of sorted values (k), each so often as it counts (B, k); NaN if none does."""
+    up_to = counts.cumsum(axis=1)
+    size = up_to[:, -1:]
+    places = [(up_to < np.ceil(number)).sum(axis=1) for number in (size / 2, (size + 1) / 2)]
+    # An even number of values has two in the middle, an odd one the same twice.
+    middle = [ordered[np.minimum(place, ordered.size - 1)] for place in places]
+    return np.where(size[:, 0] > 0, (middle[0] + middle[1]) / 2, np.nan)
+
+
 def _wanted(columns: pd.DataFrame) -> pd.DataFrame:
     """Return the reported statistics: KEY, n_failed, and where their values stand (−1: nowhere)."""
     places = columns.reset_index(names="place")

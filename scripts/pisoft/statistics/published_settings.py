@@ -1,7 +1,8 @@
 """The settings that the paper states, and how those of a run differ.
 
 A setting that decides what a number is (`decides`) makes the run's numbers other ones, which are
-not set beside the paper's; draws and their sampler only say how precisely a number is known.
+not set beside the paper's; how many draws there are, and whether they are spread evenly, only says
+how precisely a number is known.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
     yield Difference(
         "draws per retaining probability", here.draws, 15, "§Faithfulness Metrics", decides=False
     )
-    yield Difference("sampler of the masks", here.sampler, "iid", "Eq. 1", decides=False)
+    counted = here.sampler == "count"  # no mask of Eq. 1 has this law
+    yield Difference(
+        "sampler of the masks", here.sampler, "iid", "Eq. 1", metrics=_SOFT, decides=counted
+    )
     yield Difference("one bit per", here.mask, "token", "Eq. 1", metrics=_SOFT)
     yield Difference("Soft-NS clamped at 0 by", here.clamp, "draw", "Eq. 4", metrics=_NS)
     yield Difference(

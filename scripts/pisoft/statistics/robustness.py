@@ -8,7 +8,7 @@ import pandas as pd
 from pisoft.statistics.metrics import Best
 
 # Means of the same numbers in another order of summation may differ in the last bits, and are ties.
-_DECIMALS = 12
+DECIMALS = 12
 
 
 def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
@@ -29,7 +29,7 @@ def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
     for name in left_out:
         remaining = values if name is None else values.drop(index=name)
         means = remaining.mean(skipna=False)
-        ranks = means.round(_DECIMALS).rank(ascending=best == "lowest")
+        ranks = means.round(DECIMALS).rank(ascending=best == "lowest")
         parts.append(
             pd.DataFrame(
                 {

@@ -17,7 +17,7 @@ mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -105,12 +105,11 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class _Steps:
+class Steps:
     """The steps that count, G of them, with the original metrics in front of the P grid points."""
 
     sample: np.ndarray  # (G,) position of the sample in the file
-    ns: np.ndarray  # (G, 1 + P, K) distances of every draw
-    nc: np.ndarray  # (G, 1 + P, K)
+    draws: dict[str, np.ndarray]  # what was measured at every draw, by column, (G, 1 + P, K)
     expected: np.ndarray  # (G,)
     mean_score: np.ndarray  # (G,)
     h0: np.ndarray  # (G,)
@@ -118,6 +117,24 @@ class _Steps:
     h0_noise: np.ndarray  # (G,) NaN if not evaluated in float32
     ns_noise: np.ndarray  # (G, 1 + P)
     nc_noise: np.ndarray  # (G, 1 + P)
+
+    @property
+    def ns(self) -> np.ndarray:
+        """Distances of every draw whose mask keeps by score, (G, 1 + P, K)."""
+        return self.draws["ns_distances"]
+
+    @property
+    def nc(self) -> np.ndarray:
+        """Distances of every draw whose mask removes by score, (G, 1 + P, K)."""
+        return self.draws["nc_distances"]
+
+
+class SoftFile(NamedTuple):
+    """What a `soft` file holds."""
+
+    rows: pd.DataFrame  # but for the draws; `sample` counts the samples
+    grid: np.ndarray  # (P,)
+    steps: Steps
 
 
 @dataclass(frozen=True)
@@ -179,19 +196,35 @@ def _cell_means(
     path: Path, minimum_h0: float, clamp: Clamp
 ) -> tuple[pd.DataFrame, np.ndarray, dict[str, pd.DataFrame]]:
     """Return a file's rows, its π grid, and means over each sample's steps."""
-    rows, draws = _read(path, minimum_h0)
-    grid = np.unique(rows["pi"].dropna().to_numpy())
-    steps = _steps_that_count(rows, draws, grid, path)
+    rows, grid, steps = read_soft(path, minimum_h0)
     return rows, grid, _means_over_steps(steps, grid, clamp)
 
 
-def _read(path: Path, minimum_h0: float) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Read one file: its rows, and by metric the distances of its ok rows by every draw, (R, K).
+def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> SoftFile:
+    """Read a `soft` file, and find the steps that count.
 
-    `place` of an ok row is its position among the distances.
+    Args:
+        path: the file.
+        minimum_h0: as :func:`summarise` has it.
+        further: columns of what was measured at every draw, besides both metrics' distances.
+
+    Raises:
+        BenchmarkError: as :func:`summarise`.
     """
-    table = read_table(path, "soft", columns=[*_ROW_COLUMNS, *_NOISE, *_MEASURED])
-    rows = table.drop_columns(list(_MEASURED)).to_pandas()
+    rows, draws = _read(path, minimum_h0, (*_MEASURED, *further))
+    grid = np.unique(rows["pi"].dropna().to_numpy())
+    return SoftFile(rows, grid, _steps_that_count(rows, draws, grid, path))
+
+
+def _read(
+    path: Path, minimum_h0: float, measured: Sequence[str]
+) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Read one file: its rows, and by column what its ok rows measured at every draw, (R, K).
+
+    `place` of an ok row is its position among what was measured.
+    """
+    table = read_table(path, "soft", columns=[*_ROW_COLUMNS, *_NOISE, *measured])
+    rows = table.drop_columns(list(measured)).to_pandas()
     rows["sample"] = pd.factorize(rows["sample_id"])[0]
     least = np.fmax(minimum_h0, rows["h0_noise"].abs().max())  # the latter NaN if there is none
     degenerate = (rows["status"] == OK) & (rows["h0"] < least)
@@ -199,7 +232,7 @@ def _read(path: Path, minimum_h0: float) -> tuple[pd.DataFrame, dict[str, np.nda
     ok = (rows["status"] == OK).to_numpy()
     rows["place"] = np.cumsum(ok) - 1
     usable = table.filter(pa.array(ok))
-    draws = {name[:2]: _by_draw(usable, name, path) for name in _MEASURED}
+    draws = {name: _by_draw(usable, name, path) for name in measured}
     for name in ("h0", "achieved"):
         if not np.isfinite(rows.loc[ok, name]).all():
             raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
@@ -227,7 +260,7 @@ def _by_draw(table: pa.Table, column: str, path: Path) -> np.ndarray:
 
 def _steps_that_count(
     rows: pd.DataFrame, draws: Mapping[str, np.ndarray], grid: np.ndarray, path: Path
-) -> _Steps:
+) -> Steps:
     """Arrange the steps of which every row is ok as one line each, original metrics first."""
     failed = (rows["status"] != OK).groupby([rows["sample"], rows["step"]]).transform("any")
     kept = rows[~failed].sort_values(["sample", "step", "pi"], na_position="first")
@@ -241,10 +274,9 @@ def _steps_that_count(
     if not whole or not one_step or (len(kept) and grid.size < 2):
         raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
     original = {name: values[:, 0] for name, values in lines.items()}
-    return _Steps(
+    return Steps(
         sample=original["sample"],
-        ns=draws["ns"][lines["place"]],
-        nc=draws["nc"][lines["place"]],
+        draws={name: values[lines["place"]] for name, values in draws.items()},
         expected=original["achieved"] * original["perturbable"],
         mean_score=original["achieved"],
         h0=original["h0"],
@@ -255,7 +287,7 @@ def _steps_that_count(
     )
 
 
-def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, pd.DataFrame]:
+def _means_over_steps(steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, pd.DataFrame]:
     """Return means over each sample's steps, indexed by the samples that have a step."""
     h0 = steps.h0[:, None]
     numerators = {"ns": h0 - steps.ns.mean(axis=-1), "nc": steps.nc.mean(axis=-1)}  # (G, 1 + P)
@@ -282,7 +314,7 @@ def _means_over_steps(steps: _Steps, grid: np.ndarray, clamp: Clamp) -> dict[str
     return by_sample
 
 
-def _noise(steps: _Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, np.ndarray]:
+def _noise(steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, np.ndarray]:
     """Return by NOISE_METRICS what 16 bits have changed of every step, (G, 1); NaN: not known."""
     if np.isnan(steps.h0_noise).all():
         return {}

@@ -252,6 +252,11 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             {"draws": {"target_half_width": 0.1}, "clamp": "mean"},
             ["run.yaml: evaluation: clamp: 'mean' is not allowed where draws is a budget"],
         ),
+        (
+            "run/evaluation",
+            {"sampler": "count", "mask": "element"},
+            ["evaluation: sampler: 'count' is not allowed with mask 'element'", "'token'"],
+        ),
         ("run/evaluation", {"preset": "effcient"}, ["evaluation.preset", "mean 'efficient'?"]),
         ("run/evaluation", {"sampler": "latn"}, ["evaluation.sampler", "did you mean 'latin'?"]),
         ("run/evaluation", {"mask": "tokn"}, ["evaluation.mask", "did you mean 'token'?"]),

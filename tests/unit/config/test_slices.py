@@ -36,6 +36,7 @@ SLICES = {
     "trust_display": (),
     "sanity": (),
     "density": (),
+    "sensitivity": (),
     "evidence": (),
     "layer_study": (),
     "layer_study_display": (),
@@ -87,6 +88,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, seed=2) == {
         "sample", "attribute", "construct", "evaluate", "ranking", "layer_study", "uncertainty",
         "resampling", "density", "diagnosis", "twins", "sanity",
+        "sensitivity",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
@@ -110,9 +112,9 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
-        "summarise", "layer_study", "soft_display", "published",
+        "summarise", "sensitivity", "layer_study", "soft_display", "published",
     }  # fmt: skip
-    resampled = {"uncertainty", "resampling", "density", "twins", "sanity"}
+    resampled = {"uncertainty", "resampling", "density", "twins", "sanity", "sensitivity"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}

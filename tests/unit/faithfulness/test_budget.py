@@ -60,7 +60,7 @@ def test_a_fixed_number_of_draws_is_one_round():
     assert {drawn(step) for step in steps} == {(3, 3)}
 
 
-@pytest.mark.parametrize("sampler", ["iid", "latin"])
+@pytest.mark.parametrize("sampler", ["iid", "latin", "count"])
 def test_a_budget_that_runs_to_its_end_equals_the_fixed_number(sampler):
     model, _ = twins("llama-gqa")
     steps, _ = run(

@@ -1,17 +1,18 @@
-"""Masks: the law of every bit, the spread of Latin ones, and keys that nothing else influences."""
+"""Masks: the law of every bit, the spread of Latin ones, the number of counted ones, and keys."""
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from pisoft.faithfulness.masks import ORIGINAL, uniforms
+from pisoft.faithfulness.calibration import calibrate, clip_scores
+from pisoft.faithfulness.masks import ORIGINAL, calibrated_means, masks
 
 GRID, DRAWS = 5, 4
 
 
 def drawn(sampler="iid", key=(1, "a", 0), index=0, tokens=4, width=1, draws=DRAWS, grid=GRID):
     """Return the uniforms of all draws at one π, (draws, tokens) or (draws, tokens, width)."""
-    source = uniforms(sampler, *key, (tokens, width), grid, draws)
+    source = masks(sampler, *key, (tokens, width), grid, draws)
     stacked = np.stack([source.of_draw(index, draw) for draw in range(draws)])
     return stacked[..., 0] if width == 1 else stacked
 
@@ -57,7 +58,7 @@ def test_latin_draws_fill_every_stratum_once(index, width):
 
 
 def test_latin_retaining_probabilities_of_a_draw_fill_every_stratum_once():
-    source = uniforms("latin", 1, "a", 0, (50, 1), GRID, DRAWS)
+    source = masks("latin", 1, "a", 0, (50, 1), GRID, DRAWS)
     found = np.stack([source.of_draw(index, 2)[:, 0] for index in range(GRID)])
     strata = np.floor(found * GRID).astype(int)
     np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(GRID)[:, None] + 0 * strata)
@@ -69,7 +70,7 @@ def test_the_area_of_a_single_draw_varies_less_with_latin_masks():
     grid = np.linspace(0.05, 0.95, size)
     variances = {}
     for sampler in ("iid", "latin"):
-        sources = (uniforms(sampler, 1, str(k), 0, (500, 1), size, 1) for k in range(4))
+        sources = (masks(sampler, 1, str(k), 0, (500, 1), size, 1) for k in range(4))
         found = [[source.of_draw(j, 0)[:, 0] for j in range(size)] for source in sources]
         kept = np.concatenate(found, axis=1) < grid[:, None]  # (π, tokens)
         assert kept.mean() == pytest.approx(0.5, abs=0.01)
@@ -101,3 +102,121 @@ EXPECTED = {
     "iid": [[0.8458757586996538, 0.5598092023081493], [0.9441541041212055, 0.5407091681599978]],
     "latin": [[0.722853574714321, 0.4888390089140109], [0.222853574714321, 0.988839008914011]],
 }
+
+
+FLOOR = 1e-6
+PI = tuple(round(0.05 * k, 2) for k in range(1, 20))
+
+
+def calibrated(raw, pi=PI):
+    """Return scores calibrated for counted masks, (P, m), and how many tokens each keeps."""
+    means = calibrated_means("count", np.array(pi), raw.size)
+    found = calibrate(raw[None], np.ones((1, raw.size), dtype=bool), means, FLOOR)
+    return clip_scores(raw, FLOOR) ** found.alpha[0][:, None], means * raw.size
+
+
+def counted(scores, key=(1, "a", 0), index=0, draw=0):
+    return masks("count", *key, (len(scores), 1), GRID, DRAWS).kept(index, draw, scores)
+
+
+def score_shapes(tokens, generator):
+    """Scores as methods give them: spread evenly, few high, few low, half zeros and ones, equal."""
+    even = generator.random(tokens)
+    for scores in (even, even**30, 1 - even**30, (even < 0.5).astype(float)):
+        yield (scores - scores.min()) / max(np.ptp(scores), 1e-300)
+    yield np.full(tokens, 0.5)
+
+
+def test_means_are_counts_of_tokens_at_least_one_and_not_all():
+    grid = np.array([0.01, 0.15, 0.25, 0.29, 0.75, 0.99])
+    found = calibrated_means("count", grid, 10)
+    np.testing.assert_allclose(found, [0.1, 0.2, 0.3, 0.3, 0.8, 0.9])
+    assert calibrated_means("count", np.array([0.29]), 50) == 15 / 50, "14.5, though not in floats"
+    np.testing.assert_allclose(calibrated_means("count", grid, 2), 0.5)
+    for sampler in ("iid", "latin"):
+        np.testing.assert_array_equal(calibrated_means(sampler, grid, 10), grid)
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 7, 40, 1000])
+def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
+    generator = np.random.default_rng(tokens)
+    for number, raw in enumerate(score_shapes(tokens, generator)):
+        scores, counts = calibrated(raw)
+        for index, (own, count) in enumerate(zip(scores, counts, strict=True)):
+            for draw in range(20):
+                kept = counted(own, (1, f"{number}", 0), index, draw)
+                assert kept.shape == (tokens, 1)
+                assert kept.sum() == pytest.approx(count, abs=1e-6), (number, index, draw)
+                assert (~kept).sum() == tokens - kept.sum(), "of NC"
+
+
+@pytest.mark.parametrize("pi", [0.05, 0.5, 0.9])
+def test_counted_masks_keep_each_token_with_its_score(pi):
+    raw = np.linspace(0, 1, 12) ** 3
+    ((scores,), _) = calibrated(raw, (pi,))
+    draws = 20_000
+    source = masks("count", 1, "a", 0, (12, 1), GRID, draws)
+    share = np.mean([source.kept(0, draw, scores)[:, 0] for draw in range(draws)], axis=0)
+    errors = np.sqrt(scores * (1 - scores) / draws)
+    assert (np.abs(share - scores) <= 4.5 * errors + 1e-12).all()
+
+
+def test_counted_masks_of_the_original_metrics_keep_the_floor_or_the_ceiling_of_the_sum():
+    scores = np.array([0.0, 0.2, 0.3, 1.0, 0.9, 0.05])  # 2.45 in all
+    draws = 20_000
+    source = masks("count", 1, "a", 0, (6, 1), GRID, draws)
+    kept = np.stack([source.kept(ORIGINAL, draw, scores)[:, 0] for draw in range(draws)])
+    assert set(kept.sum(axis=1)) == {2, 3}
+    assert not kept[:, 0].any()
+    assert kept[:, 3].all()
+    errors = np.sqrt(scores * (1 - scores) / draws)
+    assert (np.abs(kept.mean(axis=0) - scores) <= 4.5 * errors).all()
+
+
+def test_a_single_token_is_kept_with_the_probability_pi():
+    scores, _ = calibrated(np.array([0.5]), (0.3,))
+    assert scores == pytest.approx(0.3)
+    draws = 20_000
+    source = masks("count", 1, "a", 0, (1, 1), GRID, draws)
+    share = np.mean([source.kept(0, draw, scores[0]) for draw in range(draws)])
+    assert abs(share - 0.3) <= 4.5 * np.sqrt(0.3 * 0.7 / draws)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1 - 2**-53])
+@pytest.mark.parametrize("off", [-1e-10, 1e-10])
+def test_rounding_changes_no_count(monkeypatch, shift, off):
+    """Sums a little off, and intervals a little longer than 1, as rounding leaves them."""
+    scores = np.array([1 + 1e-12, 1.0, 1 - 1e-12, 0.5, 0.5 + off])
+
+    class Fixed:
+        def permutation(self, count):
+            return np.arange(count)
+
+        def random(self):
+            return shift
+
+    monkeypatch.setattr("pisoft.faithfulness.masks.keyed_generator", lambda *key: Fixed())
+    assert counted(scores).sum() == 4
+    assert counted(scores[::-1]).sum() == 4
+
+
+def test_counted_masks_are_the_same_for_equal_scores_and_no_other_key():
+    scores, _ = calibrated(np.random.default_rng(2).random(60), (0.5,))
+    reference = counted(scores[0])
+    np.testing.assert_array_equal(counted(scores[0].copy()), reference)
+    several = masks("count", 1, "a", 0, (60, 1), 19, 3)
+    several.kept(4, 2, scores[0])
+    np.testing.assert_array_equal(several.kept(0, 0, scores[0]), reference)  # whatever came before
+    for key in [(2, "a", 0), (1, "b", 0), (1, "a", 5)]:
+        assert (counted(scores[0], key) != reference).any()
+    for index, draw in ((3, 0), (ORIGINAL, 0), (0, 1)):
+        assert (counted(scores[0], index=index, draw=draw) != reference).any()
+
+
+def test_counted_masks_are_fixed_for_all_time():
+    """Published results depend on these bits, too."""
+    kept = counted(np.full(10, 0.3), (1, "sample", 0))
+    assert np.flatnonzero(kept).tolist() == COUNTED
+
+
+COUNTED = [0, 5, 9]

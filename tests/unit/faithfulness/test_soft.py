@@ -9,7 +9,7 @@ import torch
 from evaluating import distances, evaluated, masks_of
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.faithfulness.masks import ORIGINAL, uniforms
+from pisoft.faithfulness.masks import ORIGINAL, masks
 from pisoft.faithfulness.perturbation import (
     MEASURES,
     PerturbationTarget,
@@ -56,7 +56,7 @@ def plain_distance(plain, mask, target=TARGET):
 
 
 def uniforms_of(index, draws=4, sampler="iid", seed=5, width=1):
-    drawn = uniforms(sampler, seed, "s", 0, (5, width), 3, draws)
+    drawn = masks(sampler, seed, "s", 0, (5, width), 3, draws)
     return np.stack([drawn.of_draw(index, draw) for draw in range(draws)])
 
 
@@ -74,12 +74,48 @@ def test_every_draw_equals_the_plain_loop(shape, budget, sampler):
         floor = SETTINGS.score_floor
         s = scores if index == ORIGINAL else clip_scores(scores, floor) ** row["alpha"]
         assert row["pi"] is None or s.mean() == pytest.approx(row["pi"], abs=1e-9)
-        masks = uniforms_of(index, sampler=sampler)[..., 0] < s
-        ns = [plain_distance(plain, mask) for mask in masks]
-        nc = [plain_distance(plain, ~mask) for mask in masks]
+        kept = uniforms_of(index, sampler=sampler)[..., 0] < s
+        ns = [plain_distance(plain, mask) for mask in kept]
+        nc = [plain_distance(plain, ~mask) for mask in kept]
         np.testing.assert_allclose(row["ns_distances"], ns, atol=1e-7)
         np.testing.assert_allclose(row["nc_distances"], nc, atol=1e-7)
         assert row["h0"] == pytest.approx(plain_distance(plain, np.zeros(5)), abs=1e-7)
+
+
+def test_counted_masks_are_of_whole_tokens_and_nc_removes_what_ns_keeps():
+    """The 5 tokens at π = 0.2, 0.5, 0.9 are 1, 3 (2.5, rounded up) and 4 (not 5)."""
+    model, plain = twins("llama-gqa")
+    settings = SETTINGS.model_copy(update={"sampler": "count", "pi_grid": (0.2, 0.5, 0.9)})
+    (rows,) = evaluated(model, [(TARGET, attribution(raw_scores()))], settings, 5)
+    raw = np.array(raw_scores())[PERTURBABLE]
+    scores = (raw - raw.min()) / (raw.max() - raw.min())
+    clipped = clip_scores(scores, settings.score_floor)
+    drawn = masks("count", 5, "s", 0, (5, 1), 3, 4)
+    for index, row, count in zip([ORIGINAL, 0, 1, 2], rows, [None, 1, 3, 4], strict=True):
+        s = scores if index == ORIGINAL else clipped ** row["alpha"]
+        kept = [drawn.kept(index, draw, s)[:, 0] for draw in range(4)]
+        if count is not None:
+            assert [mask.sum() for mask in kept] == [count] * 4
+            assert row["achieved"] == pytest.approx(count / 5, abs=1e-9)
+        for name, chosen in (("ns", kept), ("nc", [~mask for mask in kept])):
+            expected = [plain_distance(plain, mask) for mask in chosen]
+            np.testing.assert_allclose(row[f"{name}_distances"], expected, atol=1e-7)
+    assert [row["pi"] for row in rows] == [None, 0.2, 0.5, 0.9], "as asked"
+
+
+def test_counted_masks_do_not_depend_on_the_batch():
+    model, _ = twins("llama-gqa")
+    settings = SETTINGS.model_copy(update={"sampler": "count"})
+    cases = several_cases()
+    together = evaluated(model, cases, settings, 5, 1000)
+    for case, rows in zip(cases, together, strict=True):
+        for budget in (1, 40):
+            (alone,) = evaluated(model, [case], settings, 5, budget)
+            for one, other in zip(rows, alone, strict=True):
+                assert one["status"] == other["status"]
+                if one["status"] == "ok":
+                    for name in ("ns_distances", "nc_distances"):
+                        np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -302,7 +338,7 @@ def test_the_step_that_is_repeated_depends_on_its_key_alone():
 
 def test_draws_measured_in_rounds_are_those_of_one_round():
     model, _ = twins("llama-gqa")
-    for sampler in ("iid", "latin"):
+    for sampler in ("iid", "latin", "count"):
         settings = SETTINGS.model_copy(update={"sampler": sampler, "draws": 5})
         (whole,) = evaluated(model, [(TARGET, attribution(raw_scores()))], settings)
         step = StepEvaluation(attribution(raw_scores()), TARGET, settings, 1, model.width)

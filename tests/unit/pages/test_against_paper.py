@@ -584,6 +584,13 @@ def test_numbers_that_an_unlike_setting_decides_are_not_compared(published, tmp_
     few = {"evaluation": {**given, "draws": 3}}
     fewer = outcomes_with(published, tmp_path, monkeypatch, **few)
     assert set(fewer["auc_pi_soft_ns"]) == {"inside"}, "draws say how precisely it is known"
+    spread = {"evaluation": {**given, "sampler": "latin"}}
+    latin = outcomes_with(published, tmp_path, monkeypatch, **spread)
+    assert set(latin["auc_pi_soft_nc"]) == {"inside"}, "so does how they are spread"
+    counted = {"evaluation": {**given, "sampler": "count"}}
+    count = outcomes_with(published, tmp_path, monkeypatch, **counted)
+    assert (count["auc_pi_soft_nc"] == "other settings").all(), "of masks with another law"
+    assert "other settings" not in set(count["deletion_auc"])
 
 
 def test_options_unlike_the_papers_decide_their_methods_numbers(published, tmp_path, monkeypatch):

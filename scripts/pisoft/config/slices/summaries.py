@@ -75,6 +75,15 @@ class TwinsSlice(Slice):
     resamples: int
 
 
+class SensitivitySlice(Slice):
+    """Settings of `summarise_sensitivity`."""
+
+    minimum_h0: float
+    clamp: Clamp
+    seed: int
+    resamples: int
+
+
 class DensitySlice(ScoreSettings, Slice):
     """Settings of `summarise_density`."""
 
@@ -135,6 +144,15 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
 def resampling_slice(config: Config) -> ResamplingSlice:
     """Return what `summarise_advantage` and `scale_by_oracle` depend on."""
     return ResamplingSlice(
+        seed=config.run_file.seed,
+        resamples=config.run_file.statistics.resamples,
+    )
+
+
+def sensitivity_slice(config: Config) -> SensitivitySlice:
+    """Return what `summarise_sensitivity` depends on."""
+    return SensitivitySlice(
+        **dict(summarise_slice(config)),
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
     )

@@ -1,0 +1,38 @@
+"""Say how far two finished runs order the methods alike, such as with another scope."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.between_runs import compare_runs, report
+from pisoft.statistics.reading import load_rows
+
+STATISTICS = Path("data/summary/statistics.parquet")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print a line for each protocol, model, metric and dataset that both runs have."""
+    if len(arguments.runs) != 2:
+        raise BenchmarkError(f"RUNS: two folders of runs are compared, got {len(arguments.runs)}")
+    found = compare_runs(
+        *(load_rows(folder / STATISTICS, "statistics") for folder in arguments.runs)
+    )
+    if found.empty:
+        raise BenchmarkError("RUNS: the two have no protocol, model and dataset in common")
+    print(report(found))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(description=__doc__)
+    line.add_argument(
+        "runs", nargs="*", type=Path, metavar="RUN", help="folder such as results/demo"
+    )
+    return line
+
+
+if __name__ == "__main__":
+    run(main, parser())

@@ -1,0 +1,125 @@
+"""A sample's area under the curve with one choice of the metric made otherwise, from stored draws.
+
+Each alternative changes one choice and keeps all others of the run, the clamp included. Two are no
+AUC of π-Soft-NS or π-Soft-NC, but the area under a mean distance itself, with its sign turned for
+NS, so that higher is better: H₀ is not stored as a total variation, so that distance can neither be
+divided by it nor clamped, and the Hellinger distance treated alike says what of a change is due to
+that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pisoft.config.base import Clamp
+from pisoft.config.evaluation import CLAMPS
+from pisoft.curves import auc, auc_full
+from pisoft.faithfulness.metrics import soft_nc, soft_ns
+from pisoft.statistics.soft import LOW_PI, Steps, read_soft
+
+METRICS = {"ns": "auc_pi_soft_ns", "nc": "auc_pi_soft_nc"}
+RUN = "run"  # every choice as the run has made it
+OF_CLAMPS: dict[str, Clamp] = {f"clamp_{name}": name for name in CLAMPS}
+RATIO_OF_MEANS, MEDIAN, HALF_SAMPLES = "ratio_of_means", "median", "half_samples"
+SINGLE_DRAW, HALF_DRAWS = "single_draw", "half_draws"
+OTHER_ROUTING = "other_routing"
+PARTS_OF_THE_GRID = (LOW, EVERY_SECOND) = ("low_pi", "every_second_pi")
+ALTERNATIVES = {
+    "squared_distance": "H² in place of H",
+    "plain_distance": "Mean H, not divided by H₀",
+    "plain_total_variation": "Mean total variation, not divided",
+    "clamp_draw": "Clamped draw by draw",
+    "clamp_mean": "Clamped after the mean over draws",
+    "clamp_none": "Not clamped",
+    RATIO_OF_MEANS: "Ratio of means",
+    MEDIAN: "Median over samples",
+    "whole_range": "Area over all of [0, 1]",
+    LOW: f"Area for π ≤ {LOW_PI}",
+    EVERY_SECOND: "Every second π",
+    HALF_DRAWS: "Half of the draws",
+    SINGLE_DRAW: "A single draw",
+    HALF_SAMPLES: "Half of the samples",
+    OTHER_ROUTING: "The other routing",
+}
+FEWEST_TO_HALVE = 4  # draws: half of fewer is a single one
+_SIGN = {"ns": -1, "nc": 1}  # of a distance, so that higher is better
+
+
+class Areas(NamedTuple):
+    """What the draws of one cell give.
+
+    Attributes:
+        values: a row per sample of the file, by `sample_id`; a column per metric of
+            :data:`METRICS` and alternative, where there is one; NaN where a sample failed. That of
+            the ratio of means is the ratio's numerator.
+        h0: the ratio's denominator, mean over each sample's steps.
+        draws: how many there are, by metric.
+    """
+
+    values: pd.DataFrame
+    h0: pd.Series
+    draws: dict[str, int]
+
+    def of(self, metric: str, alternative: str, samples: pd.Index) -> np.ndarray:
+        """Return the areas of some samples, (n,); NaN where there is none."""
+        key = (metric, alternative)
+        found = self.values[key] if key in self.values else pd.Series(dtype=np.float64)
+        return found.reindex(samples).to_numpy()
+
+
+def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
+    """Return the areas of one `soft` file, means over each sample's steps that count.
+
+    Raises:
+        BenchmarkError: as :func:`pisoft.statistics.soft.summarise`.
+    """
+    further = [f"{metric}_total_variations" for metric in METRICS]
+    rows, grid, steps = read_soft(path, minimum_h0, further)
+    identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
+    columns = {
+        (metric, name): area
+        for metric in METRICS
+        for name, area in (_areas(metric, steps, grid, clamp) if len(steps.h0) else {}).items()
+    }
+    by_step = pd.DataFrame({**columns, ("h0", ""): steps.h0})
+    by_sample = by_step.groupby(steps.sample).mean().reindex(identifiers.index)
+    by_sample.index = pd.Index(identifiers.to_numpy())
+    draws = {metric: steps.draws[f"{metric}_distances"].shape[-1] for metric in METRICS}
+    return Areas(by_sample.drop(columns="h0", level=0), by_sample["h0", ""], draws)
+
+
+def _areas(metric: str, steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, np.ndarray]:
+    """Return every step's areas by alternative, (G,) each."""
+    h0 = steps.h0[:, None]  # (G, 1)
+    distances = steps.draws[f"{metric}_distances"][:, 1:]  # (G, P, K)
+    total_variations = steps.draws[f"{metric}_total_variations"][:, 1:]
+    half = max(1, distances.shape[-1] // 2)
+    curve = _curve(metric, h0, distances, clamp)
+    curves = {
+        RUN: curve,
+        MEDIAN: curve,
+        RATIO_OF_MEANS: curve * h0,
+        "squared_distance": _curve(metric, h0**2, distances**2, clamp),
+        "plain_distance": _SIGN[metric] * distances.mean(axis=-1),
+        "plain_total_variation": _SIGN[metric] * total_variations.mean(axis=-1),
+        SINGLE_DRAW: _curve(metric, h0, distances[..., :1], clamp),
+        HALF_DRAWS: _curve(metric, h0, distances[..., :half], clamp),
+    }
+    if metric == "ns":
+        curves |= {name: soft_ns(h0, distances, other) for name, other in OF_CLAMPS.items()}
+    areas = {name: auc(grid, of_steps) for name, of_steps in curves.items()}
+    areas["whole_range"] = auc_full(grid, curve, f"pi_soft_{metric}")
+    parts = {LOW: grid <= LOW_PI, EVERY_SECOND: np.arange(grid.size) % 2 == 0}
+    for name, part in parts.items():
+        if part.sum() > 1:
+            areas[name] = auc(grid[part], curve[:, part])
+    return areas
+
+
+def _curve(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> np.ndarray:
+    """Return π-Soft-NS or π-Soft-NC of every step at every π, (G, P)."""
+    return soft_ns(h0, distances, clamp) if metric == "ns" else soft_nc(h0, distances)

@@ -1,0 +1,384 @@
+"""How far the order of the methods changes when one choice of the metric is made otherwise.
+
+The run's order is that of the methods' mean AUC of π-Soft-NS or π-Soft-NC. Every alternative of
+:mod:`pisoft.statistics.alternatives` gives another order, from the same stored draws: no forward
+pass is made. Compared are, over the methods that have a value in both,
+
+- Kendall's τ-b of the two orders: 1 says that both order all methods alike;
+- whether another method is best;
+- the largest change of a method's rank.
+
+Half of the samples are 20 halves drawn by key, each against the whole, of which all numbers are
+means. τ's interval is taken over resamples of the samples, in each of which both orders are
+computed anew; the resamples are those of all other statistics, the same for every alternative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from pisoft.columns import SCHEMAS
+from pisoft.config.base import Clamp
+from pisoft.config.slices.summaries import SensitivitySlice
+from pisoft.keyed import keyed_generator
+from pisoft.statistics.alternatives import (
+    ALTERNATIVES,
+    FEWEST_TO_HALVE,
+    HALF_DRAWS,
+    HALF_SAMPLES,
+    MEDIAN,
+    METRICS,
+    OF_CLAMPS,
+    OTHER_ROUTING,
+    PARTS_OF_THE_GRID,
+    RATIO_OF_MEANS,
+    RUN,
+    SINGLE_DRAW,
+    Areas,
+    sample_areas,
+)
+from pisoft.statistics.bootstrap import (
+    SMALLEST,
+    Resampled,
+    intervals,
+    ranks,
+    resampled_column_medians,
+    resampled_ratios,
+)
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.robustness import DECIMALS, first
+from pisoft.statistics.soft import Cell
+
+HALVES = 20
+ONE_DRAW = "a single draw is stored"
+FEWEST_METHODS = 2  # of an order
+Settings = SensitivitySlice
+Methods = Mapping[str, Areas]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What puts the methods of a dataset, or of the average over datasets, in O orders.
+
+    Attributes:
+        methods: names, M of them.
+        alternatives: of each order, that of the run first; O names, repeated for the halves.
+        whole: the methods' values, higher is better, NaN where there is none, (O, M).
+        drawn: the same of B resamples of the samples, (B, O, M).
+        lacking: why an alternative has no values, by alternative.
+        counts: samples with a value of each method, (M,).
+        samples: how many there are.
+        datasets: over how many is averaged.
+        fewest: samples of the smallest of the datasets with a value of every method that has one.
+    """
+
+    methods: list[str]
+    alternatives: list[str]
+    whole: np.ndarray
+    drawn: np.ndarray
+    lacking: dict[str, str]
+    counts: np.ndarray
+    samples: int
+    datasets: int
+    fewest: int
+
+
+def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
+    """Return one file of how far orders change, from all `soft` files."""
+    cells: dict[tuple[str, str], dict[str, dict[str, Areas]]] = {}
+    for path in files["soft"]:
+        cell = Cell.of(path)
+        areas = sample_areas(path, settings.minimum_h0, settings.clamp)
+        by_dataset = cells.setdefault((cell.protocol, cell.model), {})
+        by_dataset.setdefault(cell.dataset, {})[cell.method] = areas
+    schema = SCHEMAS["sensitivity"]
+    rows = []
+    for (protocol, model), datasets in cells.items():
+        others = [
+            of_other for key, of_other in cells.items() if key[1] == model and key[0] != protocol
+        ]
+        found = sensitivities(datasets, others[0] if others else {}, settings)
+        rows += [{"protocol": protocol, "model": model, **row} for row in found]
+    frame = pd.DataFrame(rows, columns=schema.names)
+    return {"sensitivity": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
+
+
+def sensitivities(
+    datasets: Mapping[str, Methods],
+    other_routing: Mapping[str, Methods],
+    settings: SensitivitySlice,
+) -> list[dict[str, Any]]:
+    """Return `sensitivity` rows of one protocol and model, but for these two columns.
+
+    Args:
+        datasets: by dataset and method, what the draws give.
+        other_routing: the same under the other protocol; empty if the run has none.
+        settings: clamp, seed and number of resamples.
+    """
+    rows = []
+    for metric in METRICS:
+        applicable = alternatives_of(metric, settings.clamp, bool(other_routing))
+        orders = {
+            name: _orders(metric, name, own, other_routing.get(name, {}), applicable, settings)
+            for name, own in datasets.items()
+            if any(len(areas.values) for areas in own.values())
+        }
+        if orders:
+            orders[AVERAGE] = _average(list(orders.values()))
+        for name, of_dataset in orders.items():
+            found = order_rows(of_dataset, applicable)
+            rows += [{"metric": METRICS[metric], "dataset": name, **row} for row in found]
+    return rows
+
+
+def alternatives_of(metric: str, clamp: Clamp, both_routings: bool) -> list[str]:
+    """Return the alternatives to a run's choices: not its own clamp, and none of π-Soft-NC."""
+    return [
+        name
+        for name in ALTERNATIVES
+        if (name not in OF_CLAMPS or (metric == "ns" and OF_CLAMPS[name] != clamp))
+        and (name != OTHER_ROUTING or both_routings)
+    ]
+
+
+def order_rows(orders: Orders, applicable: Iterable[str]) -> list[dict[str, Any]]:
+    """Compare every alternative's order with the run's, as `sensitivity` rows."""
+    run, drawn_run = orders.whole[0], orders.drawn[:, 0]
+    compared = np.isfinite(run)
+    n = int(orders.counts[compared].min(initial=orders.counts.max(initial=0)))
+    rows, drawn_taus = [], []
+    for name in applicable:
+        places = [place for place, of in enumerate(orders.alternatives) if of == name]
+        others = orders.whole[places]  # (O', M)
+        common = compared & np.isfinite(others).all(axis=0)
+        tau = float(kendall_taus(run[common], others[:, common]).mean())  # NaN if one has none
+        known = not np.isnan(tau)
+        changes = [_change(orders.methods, run, other, common) for other in others] if known else []
+        best, best_changes, rank_changes = zip(*changes, strict=True) if changes else ([], [], [])
+        rows.append(
+            {
+                "alternative": name,
+                "kendall_tau": tau if known else None,
+                "n_methods": int(common.sum()),
+                "best": best[0] if len(best) == 1 else None,
+                "best_changes": float(np.mean(best_changes)) if known else None,
+                "rank_change": float(np.mean(rank_changes)) if known else None,
+                "n": n,
+                "n_failed": orders.samples - n,
+                "reason": None if known else _reason(orders, name, compared, common),
+            }
+        )
+        of_draws = np.stack(
+            [kendall_taus(drawn_run[:, common], orders.drawn[:, o][:, common]) for o in places]
+        )
+        drawn_taus.append(_mean_of_known(of_draws) if known else np.full(of_draws.shape[1], np.nan))
+    columns = pd.DataFrame(rows)[["n"]].assign(
+        datasets=orders.datasets,
+        fewest=[orders.fewest if np.isfinite(draws).any() else 0 for draws in drawn_taus],
+    )
+    _, low, high = intervals(Resampled(columns, np.stack(drawn_taus, axis=1)))
+    return [{**row, "low": low[at], "high": high[at]} for at, row in enumerate(rows)]
+
+
+def kendall_taus(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return Kendall's τ-b along the last axis, over the places where both have a number.
+
+    Args:
+        one: numbers, (…, M); what differs by rounding alone is a tie.
+        other: numbers, whose shape broadcasts with that.
+
+    Returns:
+        τ-b, (…); NaN with fewer than two places, or where all of one are ties.
+    """
+    left, right = np.triu_indices(one.shape[-1], k=1)
+    rounded = (np.round(numbers, DECIMALS) for numbers in (one, other))
+    signs = [np.sign(numbers[..., left] - numbers[..., right]) for numbers in rounded]
+    both = np.isfinite(signs[0]) & np.isfinite(signs[1])
+    first_signs, second_signs = (np.where(both, sign, 0.0) for sign in signs)
+    untied = [(sign**2).sum(axis=-1) for sign in (first_signs, second_signs)]
+    with np.errstate(invalid="ignore"):
+        return (first_signs * second_signs).sum(axis=-1) / np.sqrt(untied[0] * untied[1])
+
+
+def _orders(
+    metric: str,
+    dataset: str,
+    own: Methods,
+    other_routing: Methods,
+    applicable: Iterable[str],
+    settings: SensitivitySlice,
+) -> Orders:
+    """Return the orders of one dataset."""
+    found = _Values(metric, own)
+    run = found.of(own, RUN)
+    known = np.isfinite(run)
+    having = np.flatnonzero(known.any(axis=1))
+    draws = max(areas.draws[metric] for areas in own.values())
+    lacking = _lacking(draws, having.size, settings.clamp)
+    names, tops, bottoms = [RUN], [run], [known]
+    for name in applicable:
+        if name == HALF_SAMPLES:
+            for number in range(HALVES):
+                generator = keyed_generator(settings.seed, "half of the samples", dataset, number)
+                left_out = generator.permutation(having)[having.size // 2 :]
+                top = run.copy()
+                top[left_out] = np.nan
+                names, tops, bottoms = [*names, name], [*tops, top], [*bottoms, np.isfinite(top)]
+            continue
+        top = found.of(other_routing, RUN) if name == OTHER_ROUTING else found.of(own, name)
+        if name in lacking:
+            top = np.full_like(top, np.nan)
+        size = np.isfinite(top)
+        names, tops = [*names, name], [*tops, top]
+        bottoms.append(np.where(size, found.h0(), 0.0) if name == RATIO_OF_MEANS else size)
+    whole, drawn = _means(np.stack(tops, axis=1), np.stack(bottoms, axis=1), dataset, settings)
+    place = names.index(MEDIAN)
+    whole[place], drawn[:, place] = _medians(run, dataset, settings)
+    counts = known.sum(axis=0)
+    return Orders(
+        methods=found.methods,
+        alternatives=names,
+        whole=whole,
+        drawn=drawn,
+        lacking=lacking,
+        counts=counts,
+        samples=len(found.samples),
+        datasets=1,
+        fewest=int(counts[counts > 0].min(initial=len(found.samples))),
+    )
+
+
+class _Values:
+    """The areas of a metric on a dataset, samples by methods, (n, M); NaN where there is none."""
+
+    def __init__(self, metric: str, own: Methods) -> None:
+        self.methods = list(own)
+        samples = dict.fromkeys(name for areas in own.values() for name in areas.values.index)
+        self.samples = pd.Index(list(samples))
+        self._metric = metric
+        self._own = own
+
+    def of(self, given: Methods, alternative: str) -> np.ndarray:
+        """Return those of an alternative; methods that are not given have none."""
+        lacked = np.full(len(self.samples), np.nan)
+        columns = [
+            given[method].of(self._metric, alternative, self.samples) if method in given else lacked
+            for method in self.methods
+        ]
+        return np.stack(columns, axis=1)
+
+    def h0(self) -> np.ndarray:
+        """Return H₀."""
+        columns = (self._own[method].h0.reindex(self.samples) for method in self.methods)
+        return np.stack([column.to_numpy() for column in columns], axis=1)
+
+
+def _means(
+    top: np.ndarray, bottom: np.ndarray, dataset: str, settings: SensitivitySlice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ratios of sums over samples (n, O, M), whole (O, M) and of resamples (B, O, M)."""
+    top, bottom = np.nan_to_num(top), bottom.astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = top.sum(axis=0) / bottom.sum(axis=0)
+    n, generator = len(top), _generator(dataset, settings)
+    drawn = resampled_ratios(
+        top.reshape(n, -1), bottom.reshape(n, -1), generator, settings.resamples
+    )
+    return whole, drawn.reshape(-1, *whole.shape)
+
+
+def _medians(
+    values: np.ndarray, dataset: str, settings: SensitivitySlice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return medians over samples (n, M), whole (M,) and of the same resamples (B, M)."""
+    whole = pd.DataFrame(values).median().to_numpy()
+    generator = _generator(dataset, settings)
+    return whole, resampled_column_medians(values, generator, settings.resamples)
+
+
+def _generator(dataset: str, settings: SensitivitySlice) -> np.random.Generator:
+    """Return what draws the resamples of a dataset, those of all other statistics."""
+    return keyed_generator(settings.seed, "bootstrap", dataset)
+
+
+def _lacking(draws: int, samples: int, clamp: Clamp) -> dict[str, str]:
+    """Return the alternatives that cannot be had of so many draws and samples, and why."""
+    found = {}
+    if draws < 2:
+        found[SINGLE_DRAW] = ONE_DRAW
+        if clamp != "none":  # clamping the only draw is clamping the mean
+            found |= dict.fromkeys(OF_CLAMPS.keys() - {"clamp_none"}, ONE_DRAW)
+    if draws < FEWEST_TO_HALVE:
+        found[HALF_DRAWS] = f"fewer than {FEWEST_TO_HALVE} draws are stored"
+    if samples < SMALLEST:
+        found[HALF_SAMPLES] = "fewer than two samples have a value"
+    return found
+
+
+def _average(parts: list[Orders]) -> Orders:
+    """Return the orders by the mean over datasets, each with equal weight."""
+    methods = list(dict.fromkeys(name for part in parts for name in part.methods))
+    wholes, drawns, counts = [], [], []
+    for part in parts:
+        places = np.array([part.methods.index(m) if m in part.methods else -1 for m in methods])
+        absent = places < 0
+        wholes.append(np.where(absent, np.nan, part.whole[:, places]))
+        drawns.append(np.where(absent, np.nan, part.drawn[..., places]))
+        counts.append(np.where(absent, 0, part.counts[places]))
+    return Orders(
+        methods=methods,
+        alternatives=parts[0].alternatives,
+        whole=np.mean(wholes, axis=0),
+        drawn=np.mean(drawns, axis=0),
+        lacking={name: why for part in parts for name, why in part.lacking.items()},
+        counts=np.sum(counts, axis=0),
+        samples=sum(part.samples for part in parts),
+        datasets=len(parts),
+        fewest=min(part.fewest for part in parts),
+    )
+
+
+def _change(
+    methods: list[str], run: np.ndarray, other: np.ndarray, common: np.ndarray
+) -> tuple[str, bool, float]:
+    """Return the other order's best methods, whether they are others, and how far a rank moves."""
+    names = [method for method, given in zip(methods, common, strict=True) if given]
+    before, after = (
+        pd.Series(ranks(np.round(values[common], DECIMALS), "highest"), index=names)
+        for values in (run, other)
+    )
+    return ", ".join(first(after)), first(before) != first(after), (before - after).abs().max()
+
+
+def _mean_of_known(values: np.ndarray) -> np.ndarray:
+    """Return the mean of each column's numbers, NaN where there is none."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
+
+
+def _reason(orders: Orders, alternative: str, compared: np.ndarray, common: np.ndarray) -> str:
+    """Say why an alternative has no τ.
+
+    Args:
+        orders: of a dataset, or averaged.
+        alternative: its name.
+        compared: which methods have a value in the run's order, (M,).
+        common: which of them have one with the alternative, too, (M,).
+    """
+    if compared.sum() < FEWEST_METHODS:
+        return "fewer than two methods have a value"
+    if alternative in orders.lacking:
+        return orders.lacking[alternative]
+    if common.sum() >= FEWEST_METHODS:
+        return "all methods are equal in one of the two orders"
+    if alternative in PARTS_OF_THE_GRID:
+        return "the grid has fewer than two such π"
+    return "fewer than two methods have a value with it"

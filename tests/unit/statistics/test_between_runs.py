@@ -1,0 +1,63 @@
+"""Two runs' orders of methods, compared by their files of statistics."""
+
+import pytest
+from scipy.stats import kendalltau
+
+import rooms
+from pisoft.contracts import write_rows
+from uncertainty import statistics_row
+
+METRIC = "auc_pi_soft_nc"
+
+
+def run_folder(folder, values, dataset="sst2"):
+    rows = [statistics_row(METRIC, dataset, method, value) for method, value in values.items()]
+    rows.append(statistics_row("soft_nc", dataset, "mine", 0.5))
+    write_rows(folder / "data/summary/statistics.parquet", "statistics", rows, {})
+    return folder
+
+
+def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_path):
+    one = {"random": 0.1, "mine": 0.4, "saliency": 0.3, "occlusion": 0.2, "gone": 0.9, "lost": 0.8}
+    other = {
+        "random": 0.3,
+        "mine": 0.2,
+        "saliency": 0.5,
+        "occlusion": 0.4,
+        "new": 1.0,
+        "lost": None,
+    }
+    common = ("random", "mine", "saliency", "occlusion")
+    runs = [run_folder(tmp_path / "one", one), run_folder(tmp_path / "other", other)]
+    finished = rooms.call("compare_runs", *runs)
+    assert finished.returncode == 0, finished.stderr
+    line, reading = finished.stdout.splitlines()
+    tau = kendalltau([one[m] for m in common], [other[m] for m in common]).statistic
+    assert line == (
+        f"AUC π-Soft-NC · llama · dynamic · sst2: τ = {tau:.2f} over 4 methods; "
+        "best: mine, saliency; samples: 20, 20"
+    )
+    assert "1 says that both order all methods alike" in reading
+
+
+def test_runs_without_a_common_method_have_no_tau(tmp_path):
+    runs = [run_folder(tmp_path / name, {name: 0.5}) for name in ("one", "other")]
+    line = rooms.call("compare_runs", *runs).stdout.splitlines()[0]
+    assert line.endswith("no τ over 0 methods; best: none, none; samples: none, none")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["one"], "two folders of runs are compared, got 1"),
+        (["one", "gone"], "statistics.parquet"),
+        (["one", "elsewhere"], "no protocol, model and dataset in common"),
+    ],
+)
+def test_bad_runs_give_one_line(tmp_path, names, words):
+    run_folder(tmp_path / "one", {"mine": 0.5})
+    run_folder(tmp_path / "elsewhere", {"mine": 0.5}, "imdb")
+    finished = rooms.call("compare_runs", *(tmp_path / name for name in names))
+    assert finished.returncode == 1
+    assert words in finished.stderr
+    assert len(finished.stderr.splitlines()) == 1

@@ -1,0 +1,344 @@
+"""Orders with a choice made otherwise: areas, means, τ and resamples, recomputed by hand."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kendalltau, rankdata
+
+import rooms
+from pisoft.contracts import read_rows
+from pisoft.keyed import keyed_generator
+from pisoft.statistics.alternatives import ALTERNATIVES
+from pisoft.statistics.bootstrap import resampled_column_medians
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.sensitivity import HALVES, kendall_taus
+from pisoft.statistics.soft import Cell
+from summarising import MINIMUM_H0, soft_rows, write_soft
+
+GRID = (0.1, 0.3, 0.4, 0.9)
+STEPS = {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}
+METHODS = ("random", "mine", "saliency", "occlusion", "attention")
+SETTINGS = {"minimum_h0": MINIMUM_H0, "clamp": "draw", "seed": 1, "resamples": 200}
+METRICS = {"auc_pi_soft_ns": "ns", "auc_pi_soft_nc": "nc"}
+
+
+def rows_of(seed, steps=STEPS, draws=5, grid=GRID, failed=()):
+    """Rows of a cell whose H₀ differs from sample to sample, and is near the distances."""
+    rows = soft_rows(steps, seed, {(sample, 0): "nonfinite_logits" for sample in failed}, draws)
+    generator = np.random.default_rng(seed)
+    of_grid = []
+    for (sample, step), own in itertools.groupby(rows, key=lambda r: (r["sample_id"], r["step"])):
+        first = next(own)
+        h0 = float(keyed_generator(sample, step).uniform(0.3, 0.9))
+        for pi in (None, *grid):
+            row = {**first, "pi": pi}
+            if row["status"] == "ok":
+                for name in ("ns_distances", "nc_distances", *TVS):
+                    row[name] = generator.random(draws).astype(np.float32).tolist()
+                row["h0"] = h0
+            of_grid.append(row)
+    return of_grid
+
+
+TVS = ("ns_total_variations", "nc_total_variations")
+
+
+def sensitivity(folder, *cells, **settings):
+    """Write cells, (protocol, method, dataset, rows), and return the rows of the summary."""
+    soft = [write_soft(folder, rows, Cell(p, "llama", m, d)) for p, m, d, rows in cells]
+    path = folder / "sensitivity.parquet"
+    given = {**SETTINGS, **settings}
+    rooms.summarise("sensitivity", given, {"soft": soft}, {"sensitivity": path})
+    return pd.DataFrame(read_rows(path, "sensitivity"))
+
+
+def cells_of(rows, dataset="sst2", protocol="dynamic"):
+    return [(protocol, method, dataset, own) for method, own in rows.items()]
+
+
+def one(found, alternative, metric="auc_pi_soft_ns", dataset="sst2", protocol="dynamic"):
+    (row,) = found[
+        (found["alternative"] == alternative)
+        & (found["metric"] == metric)
+        & (found["dataset"] == dataset)
+        & (found["protocol"] == protocol)
+    ].to_dict("records")
+    return row
+
+
+def area(points):
+    return sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(points))
+
+
+def value_at(row, metric, alternative, clamp):
+    """One row's π-Soft-NS or π-Soft-NC, in plain Python."""
+    draws, h0 = [float(x) for x in row[f"{metric}_distances"]], row["h0"]
+    if alternative == "plain_total_variation":
+        draws = [float(x) for x in row[f"{metric}_total_variations"]]
+    if alternative.startswith("plain"):
+        return statistics.fmean(draws) * (-1 if metric == "ns" else 1)
+    if alternative == "squared_distance":
+        draws, h0 = [x * x for x in draws], h0 * h0
+    if alternative == "single_draw":
+        draws = draws[:1]
+    if alternative == "half_draws":
+        draws = draws[: len(draws) // 2]
+    clamp = alternative.removeprefix("clamp_") if alternative.startswith("clamp") else clamp
+    if metric == "nc":
+        value = statistics.fmean(draws) / h0
+    elif clamp == "draw":
+        value = statistics.fmean(max(0.0, h0 - x) for x in draws) / h0
+    else:
+        value = 1 - statistics.fmean(draws) / h0
+        value = max(0.0, value) if clamp == "mean" else value
+    return value * h0 if alternative == "ratio_of_means" else value
+
+
+def sample_areas(rows, metric, alternative, clamp, grid=GRID):
+    """Each sample's area, mean over the steps of which every row is ok; and its H₀."""
+    found = {}
+    for sample, own in itertools.groupby(rows, key=lambda r: r["sample_id"]):
+        areas, h0s = [], []
+        for _, step in itertools.groupby(own, key=lambda r: r["step"]):
+            by_pi = {r["pi"]: r for r in step}
+            if any(r["status"] != "ok" for r in by_pi.values()):
+                continue
+            points = [(pi, value_at(by_pi[pi], metric, alternative, clamp)) for pi in grid]
+            if alternative == "whole_range":
+                points = [(0, 0), *points, (1, 1)]
+            if alternative == "low_pi":
+                points = [(pi, y) for pi, y in points if pi <= 0.3]
+            if alternative == "every_second_pi":
+                points = points[::2]
+            areas.append(area(points))
+            h0s.append(by_pi[grid[0]]["h0"])
+        if areas:
+            found[sample] = statistics.fmean(areas), statistics.fmean(h0s)
+    return found
+
+
+def reduced(areas, alternative):
+    """A method's number, from its samples' areas; None if it has none."""
+    if not areas:
+        return np.nan
+    tops, bottoms = zip(*areas, strict=True)
+    if alternative == "median":
+        return statistics.median(tops)
+    return sum(tops) / (sum(bottoms) if alternative == "ratio_of_means" else len(tops))
+
+
+def order(rows, metric, alternative, clamp):
+    by_method = [sample_areas(own, metric, alternative, clamp) for own in rows.values()]
+    return [reduced(list(areas.values()), alternative) for areas in by_method]
+
+
+@pytest.fixture(scope="module", params=["draw", "mean", "none"])
+def found(request, tmp_path_factory):
+    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
+    rows["mine"] = rows_of(1, failed=("b",))
+    folder = tmp_path_factory.mktemp(request.param)
+    return rows, request.param, sensitivity(folder, *cells_of(rows), clamp=request.param)
+
+
+DIRECT = [name for name in ALTERNATIVES if name not in ("half_samples", "other_routing")]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("alternative", DIRECT)
+def test_every_alternative_s_order_is_that_of_the_written_draws(found, metric, alternative):
+    rows, clamp, table = found
+    if alternative.startswith("clamp") and (metric.endswith("nc") or alternative[6:] == clamp):
+        of_metric = table[table["metric"] == metric]
+        assert alternative not in set(of_metric["alternative"]), "it is the run's own"
+        return
+    row = one(table, alternative, metric)
+    run, other = (order(rows, METRICS[metric], name, clamp) for name in ("run", alternative))
+    assert row["kendall_tau"] == pytest.approx(kendalltau(run, other).statistic)
+    before, after = (rankdata([-value for value in values]) for values in (run, other))
+    assert row["rank_change"] == pytest.approx(np.abs(before - after).max())
+    assert row["best"] == METHODS[int(after.argmin())]
+    assert row["best_changes"] == float(before.argmin() != after.argmin())
+    assert (row["n"], row["n_failed"], row["n_methods"]) == (4, 1, len(METHODS))
+    assert row["low"] <= row["high"]
+
+
+@pytest.mark.parametrize("alternative", ["squared_distance", "ratio_of_means", "median"])
+def test_intervals_are_those_of_orders_taken_anew_of_every_resample(found, alternative):
+    rows, clamp, table = found
+    samples = list(STEPS)
+    taus = []
+    drawn = keyed_generator(1, "bootstrap", "sst2").integers(len(samples), size=(200, len(samples)))
+    for chosen in drawn:
+        orders = []
+        for name in ("run", alternative):
+            by_method = [sample_areas(own, "nc", name, clamp) for own in rows.values()]
+            picked = [[a[samples[i]] for i in chosen if samples[i] in a] for a in by_method]
+            orders.append([reduced(areas, name) for areas in picked])
+        known = np.isfinite(orders).all(axis=0)
+        taus.append(kendalltau(*np.array(orders)[:, known]).statistic)
+    row = one(table, alternative, "auc_pi_soft_nc")
+    # Widened from 4 samples as all intervals are: beyond the plain 95 %, within all resamples.
+    plain = np.nanquantile(taus, [0.025, 0.975])
+    assert np.nanmin(taus) - 1e-9 <= row["low"] <= plain[0] + 1e-9
+    assert plain[1] - 1e-9 <= row["high"] <= np.nanmax(taus) + 1e-9
+
+
+def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
+    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
+    row = one(sensitivity(tmp_path, *cells_of(rows)), "half_samples")
+    run = order(rows, "ns", "run", "draw")
+    areas = [sample_areas(own, "ns", "run", "draw") for own in rows.values()]
+    taus, changed, moved = [], [], []
+    for number in range(HALVES):
+        generator = keyed_generator(1, "half of the samples", "sst2", number)
+        half = [list(STEPS)[place] for place in generator.permutation(len(STEPS))[:2]]
+        other = [statistics.fmean(a[sample][0] for sample in half) for a in areas]
+        taus.append(kendalltau(run, other).statistic)
+        changed.append(np.argmax(run) != np.argmax(other))
+        moved.append(np.abs(rankdata(run) - rankdata(other)).max())
+    assert row["kendall_tau"] == pytest.approx(statistics.fmean(taus))
+    assert row["best_changes"] == pytest.approx(np.mean(changed))
+    assert row["rank_change"] == pytest.approx(np.mean(moved))
+    assert pd.isna(row["best"])
+
+
+def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
+    rows = {m: rows_of(s, {"a": 1, "b": 1}) for s, m in enumerate(METHODS)}
+    rows["mine"] = rows_of(1, {"a": 1, "b": 1}, failed=("b",))
+    found = sensitivity(tmp_path, *cells_of(rows))
+    assert one(found, "half_samples")["n_methods"] == len(METHODS) - 1
+    assert one(found, "median")["n_methods"] == len(METHODS)
+
+
+def test_the_average_orders_by_the_mean_over_datasets(tmp_path):
+    by_dataset = {
+        name: {method: rows_of(10 * place + seed) for seed, method in enumerate(METHODS)}
+        for place, name in enumerate(("sst2", "imdb"))
+    }
+    cells = [cell for name, rows in by_dataset.items() for cell in cells_of(rows, name)]
+    row = one(sensitivity(tmp_path, *cells), "every_second_pi", dataset=AVERAGE)
+    run, other = (
+        np.mean([order(rows, "ns", name, "draw") for rows in by_dataset.values()], axis=0)
+        for name in ("run", "every_second_pi")
+    )
+    assert row["kendall_tau"] == pytest.approx(kendalltau(run, other).statistic)
+    assert row["n"] == 2 * len(STEPS)
+
+
+def test_routings_are_compared_where_a_run_has_both(tmp_path):
+    both = {
+        protocol: {method: rows_of(20 * place + seed) for seed, method in enumerate(METHODS)}
+        for place, protocol in enumerate(("dynamic", "fixed"))
+    }
+    cells = [cell for name, rows in both.items() for cell in cells_of(rows, protocol=name)]
+    found = sensitivity(tmp_path, *cells)
+    orders = [order(rows, "nc", "run", "draw") for rows in both.values()]
+    for protocol in both:
+        row = one(found, "other_routing", "auc_pi_soft_nc", protocol=protocol)
+        assert row["kendall_tau"] == pytest.approx(kendalltau(*orders).statistic)
+    alone = sensitivity(tmp_path, *cells[: len(METHODS)])
+    assert "other_routing" not in set(alone["alternative"])
+
+
+def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
+    rows = {m: rows_of(s, draws=1, grid=(0.2, 0.7)) for s, m in enumerate(METHODS)}
+    found = sensitivity(tmp_path, *cells_of(rows))
+    why = {
+        row["alternative"]: row["reason"] for _, row in found[found["reason"].notna()].iterrows()
+    }
+    assert why == {
+        "clamp_mean": "a single draw is stored",
+        "single_draw": "a single draw is stored",
+        "half_draws": "fewer than 4 draws are stored",
+        "low_pi": "the grid has fewer than two such π",
+        "every_second_pi": "the grid has fewer than two such π",
+    }
+    assert found.loc[found["reason"].notna(), ["kendall_tau", "low", "best"]].isna().all(axis=None)
+    three = {method: rows_of(seed, draws=3) for seed, method in enumerate(METHODS)}
+    found = sensitivity(tmp_path, *cells_of(three))
+    assert set(found.loc[found["reason"].notna(), "alternative"]) == {"half_draws"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"mine": rows_of(1)}, "fewer than two methods have a value"),
+        ({m: rows_of(1) for m in METHODS}, "all methods are equal in one of the two orders"),
+        ({m: rows_of(1, failed=tuple(STEPS), steps=dict.fromkeys(STEPS, 1)) for m in METHODS},
+         "fewer than two methods have a value"),
+    ],
+)  # fmt: skip
+def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
+    found = sensitivity(tmp_path, *cells_of(cells))
+    assert set(found["reason"]) == {reason}
+    assert (
+        found[["kendall_tau", "low", "high", "best_changes", "rank_change"]].isna().all(axis=None)
+    )
+    assert (found["n"] + found["n_failed"] == len(STEPS)).all()
+
+
+def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
+    rows = {method: rows_of(seed, {"a": 2}) for seed, method in enumerate(METHODS)}
+    found = sensitivity(tmp_path, *cells_of(rows))
+    assert found[["low", "high"]].isna().all(axis=None)
+    assert one(found, "half_samples")["reason"] == "fewer than two samples have a value"
+    assert one(found, "median")["kendall_tau"] == 1, "the median of one is its mean"
+
+
+def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
+    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
+    empty = {m: rows_of(1, {"a": 1}, failed=("a",)) for m in METHODS}
+    alone = sensitivity(tmp_path / "alone", *cells_of(rows))
+    both = sensitivity(tmp_path / "both", *cells_of(rows), *cells_of(empty, "imdb"))
+    pd.testing.assert_frame_equal(
+        *(
+            found[found["dataset"] == "sst2"].drop(columns="reason").reset_index(drop=True)
+            for found in (alone, both)
+        )
+    )
+    others = both[both["dataset"] != "sst2"]
+    assert set(others["dataset"]) == {"imdb", AVERAGE}
+    assert set(others["reason"]) == {"fewer than two methods have a value"}
+
+
+def test_resampled_medians_of_columns_are_those_of_the_rows_drawn():
+    values = np.random.default_rng(3).normal(size=(7, 3))
+    values[[1, 4], 0] = np.nan
+    values[:, 2] = np.nan
+    found = resampled_column_medians(values, np.random.default_rng(5), 300)
+    rows = np.random.default_rng(5).integers(7, size=(300, 7))
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        expected = np.nanmedian(values[rows], axis=1)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_kendall_taus_are_scipy_s_also_with_ties_and_missing_numbers():
+    generator = np.random.default_rng(2)
+    one, other = generator.integers(4, size=(2, 50, 6)).astype(float)
+    other[:20, 2] = np.nan
+    for found, x, y in zip(kendall_taus(one, other), one, other, strict=True):
+        known = np.isfinite(y)
+        assert found == pytest.approx(kendalltau(x[known], y[known]).statistic, nan_ok=True)
+    assert np.isnan(kendall_taus(np.ones(3), np.arange(3.0)))
+    assert kendall_taus(np.array([1.0, 1 + 1e-14, 2]), np.array([3.0, 3, 4])) == 1, "rounding"
+
+
+def test_the_summary_is_the_same_in_every_process(tmp_path):
+    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
+    soft = [
+        write_soft(tmp_path, own, Cell("dynamic", "llama", m, "sst2")) for m, own in rows.items()
+    ]
+    contents = []
+    for seed in ("1", "2"):
+        path = tmp_path / f"{seed}.parquet"
+        line = rooms.arguments("sensitivity", SETTINGS, {"soft": soft})
+        outputs = ("--outputs", f"sensitivity={path}")
+        finished = rooms.call(rooms.SUMMARISE, *line, *outputs, PYTHONHASHSEED=seed)
+        assert finished.returncode == 0, finished.stderr
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]
