@@ -25,7 +25,7 @@ from pisoft.tables.layout import (
 )
 from pisoft.units import NOTHING
 
-FOUND = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence")
+FOUND = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
 CHANCE = "evidence_by_chance"
 
 
@@ -96,10 +96,14 @@ def _by_chance(statistics: pd.DataFrame, columns: list[str]) -> Row:
 
 _NOTES = (
     "Evidence: the words of a record that are known to decide, k of the prompt's m perturbable "
-    "tokens. Top-1 in evidence: share of samples whose highest score is of evidence. Recovery@k: "
-    "share of the evidence among the k highest scores. Mass on evidence: its share of the sum of "
-    "the normalised scores. By chance, all three are k / m on average. Higher is better.",
-    "Equal scores are ordered by lot (the mean over all orders is given). An answer of several "
-    "explained tokens counts as the mean over these. An interval without width says that all "
-    "samples agree, not that others would.",
+    "tokens. Top-1 in evidence: share of samples whose highest score is of evidence (the pointing "
+    "game). Recovery@k: share of the evidence among the k highest scores. Mass on evidence: its "
+    "share of the sum of the normalised scores. AUPRC of evidence: area under precision over "
+    "recall as the scores' threshold falls (average precision). By chance, the first three are "
+    "k / m on average, and AUPRC is a little more. Higher is better.",
+    "Agreement with evidence that people have marked or a generator has planted is plausibility. A "
+    "plausible explanation need not be faithful to the model, which may decide by other words.",
+    "Equal scores are ordered by lot (the mean over all orders is given), and are one threshold of "
+    "AUPRC. An answer of several explained tokens counts as the mean over these. An interval "
+    "without width says that all samples agree, not that others would.",
 )
