@@ -10,7 +10,7 @@ evidence. Of the scores s of one step:
 - evidence_auprc: area under the curve of precision over recall, as average precision: the mean
   over the evidence tokens of the share of evidence among all scores at least as high as theirs;
 - evidence_by_chance = k / m, which the first three are on average for scores that know nothing;
-  their average precision is a little more, and k / m if they are all equal.
+- auprc_by_chance: what average precision is then, over all orders of tokens without equal scores.
 
 Equal scores are ordered by lot for the first two: what is given is the mean over all orders. The
 first is the hit of the pointing game (Zhang et al. 2018), and average precision is what ERASER
@@ -37,6 +37,7 @@ METRICS = (
     "mass_on_evidence",
     "evidence_auprc",
     "evidence_by_chance",
+    "auprc_by_chance",
 )
 Settings = EvidenceSlice
 
@@ -81,6 +82,7 @@ def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
         float(scores[evidence].sum() / scores.sum()),
         average_precision(scores, evidence),
         k / evidence.size,
+        average_precision_by_chance(k, evidence.size),
     )
 
 
@@ -111,6 +113,18 @@ def average_precision(scores: np.ndarray, evidence: np.ndarray) -> float:
     hits = np.bincount(threshold, weights=evidence)
     precision = hits.cumsum() / np.bincount(threshold).cumsum()
     return float((hits * precision).sum() / evidence.sum())
+
+
+def average_precision_by_chance(k: int, m: int) -> float:
+    """Return the mean average precision over all orders of m tokens, of which k are evidence.
+
+    A token of evidence at place i has (i − 1) (k − 1) / (m − 1) others before it on average, and is
+    at each place equally often. So the mean is that of (1 + (i − 1) (k − 1) / (m − 1)) / i over
+    i = 1 … m.
+    """
+    places = np.arange(1, m + 1)
+    others = (places - 1) * (k - 1) / max(m - 1, 1)
+    return float(((1 + others) / places).mean())
 
 
 def _sample(steps: list[StepScores], method: str) -> tuple[str, list[float | None]]:

@@ -67,4 +67,5 @@ METRICS = {
     "mass_on_evidence": Metric("Mass on evidence ↑", "mass_on_evidence", "highest"),
     "evidence_auprc": Metric("AUPRC of evidence ↑", "evidence_auprc", "highest"),
     "evidence_by_chance": Metric("By chance", "evidence_by_chance", None),
+    "auprc_by_chance": Metric("AUPRC by chance", "auprc_by_chance", None),
 }
