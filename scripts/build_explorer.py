@@ -36,7 +36,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerSlice.model_validate_json(arguments.settings)
-    files = {name: getattr(arguments, name) for name in (*FILES, "evidence_samples", "stored_samples")}
+    names = (*FILES, "evidence_samples", "stored_samples")
+    files = {name: getattr(arguments, name) for name in names}
     data = explorer_data(**files, settings=settings)
     with whole_files(arguments.settings, arguments.output) as (path,):
         path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")

@@ -2,8 +2,9 @@
 
 Each draw of the soft metrics keeps some tokens, zeroes the others, and stores by how much the
 log-probability of the target changes, Δ = log p(perturbed) − log p(clean). Here all methods are
-held against the draws of *random* scores, whose masks favour none of them: those of Soft-NS and of
-Soft-NC, at every π and at α = 1, N in all. Masks are not stored but drawn again from their keys.
+held against the draws of *random* scores, whose masks favour none of the others: those of Soft-NS
+and of Soft-NC, at every π and at α = 1, N in all. Masks are not stored but drawn again from their
+keys.
 
 With e the masks (1: kept) and s a method's scores of one step, the kept mass of a mask is
 Σ e_i s_i, the removed mass Σ (1 − e_i) s_i, and the drop −Δ. Over the N masks:
@@ -18,6 +19,10 @@ With e the masks (1: kept) and s a method's scores of one step, the kept mass of
 
 A metric is undefined for a step where the masks are fewer than three, or where what is correlated
 does not vary. A sample's value is the mean over its steps that have one.
+
+Random scores are no fair control of these metrics, as the masks are of their own making. What they
+keep of themselves is high with Soft-NS and low with Soft-NC whatever the count, so their LDS is
+below that of other random scores; given the count it is 0 on average, but scatters more.
 """
 
 from __future__ import annotations

@@ -78,9 +78,9 @@ def stored_draws_table(
 
 _NOTES = (
     "No forward pass was made for this table. Its masks are those that random scores were "
-    "evaluated with, at every π and at α = 1, drawn again from their keys: they favour no method, "
-    "and are the same for all. What is predicted is the change of the target's log-probability "
-    "that the run stored for each of them.",
+    "evaluated with, at every π and at α = 1, drawn again from their keys: they favour no other "
+    "method, and are the same for all. What is predicted is the change of the target's "
+    "log-probability that the run stored for each of them.",
     "LDS (linear datamodeling score): Spearman's ρ, over the masks of a step, between the sum of "
     "the kept tokens' scores and the change. Faithfulness correlation: Pearson's r between the sum "
     "of the removed tokens' scores and the drop. Higher is better. Infidelity: the share of the "
@@ -89,6 +89,9 @@ _NOTES = (
     "all equal have a high LDS and faithfulness correlation and a low infidelity. LDS given count "
     "is the partial rank correlation given the number of kept tokens, so that only which tokens "
     "are kept counts; scores that know nothing are at 0 on average.",
+    "Random is no fair control here, as the masks were drawn with its own scores: its LDS is below "
+    "that of other random scores, and given the count it scatters more, about 0 all the same. So "
+    "hold LDS given count against 0, and the other numbers of methods against each other.",
     "An answer of several explained tokens counts as the mean over these. Samples that failed are "
     "those without an LDS given count; some may have the other numbers (n is in the CSV).",
 )

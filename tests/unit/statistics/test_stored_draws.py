@@ -126,6 +126,21 @@ def test_over_many_retaining_probabilities_equal_scores_look_good_until_the_coun
     assert abs(given[2:].mean()) < 0.05
 
 
+def test_random_scores_know_nothing_of_their_own_masks_but_are_no_fair_control():
+    settings = settings_of(draws=5)
+    generator = np.random.default_rng(8)
+    found = []
+    for step in range(200):
+        own, other = (normalise(generator.random(TOKENS), "minmax") for _ in range(2))
+        masks, _ = evaluated(explained.attribution("a", own, step), settings)
+        found.append(of_masks(masks, np.stack([own, other], axis=1), linear(masks))[:2])
+    (lds, given), scatter = np.mean(found, axis=0), np.std(found, axis=0)
+    error = scatter[1] / np.sqrt(len(found))
+    assert (np.abs(given) < 3 * error).all()
+    assert scatter[1, 0] > 1.1 * scatter[1, 1]
+    assert lds[0] < lds[1] - 0.05
+
+
 def test_masks_of_equal_mass_are_ties_however_they_were_added_up():
     """0.1 + 0.2 + 0.3 is another float in another order."""
     scores = np.array([[0.1], [0.2], [0.3], [0.3], [0.2], [0.1], [0.7], [0.0], [1.0]])

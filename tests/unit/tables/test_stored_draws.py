@@ -86,4 +86,4 @@ def test_the_script_writes_the_table_of_a_protocol_and_model(tmp_path):
     assert len(found) == len(SHOWN) * (len(DATASETS) + 1) * len(MEANS)
     for (_, _, method), line in found.items():
         assert float(line["value"]) == pytest.approx(other[method])
-    assert "they favour no method" in made["html"].read_text(encoding="utf-8")
+    assert "they favour no other method" in made["html"].read_text(encoding="utf-8")
