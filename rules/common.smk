@@ -32,6 +32,7 @@ from pisoft.fingerprint import code_hash
 from pisoft.pages.groups import ORDER, group_of
 from pisoft.planning.limits import RunLimits
 from pisoft.planning.speed import flops_per_second
+from pisoft.statistics.metrics import CONTROL
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
 if isinstance(config.get("settings"), Sentences):
@@ -313,6 +314,17 @@ def compared_cells(pattern):
     for _, model, method, _ in CELLS:
         methods.setdefault(model, set()).add(method)
     return files_of((cell for cell in CELLS if len(methods[cell[1]]) > 1), pattern)
+
+
+def drawn_cells(pattern):
+    """Return a pattern's files for every combination of a model that random scores are made for.
+
+    There is none if masks are of single elements, which say nothing of whole tokens.
+    """
+    drawn = {model for _, model, method, _ in CELLS if method == CONTROL}
+    if CONFIG.run_file.evaluation.mask != "token":
+        drawn = {}
+    return files_of((cell for cell in CELLS if cell[1] in drawn), pattern)
 
 
 def study_cells(pattern):

@@ -111,6 +111,7 @@ rule build_explorer:
         soft=first_protocol_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         soft_samples=rules.summarise.output.soft_samples,
         evidence_samples=EVIDENCE_SAMPLES,
+        stored_samples=STORED_SAMPLES,
     output:
         html=report(
             "<results>/explorer.html",
@@ -138,5 +139,6 @@ rule build_explorer:
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
         "--soft {input.soft:q} --soft-samples {input.soft_samples:q} "
-        "--evidence-samples {input.evidence_samples:q} --warning {params.warning:q} "
+        "--evidence-samples {input.evidence_samples:q} "
+        "--stored-samples {input.stored_samples:q} --warning {params.warning:q} "
         "--output {output.html:q} > {log:q} 2>&1"

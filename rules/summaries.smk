@@ -76,17 +76,38 @@ use rule summarise as summarise_layer_study with:
         **room_job("statistics/layer_study", "layer_study"),
 
 
+use rule summarise as summarise_stored_draws with:
+    input:
+        prompts=drawn_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        attributions=drawn_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+        soft=drawn_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{dataset}}.parquet"),
+    output:
+        stored_samples="<data>/summary/stored_samples.parquet",
+    log:
+        "<logs>/summarise_stored_draws.log",
+    benchmark:
+        "<logs>/summarise_stored_draws.tsv"
+    resources:
+        mem_mb=8000,
+        runtime=240,
+    params:
+        **room_job("statistics/stored_draws", "stored_draws"),
+
+
 SOFT_SAMPLES = [
     rules.summarise.output.soft_samples,
     *([rules.summarise_layer_study.output.soft_samples] if STUDY_CELLS else []),
 ]
 # Most datasets have no known evidence.
 EVIDENCE_SAMPLES = [*(rules.summarise_evidence.output if evidence_cells("{dataset}") else [])]
+# Random scores may not be among the methods.
+STORED_SAMPLES = [*(rules.summarise_stored_draws.output if drawn_cells("{dataset}") else [])]
 # Insertion and deletion may be switched off, or no dataset may have label words.
 SAMPLE_SUMMARIES = [
     *SOFT_SAMPLES,
     *(rules.summarise_ranking.output if ranking_cells("{dataset}") else []),
     *EVIDENCE_SAMPLES,
+    *STORED_SAMPLES,
 ]
 
 

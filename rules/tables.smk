@@ -109,6 +109,24 @@ use rule tabulate_pi_soft_auc as tabulate_evidence with:
         **room_job("tables/evidence", "ranked"),
 
 
+use rule tabulate_pi_soft_auc as tabulate_stored_draws with:
+    input:
+        statistics=rules.estimate_uncertainty.output.statistics,
+        stored_samples=rules.summarise_stored_draws.output.stored_samples,
+    output:
+        **table_files(
+            "stored_draws/{protocol}/{model}",
+            "Do scores predict the draws of random scores?",
+            of=drawn_cells,
+        ),
+    log:
+        "<logs>/tabulate_stored_draws/{protocol}/{model}.log",
+    benchmark:
+        "<logs>/tabulate_stored_draws/{protocol}/{model}.tsv"
+    params:
+        **room_job("tables/stored_draws", "ranked"),
+
+
 use rule tabulate_pi_soft_auc as tabulate_ranks with:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,

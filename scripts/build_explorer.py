@@ -26,7 +26,8 @@ def parser() -> argparse.ArgumentParser:
     for name, form in FILES.items():
         option = f"--{name.replace('_', '-')}"
         line.add_argument(option, required=True, nargs="+", type=Path, metavar="FILE", help=form)
-    line.add_argument("--evidence-samples", nargs="*", default=[], type=Path, metavar="FILE")
+    for option in ("--evidence-samples", "--stored-samples"):
+        line.add_argument(option, nargs="*", default=[], type=Path, metavar="FILE")
     line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     line.add_argument("--output", required=True, type=Path)
     return line
@@ -35,7 +36,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerSlice.model_validate_json(arguments.settings)
-    files = {name: getattr(arguments, name) for name in (*FILES, "evidence_samples")}
+    names = (*FILES, "evidence_samples", "stored_samples")
+    files = {name: getattr(arguments, name) for name in names}
     data = explorer_data(**files, settings=settings)
     with whole_files(arguments.settings, arguments.output) as (path,):
         path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")

@@ -26,6 +26,7 @@ from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
 from pisoft.tables.evidence import FOUND
 from pisoft.tables.soft import AUC_METRICS
+from pisoft.tables.stored_draws import STRICTEST
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)
@@ -93,13 +94,17 @@ class Run:
 
     Attributes:
         raw: raw scores by model, method, dataset, sample and step; float32.
-        measured: rows of `soft_samples` and `evidence_samples`.
+        measured: rows of `soft_samples`, `evidence_samples` and `stored_samples`.
     """
 
     files: dict[str, list[Path]]
     raw: dict[tuple[str, str, str, str, int], np.ndarray] = field(default_factory=dict)
     measured: dict[str, list[dict[str, Any]]] = field(
-        default_factory=lambda: {"soft_samples": [], "evidence_samples": []}
+        default_factory=lambda: {
+            "soft_samples": [],
+            "evidence_samples": [],
+            "stored_samples": [],
+        }
     )
 
 
@@ -158,7 +163,7 @@ def write_run(
                 lines = _evaluations(scored, normalisation, **evaluation)
                 _write(run, folder, "soft", place, lines)
                 _measure(run, model, method, dataset, records)
-    for kind in ("soft_samples", "evidence_samples"):
+    for kind in run.measured:
         path = folder / f"{kind}.parquet"
         write_rows(path, kind, run.measured[kind], {})
         run.files[kind] = [path]
@@ -193,6 +198,11 @@ def _measure(run: Run, model: str, method: str, dataset: str, records: Sequence[
                 row = {"sample_id": record.name, "metric": metric, "value": value}
                 row |= {**cell, "status": status, **({"protocol": protocol} if protocol else {})}
                 run.measured[kind].append(row)
+                if metric == AUC_METRICS[0]:
+                    lds = None if value is None else value / 8
+                    run.measured["stored_samples"].append(
+                        {**row, "metric": STRICTEST, "value": lds}
+                    )
 
 
 def _write(run: Run, folder: Path, kind: str, place: str, rows: Any) -> None:

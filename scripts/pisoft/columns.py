@@ -347,6 +347,11 @@ FILES: dict[str, File] = {
         "cell, sample and metric of how far scores find the known evidence",
         (_MODEL, _METHOD, _DATASET, _SAMPLE, _METRIC, _VALUE, _STATUS),
     ),
+    "stored_samples": File(
+        "summary/stored_samples",
+        "cell, sample and metric of how far scores predict the draws of random scores",
+        (*_CELL, _SAMPLE, _METRIC, _VALUE, _STATUS),
+    ),
     "advantage": File(
         "summary/advantage",
         "method, metric, and π or half of the π grid: its advantage over random scores",

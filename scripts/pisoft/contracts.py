@@ -38,6 +38,9 @@ NONFINITE_LOGITS = "nonfinite_logits"
 DEGENERATE_BASELINE = "degenerate_baseline"
 NOT_APPLICABLE = "not_applicable"
 TOO_LONG_FOR_MEMORY = "too_long_for_memory"
+CONSTANT_SCORES = "constant_scores"
+CONSTANT_CHANGES = "constant_changes"
+TOO_FEW_MASKS = "too_few_masks"
 STATUSES = {  # and what each of them means
     OK: "there is a result",
     EMPTY_RECORD: "a field of the record has no text",
@@ -51,6 +54,10 @@ STATUSES = {  # and what each of them means
     DEGENERATE_BASELINE: "without its perturbable tokens, the prediction is almost the clean one",
     NOT_APPLICABLE: "what is measured is not defined for this dataset",
     TOO_LONG_FOR_MEMORY: "the sample does not fit into memory, even alone",
+    CONSTANT_SCORES: "what masks keep of the scores is always equal, or known from how many "
+    "tokens they keep",
+    CONSTANT_CHANGES: "all masks change the prediction equally",
+    TOO_FEW_MASKS: "there are fewer than three masks to correlate over",
 }
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ from measuring import (
 from pisoft.commandline import run
 from pisoft.config.base import Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities
-from pisoft.faithfulness.masks import masks
+from pisoft.faithfulness.masks import masks_of
 from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, Perturber
 from pisoft.lm.attention import ATTENTION_NAME, AttentionInputs
 from pisoft.lm.model import LanguageModel
@@ -75,7 +75,7 @@ PROBES: dict[Protocol, Callable[[], Any]] = {"dynamic": lambda: None, "fixed": S
 def draw_masks(target: PerturbationTarget, draws: int) -> Mask:
     """Return token masks as the evaluator draws them, (m, 1) each."""
     shape = (len(target.perturbable), 1)
-    drawn = masks("iid", 1, "bench", 0, shape, 1, draws)
+    drawn = masks_of("iid", 1, "bench", 0, shape, 1, draws)
     return lambda number: drawn.of_draw(0, number) < PI
 
 

@@ -35,6 +35,7 @@ DENSITY = {  # reads scores, too
     "tables/density/dynamic/toy.html",
 }
 EVIDENCE = {"data/summary/evidence_samples.parquet"}
+STORED = {"data/summary/stored_samples.parquet"}
 RANKING = {"data/summary/ranking_samples.parquet"}
 STATISTICS = {
     *(
@@ -45,6 +46,7 @@ STATISTICS = {
         f"tables/{name}/dynamic/toy.html"
         for name in ("pi_soft_auc", "robust_statistics", "original_soft", "variances", "ranks")
     ),
+    "tables/stored_draws/dynamic/toy.html",
     "tables/insertion_deletion/toy.html",
     "tables/evidence/toy.html",
     "tables/metric_agreement/toy.html",
@@ -58,7 +60,7 @@ STATISTICS = {
 SCORES = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
 COST = {"data/summary/cost.parquet", "tables/cost.html", "index.html"}
 EXPLORER = {"explorer.html"}
-TAIL = SOFT | DENSITY | EVIDENCE | RANKING | STATISTICS | SCORES | COST | EXPLORER
+TAIL = SOFT | DENSITY | EVIDENCE | STORED | RANKING | STATISTICS | SCORES | COST | EXPLORER
 TIMINGS = {
     "data/summary/timings.parquet",
     "tables/timings.html",
@@ -122,9 +124,9 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     numerics.write_text(original + "\n# edited\n")
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
     evaluated = {name for name in cells if name.startswith("data/soft/")}
-    assert project.pending() == evaluated | SOFT | DENSITY | STATISTICS | COST | EXPLORER, (
-        "edited numerics re-run what depends on them"
-    )
+    assert (
+        project.pending() == evaluated | SOFT | DENSITY | STORED | STATISTICS | COST | EXPLORER
+    ), "edited numerics re-run what depends on them"
     numerics.write_text(original)
 
     labels = project.folder / "scripts/pisoft/records.py"

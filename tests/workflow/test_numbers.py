@@ -12,10 +12,12 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, rankdata, spearmanr
+from sklearn.metrics import average_precision_score
 
 from explorable import packed_data, unpacked
 from flipping import step_down
 from pisoft.contracts import read_rows, write_rows
+from pisoft.keyed import keyed_generator
 from planning import SHORT
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
@@ -343,10 +345,13 @@ def test_agreement_of_metrics_on_methods(finished):
     values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
     values |= numbers_of(finished, "robust_statistics/dynamic/toy")
     values |= numbers_of(finished, "original_soft/dynamic/toy")
+    values |= numbers_of(finished, "stored_draws/dynamic/toy")
     ranking = numbers_of(finished, "insertion_deletion/toy")
     of_one = {key: v for key, v in ranking.items() if key[1] == DATASETS[0]}  # the only ranked one
     ranking |= {(metric, "average", method): v for (metric, _, method), v in of_one.items()}
-    values |= {key: v * (-1 if key[0] == "insertion_auc" else 1) for key, v in ranking.items()}
+    values |= ranking
+    lower = ("insertion_auc", "infidelity")
+    values |= {key: -v for key, v in values.items() if key[0] in lower}
     checked = 0
     for line in lines_of(finished, "metric_agreement/toy"):
         orders = [
@@ -482,7 +487,14 @@ def test_evidence(finished):
                 "top_1_in_evidence": order[0] in marked,
                 "recovery_at_k": len(marked & set(order[: len(marked)])) / len(marked),
                 "mass_on_evidence": sum(scores[p] for p in marked) / sum(scores.values()),
+                "evidence_auprc": average_precision_score(
+                    [p in marked for p in raw], [*raw.values()]
+                ),
                 "evidence_by_chance": len(marked) / len(places),
+                "auprc_by_chance": statistics.fmean(
+                    (1 + (i - 1) * (len(marked) - 1) / (len(places) - 1)) / i
+                    for i in range(1, len(places) + 1)
+                ),
             }
             for metric, value in found.items():
                 samples[metric, dataset, method][row["sample_id"]].append(value)
@@ -493,7 +505,69 @@ def test_evidence(finished):
             for d in shown
         ]
         assert value == pytest.approx(statistics.fmean(means), rel=1e-9), (metric, dataset, method)
-    assert len(samples) == 4 * len(METHODS) * len(DATASETS)
+    assert len(samples) == 6 * len(METHODS) * len(DATASETS)
+
+
+def scores_of(project, method, dataset):
+    """Min-max scores of the content tokens by sample and step."""
+    results = project.folder / "results/tiny"
+    prompts = read_rows(results / f"data/prompts/toy/{dataset}.parquet", "prompts")
+    content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
+    path = results / f"data/attributions/toy/{method}/{dataset}.parquet"
+    found = {}
+    for row in read_rows(path, "attributions"):
+        raw = np.array(row["raw_scores"])[content[row["sample_id"]]]
+        found[row["sample_id"], row["step"]] = (raw - raw.min()) / (raw.max() - raw.min())
+    return found
+
+
+def draws_of_random_scores(project, dataset):
+    """Masks and changes of the log-probability by sample and step."""
+    path = project.folder / f"results/tiny/data/soft/dynamic/toy/random/{dataset}.parquet"
+    scores, found = scores_of(project, "random", dataset), defaultdict(list)
+    for row in read_rows(path, "soft"):
+        key = (row["sample_id"], row["step"])
+        own = scores[key]
+        where = "original" if row["pi"] is None else GRID.index(row["pi"])
+        chances = own if row["pi"] is None else np.clip(own, 1e-6, 1 - 1e-6) ** row["alpha"]
+        for draw in range(2):
+            drawn = keyed_generator(1, "mask", *key, where, draw).random((own.size, 1))[:, 0]
+            found[key].append((drawn < chances, row["ns_log_probability_changes"][draw]))
+            found[key].append((drawn >= chances, row["nc_log_probability_changes"][draw]))
+    return {key: [np.array(part) for part in zip(*own, strict=True)] for key, own in found.items()}
+
+
+def test_stored_draws(finished):
+    found = numbers_of(finished, "stored_draws/dynamic/toy")
+    checked = 0
+    for method, dataset in itertools.product(METHODS, DATASETS):
+        scores, draws = (
+            scores_of(finished, method, dataset),
+            draws_of_random_scores(finished, dataset),
+        )
+        by_sample = defaultdict(list)
+        for (sample, step), (masks, changes) in draws.items():
+            mass, counts = np.round(masks @ scores[sample, step], 9), masks.sum(axis=1)
+            removed = scores[sample, step].sum() - mass
+            a, b, c = (
+                spearmanr(*pair).statistic
+                for pair in ((mass, changes), (mass, counts), (changes, counts))
+            )
+            fit = np.linalg.lstsq(removed[:, None], -changes)[1]
+            by_sample[sample].append(
+                (
+                    (a - b * c) / math.sqrt((1 - b * b) * (1 - c * c)),
+                    a,
+                    np.corrcoef(mass, changes)[0, 1],
+                    fit[0] / (changes**2).sum(),
+                )
+            )
+        means = np.mean([np.mean(own, axis=0) for own in by_sample.values()], axis=0)
+        names = ("lds_given_count", "lds", "faithfulness_correlation", "infidelity")
+        for metric, value in zip(names, means, strict=True):
+            assert found[metric, dataset, method] == pytest.approx(value, abs=1e-6), metric
+            checked += 1
+    assert checked == 4 * len(METHODS) * len(DATASETS)
 
 
 def test_accuracy_and_timings(finished):

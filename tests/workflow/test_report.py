@@ -25,6 +25,7 @@ MENU = {
         "2 Robustness": [
             "AUC, other statistics",
             "Do metrics agree on methods?",
+            "Do scores predict the draws of random scores?",
             "Insertion and deletion",
             "Layers that Grad-ELLM sums",
             "Original Soft-NS and Soft-NC",
@@ -295,7 +296,8 @@ def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, repo
     assert opened.page.locator("#model").input_value() == "toy"
     assert opened.page.locator("#dataset").input_value() == "toy-sentiment"
     measured = opened.page.locator(".card").first.locator(".measured").all_inner_texts()
-    assert [line.split(":")[0] for line in measured] == ["AUC, dynamic routing", "Evidence"]
+    kinds = ["AUC, dynamic routing", "LDS given count, dynamic routing", "Evidence"]
+    assert [line.split(":")[0] for line in measured] == kinds
     opened.assert_sound_and_offline()
     opened.page.close()
 

@@ -76,6 +76,18 @@ def clip_scores(scores: np.ndarray, floor: float) -> np.ndarray:
     return np.clip(scores, floor, 1 - floor)
 
 
+def retaining_probabilities(scores: np.ndarray, alpha: np.ndarray, floor: float) -> np.ndarray:
+    """Return the scores as they are, and calibrated to every π, (P + 1, m).
+
+    Args:
+        scores: of one step, in [0, 1], (m,).
+        alpha: its power for every π, (P,).
+        floor: ε of the clipping.
+    """
+    clipped = clip_scores(scores, floor)
+    return np.stack([scores, *(clipped**power for power in alpha)])
+
+
 def _solve(
     log_scores: np.ndarray, weights: np.ndarray, present: np.ndarray, log_pi: np.ndarray
 ) -> np.ndarray:

@@ -179,7 +179,7 @@ def calibrated_means(sampler: Sampler, pi: np.ndarray, tokens: int) -> np.ndarra
     return np.clip(halves_up, 1, tokens - 1) / tokens
 
 
-def masks(
+def masks_of(
     sampler: Sampler,
     seed: int,
     sample_id: str,
@@ -197,3 +197,19 @@ def masks(
     if sampler == "latin":
         return LatinUniforms(seed, sample_id, step, shape, grid_size, draws)
     return IndependentUniforms(seed, sample_id, step, shape)
+
+
+def kept_tokens(drawn: Masks, probabilities: np.ndarray, line: int, draw: int) -> np.ndarray:
+    """Return the mask of Soft-NS at one draw; that of Soft-NC is its complement.
+
+    Args:
+        drawn: the masks of the sample and step.
+        probabilities: of keeping a token, for the original metrics and for every π, (P + 1, m).
+        line: which of them, 0 for the original metrics.
+        draw: its number.
+
+    Returns:
+        Whether a token, or an element of its embedding, is kept, (m, d).
+    """
+    index: PiIndex = ORIGINAL if line == 0 else line - 1
+    return drawn.kept(index, draw, probabilities[line])

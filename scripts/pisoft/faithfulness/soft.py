@@ -24,8 +24,8 @@ from pisoft.contracts import (
     TOO_LONG_FOR_MEMORY,
 )
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.calibration import calibrate, clip_scores
-from pisoft.faithfulness.masks import ORIGINAL, PiIndex, calibrated_means, masks
+from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
+from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of
 from pisoft.faithfulness.perturbation import (
     MEASURES,
     Perturbations,
@@ -123,9 +123,11 @@ class StepEvaluation:
             for draw in draws[metric]
         ]
         # Not kept from call to call: for all steps of a large cell they would fill the memory.
-        probabilities = self._retaining_probabilities()
+        probabilities = retaining_probabilities(
+            self._scores, self._calibration.alpha[0], self._settings.score_floor
+        )
         shape = (len(self._scores), self._width)
-        drawn = masks(
+        drawn = masks_of(
             self._settings.sampler,
             *self._key,
             shape,
@@ -137,8 +139,7 @@ class StepEvaluation:
             if number < len(baselines):
                 return baselines[number](shape, dtype=bool)
             metric, line, draw = wanted[number - len(baselines)]
-            index: PiIndex = ORIGINAL if line == 0 else line - 1
-            kept = drawn.kept(index, draw, probabilities[line])
+            kept = kept_tokens(drawn, probabilities, line, draw)
             return kept if metric == "ns" else ~kept
 
         return Perturbations(self.target, len(baselines) + len(wanted), mask)
@@ -177,11 +178,6 @@ class StepEvaluation:
     @property
     def _is_new(self) -> bool:
         return bool(np.isnan(self.h0))
-
-    def _retaining_probabilities(self) -> np.ndarray:
-        """Return the scores as they are, and calibrated to every π, (P + 1, m)."""
-        clipped = clip_scores(self._scores, self._settings.score_floor)
-        return np.stack([self._scores, *(clipped**alpha for alpha in self._calibration.alpha[0])])
 
     def _row(self, line: int, pi: float | None) -> dict[str, Any]:
         """Return the row of one π; a step that failed carries its status and no numbers."""

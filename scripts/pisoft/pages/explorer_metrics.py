@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pisoft.contracts import OK, read_table
 from pisoft.tables.evidence import FOUND
 from pisoft.tables.soft import AUC_METRICS
+from pisoft.tables.stored_draws import STRICTEST
 
 DIGITS = 4  # significant ones
 
@@ -24,18 +25,19 @@ def sample_metrics(
     samples: Sequence[str],
     soft_samples: Iterable[Path],
     evidence_samples: Iterable[Path],
+    stored_samples: Iterable[Path],
 ) -> Measured:
-    """Return the AUCs and the evidence numbers of a model's samples, by sample and method.
+    """Return the AUCs, LDS and evidence numbers of a model's samples, by sample and method.
 
     Args:
         model, dataset: whose.
         samples: ids of the samples.
-        soft_samples, evidence_samples: files of these kinds.
+        soft_samples, evidence_samples, stored_samples: files of these kinds.
 
     Returns:
-        `areas`: by protocol, both AUCs; `evidence`: the numbers of
-        :data:`pisoft.tables.evidence.FOUND`, where the dataset has evidence. Where a sample
-        failed, its status stands in place of the list.
+        `areas`: by protocol, both AUCs; `lds`: by protocol, the LDS given count, where it is
+        computed; `evidence`: the numbers of :data:`pisoft.tables.evidence.FOUND`, where the
+        dataset has evidence. Where a sample failed, its status stands in place of the list.
 
     Raises:
         BenchmarkError: an unreadable file.
@@ -46,6 +48,8 @@ def sample_metrics(
     for row in _rows(soft_samples, "soft_samples", cell, AUC_METRICS):
         areas = _of(found, row).setdefault("areas", {})
         areas[row["protocol"]] = _with(areas.get(row["protocol"], []), row)
+    for row in _rows(stored_samples, "stored_samples", cell, (STRICTEST,)):
+        _of(found, row).setdefault("lds", {})[row["protocol"]] = _with([], row)
     for row in _rows(evidence_samples, "evidence_samples", cell, FOUND):
         own = _of(found, row)
         own["evidence"] = _with(own.get("evidence", []), row)

@@ -15,7 +15,7 @@ GROUPS = {
     ),
     "Robustness": (
         *("sensitivity", "robust_statistics", "variances", "original_soft"),
-        *("insertion_deletion", "metric_agreement", "layer_study"),
+        *("insertion_deletion", "stored_draws", "metric_agreement", "layer_study"),
     ),
     "Trust in the metrics": ("diagnosis", "oracle_scale", "twins", "sanity"),
     "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),

@@ -7,11 +7,15 @@ evidence. Of the scores s of one step:
 - recovery_at_k: the share of the k highest scores that are of evidence, which is the share of the
   evidence among them, too (R-precision);
 - mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
-- evidence_by_chance = k / m, which all three are on average for scores that know nothing.
+- evidence_auprc: area under the curve of precision over recall, as average precision: the mean
+  over the evidence tokens of the share of evidence among all scores at least as high as theirs;
+- evidence_by_chance = k / m, which the first three are on average for scores that know nothing;
+- auprc_by_chance: what average precision is then, over all orders of tokens without equal scores.
 
-Equal scores are ordered by lot: what is given is the mean over all orders. A sample's value is the
-mean over its explained steps that have scores, as for the soft metrics; its evidence is the same at
-each of them.
+Equal scores are ordered by lot for the first two: what is given is the mean over all orders. The
+first is the hit of the pointing game (Zhang et al. 2018), and average precision is what ERASER
+(DeYoung et al. 2020) takes for token scores. A sample's value is the mean over its explained steps
+that have scores, as for the soft metrics; its evidence is the same at each of them.
 """
 
 from __future__ import annotations
@@ -27,7 +31,14 @@ from pisoft.contracts import NO_EVIDENCE, OK
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
 
-METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_by_chance")
+METRICS = (
+    "top_1_in_evidence",
+    "recovery_at_k",
+    "mass_on_evidence",
+    "evidence_auprc",
+    "evidence_by_chance",
+    "auprc_by_chance",
+)
 Settings = EvidenceSlice
 
 
@@ -57,7 +68,7 @@ def evidence_rows(steps: Iterable[StepScores], method: str) -> Iterator[dict[str
             yield {"sample_id": sample_id, "metric": metric, "value": value, "status": status}
 
 
-def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, float, float, float]:
+def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
     """Return the numbers of :data:`METRICS` of one step.
 
     Args:
@@ -69,7 +80,9 @@ def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, float,
         share_of_highest(scores, evidence, 1),
         share_of_highest(scores, evidence, k),
         float(scores[evidence].sum() / scores.sum()),
+        average_precision(scores, evidence),
         k / evidence.size,
+        average_precision_by_chance(k, evidence.size),
     )
 
 
@@ -85,6 +98,33 @@ def share_of_highest(scores: np.ndarray, evidence: np.ndarray, count: int) -> fl
     above, tied = scores > lowest, scores == lowest
     by_lot = (count - above.sum()) * evidence[tied].mean()
     return float((evidence[above].sum() + by_lot) / count)
+
+
+def average_precision(scores: np.ndarray, evidence: np.ndarray) -> float:
+    """Return the mean over the evidence of the precision among the scores at least as high.
+
+    Equal scores are one threshold, so that no order of theirs matters.
+
+    Args:
+        scores: (m,).
+        evidence: which of them are of evidence, at least one, (m,).
+    """
+    _, threshold = np.unique(-scores, return_inverse=True)  # 0 for the highest scores
+    hits = np.bincount(threshold, weights=evidence)
+    precision = hits.cumsum() / np.bincount(threshold).cumsum()
+    return float((hits * precision).sum() / evidence.sum())
+
+
+def average_precision_by_chance(k: int, m: int) -> float:
+    """Return the mean average precision over all orders of m tokens, of which k are evidence.
+
+    A token of evidence at place i has (i − 1) (k − 1) / (m − 1) others before it on average, and is
+    at each place equally often. So the mean is that of (1 + (i − 1) (k − 1) / (m − 1)) / i over
+    i = 1 … m.
+    """
+    places = np.arange(1, m + 1)
+    others = (places - 1) * (k - 1) / max(m - 1, 1)
+    return float(((1 + others) / places).mean())
 
 
 def _sample(steps: list[StepScores], method: str) -> tuple[str, list[float | None]]:

@@ -20,6 +20,10 @@ SOFT_METRICS = {
     "ratio_auc_pi_soft_nc": "π-Soft-NC, ratio of means",
     "soft_ns": "Soft-NS",
     "soft_nc": "Soft-NC",
+    "lds": "LDS",
+    "lds_given_count": "LDS given count",
+    "faithfulness_correlation": "Faithfulness correlation",
+    "infidelity": "Infidelity",
 }
 RANKING_METRICS = {"deletion_auc": "Deletion", "insertion_auc": "Insertion"}
 SMALLEST_ORDER = 2  # methods

@@ -18,7 +18,8 @@ class Metric:
 
     Attributes:
         label: as in tables, with the arrow of its direction.
-        of: metric of `soft_samples`, `ranking_samples` or `evidence_samples` that it is taken of.
+        of: metric of `soft_samples`, `ranking_samples`, `evidence_samples` or `stored_samples` that
+            it is taken of.
         best: which values are better; None: neither, so that methods are not ranked by it.
         over: a ratio's denominator: the statistic is mean of `of` / mean of `over`.
         median: the statistic is the median, not the mean.
@@ -53,10 +54,18 @@ METRICS = {
     "soft_nc": _soft("Soft-NC ↑", "soft_nc"),
     "expected_retained": Metric("E[R]", "expected_retained", None),
     "h0": Metric("H₀", "h0", None),
+    "lds": Metric("LDS ↑", "lds", "highest"),
+    "lds_given_count": Metric("LDS given count ↑", "lds_given_count", "highest"),
+    "faithfulness_correlation": Metric(
+        "Faithfulness correlation ↑", "faithfulness_correlation", "highest"
+    ),
+    "infidelity": Metric("Infidelity ↓", "infidelity", "lowest"),
     "deletion_auc": Metric("Deletion ↑", "deletion_auc", "highest"),
     "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest"),
     "top_1_in_evidence": Metric("Top-1 in evidence ↑", "top_1_in_evidence", "highest"),
     "recovery_at_k": Metric("Recovery@k ↑", "recovery_at_k", "highest"),
     "mass_on_evidence": Metric("Mass on evidence ↑", "mass_on_evidence", "highest"),
+    "evidence_auprc": Metric("AUPRC of evidence ↑", "evidence_auprc", "highest"),
     "evidence_by_chance": Metric("By chance", "evidence_by_chance", None),
+    "auprc_by_chance": Metric("AUPRC by chance", "auprc_by_chance", None),
 }

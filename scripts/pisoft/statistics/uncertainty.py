@@ -63,8 +63,8 @@ def estimate(
     """Estimate the uncertainty of every reported statistic.
 
     Args:
-        paths: files `soft_samples.parquet` and, if there are any, `ranking_samples.parquet` and
-            `evidence_samples.parquet`.
+        paths: files `soft_samples.parquet` and, if there are any, `ranking_samples.parquet`,
+            `evidence_samples.parquet` and `stored_samples.parquet`.
         datasets: in the order of the tables.
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a permutation test.

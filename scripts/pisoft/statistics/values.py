@@ -15,9 +15,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pisoft.columns import SCHEMAS
 from pisoft.contracts import OK, read_table
 
-KEY = ["protocol", "model", "metric", "method"]  # protocol None: not of the soft metrics
+KEY = ["protocol", "model", "metric", "method"]  # protocol None: of a kind without any
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def sample_values(paths: Iterable[Path], dataset: str, metrics: Iterable[str]) -
 
     Args:
         paths: summary files, named after their kind: `soft_samples.parquet` and, if there are any,
-            `ranking_samples.parquet` and `evidence_samples.parquet`.
+            those of other kinds of samples, such as `ranking_samples.parquet`.
         dataset: its name.
         metrics: the sample metrics wanted.
 
@@ -61,10 +62,10 @@ def sample_values(paths: Iterable[Path], dataset: str, metrics: Iterable[str]) -
 def _read(path: Path, where: pc.Expression) -> pa.Table:
     """Read the rows of samples; those that say why a dataset has none are no samples."""
     kind = path.stem
-    columns = [name for name in KEY if kind == "soft_samples" or name != "protocol"]
+    columns = [name for name in KEY if name in SCHEMAS[kind].names]
     table = read_table(path, kind, [*columns, "sample_id", "value", "status", "dataset"], where)
     table = table.filter(pc.is_valid(table.column("sample_id")))
-    if kind != "soft_samples":
+    if "protocol" not in columns:
         table = table.append_column("protocol", pa.nulls(table.num_rows, pa.string()))
     return table.select([*KEY, "sample_id", "value", "status"]).cast(_SCHEMA)
 

@@ -58,9 +58,9 @@ def metric_agreement_table(
 
 _METRIC_NOTES = (
     "Kendall's τ-b between the orders in which two metrics put the methods by their means over the "
-    "datasets: 1 for the same order, 0 for unrelated ones, −1 for opposite ones. Insertion, of "
-    "which lower is better, is turned round, so that 1 always says that the same methods are "
-    "better. Each dataset's own τ is in the CSV.",
+    "datasets: 1 for the same order, 0 for unrelated ones, −1 for opposite ones. Insertion and "
+    "infidelity, of which lower is better, are turned round, so that 1 always says that the same "
+    "methods are better. Each dataset's own τ is in the CSV.",
 )
 
 

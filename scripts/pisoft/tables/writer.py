@@ -43,6 +43,7 @@ def render_latex(template: str, **values: Any) -> str:
 # Pages hold tables, too, and include the layout of one.
 _ROOM = Path(__file__).parents[1]
 TEMPLATE_FOLDERS = [_ROOM / "tables/templates", _ROOM / "pages/templates"]
+COLUMNS = 18  # of a float in LaTeX as wide as a page, of numbers such as −.12
 LINES = 40  # of a float in LaTeX, besides heading and notes
 _LATEX_CHARACTERS = str.maketrans(
     {
@@ -55,6 +56,7 @@ _LATEX_CHARACTERS = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "π": r"$\pi$",
+        "α": r"$\alpha$",
         "ρ": r"$\rho$",
         "τ": r"$\tau$",
         "₀": r"$_0$",
@@ -107,17 +109,37 @@ def _latex_lines(text: str, letters: int, side: str, place: str = "t", below: bo
 
 def _latex_floats(table: Table) -> Iterator[Table]:
     """Yield a table in parts that each fit a page, the last with the notes."""
-    parts: list[list[Block]] = [[]]
-    for block in table.blocks:
-        if parts[-1] and sum(map(_lines, [*parts[-1], block])) > LINES:
-            parts.append([])
-        parts[-1].append(block)
-    for number, blocks in enumerate(parts, start=1):
+    parts: list[tuple[Table, list[Block]]] = []
+    for part in _latex_widths(table):
+        parts.append((part, []))
+        for block in part.blocks:
+            if parts[-1][1] and sum(map(_lines, [*parts[-1][1], block])) > LINES:
+                parts.append((part, []))
+            parts[-1][1].append(block)
+    for number, (part, blocks) in enumerate(parts, start=1):
         yield replace(
-            table,
+            part,
             title=table.title if number == 1 else f"{table.title} (continued)",
             blocks=tuple(blocks),
             notes=table.notes if number == len(parts) else (),
+        )
+
+
+def _latex_widths(table: Table) -> Iterator[Table]:
+    """Yield a table in parts of about as many columns, which fit a page; with spanners, whole."""
+    count = max(1, len(table.columns))
+    width = count if table.spanners else -(-count // -(-count // COLUMNS))
+    for first in range(0, count, width):
+        chosen = slice(first, first + width)
+        yield replace(
+            table,
+            columns=table.columns[chosen],
+            blocks=tuple(
+                replace(
+                    block, rows=tuple(replace(r, entries=r.entries[chosen]) for r in block.rows)
+                )
+                for block in table.blocks
+            ),
         )
 
 

@@ -5,14 +5,14 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from pisoft.faithfulness.calibration import calibrate, clip_scores
-from pisoft.faithfulness.masks import ORIGINAL, calibrated_means, masks
+from pisoft.faithfulness.masks import ORIGINAL, calibrated_means, masks_of
 
 GRID, DRAWS = 5, 4
 
 
 def drawn(sampler="iid", key=(1, "a", 0), index=0, tokens=4, width=1, draws=DRAWS, grid=GRID):
     """Return the uniforms of all draws at one π, (draws, tokens) or (draws, tokens, width)."""
-    source = masks(sampler, *key, (tokens, width), grid, draws)
+    source = masks_of(sampler, *key, (tokens, width), grid, draws)
     stacked = np.stack([source.of_draw(index, draw) for draw in range(draws)])
     return stacked[..., 0] if width == 1 else stacked
 
@@ -58,7 +58,7 @@ def test_latin_draws_fill_every_stratum_once(index, width):
 
 
 def test_latin_retaining_probabilities_of_a_draw_fill_every_stratum_once():
-    source = masks("latin", 1, "a", 0, (50, 1), GRID, DRAWS)
+    source = masks_of("latin", 1, "a", 0, (50, 1), GRID, DRAWS)
     found = np.stack([source.of_draw(index, 2)[:, 0] for index in range(GRID)])
     strata = np.floor(found * GRID).astype(int)
     np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(GRID)[:, None] + 0 * strata)
@@ -70,7 +70,7 @@ def test_the_area_of_a_single_draw_varies_less_with_latin_masks():
     grid = np.linspace(0.05, 0.95, size)
     variances = {}
     for sampler in ("iid", "latin"):
-        sources = (masks(sampler, 1, str(k), 0, (500, 1), size, 1) for k in range(4))
+        sources = (masks_of(sampler, 1, str(k), 0, (500, 1), size, 1) for k in range(4))
         found = [[source.of_draw(j, 0)[:, 0] for j in range(size)] for source in sources]
         kept = np.concatenate(found, axis=1) < grid[:, None]  # (π, tokens)
         assert kept.mean() == pytest.approx(0.5, abs=0.01)
@@ -116,7 +116,7 @@ def calibrated(raw, pi=PI):
 
 
 def counted(scores, key=(1, "a", 0), index=0, draw=0):
-    return masks("count", *key, (len(scores), 1), GRID, DRAWS).kept(index, draw, scores)
+    return masks_of("count", *key, (len(scores), 1), GRID, DRAWS).kept(index, draw, scores)
 
 
 def score_shapes(tokens, generator):
@@ -155,7 +155,7 @@ def test_counted_masks_keep_each_token_with_its_score(pi):
     raw = np.linspace(0, 1, 12) ** 3
     ((scores,), _) = calibrated(raw, (pi,))
     draws = 20_000
-    source = masks("count", 1, "a", 0, (12, 1), GRID, draws)
+    source = masks_of("count", 1, "a", 0, (12, 1), GRID, draws)
     share = np.mean([source.kept(0, draw, scores)[:, 0] for draw in range(draws)], axis=0)
     errors = np.sqrt(scores * (1 - scores) / draws)
     assert (np.abs(share - scores) <= 4.5 * errors + 1e-12).all()
@@ -164,7 +164,7 @@ def test_counted_masks_keep_each_token_with_its_score(pi):
 def test_counted_masks_of_the_original_metrics_keep_the_floor_or_the_ceiling_of_the_sum():
     scores = np.array([0.0, 0.2, 0.3, 1.0, 0.9, 0.05])  # 2.45 in all
     draws = 20_000
-    source = masks("count", 1, "a", 0, (6, 1), GRID, draws)
+    source = masks_of("count", 1, "a", 0, (6, 1), GRID, draws)
     kept = np.stack([source.kept(ORIGINAL, draw, scores)[:, 0] for draw in range(draws)])
     assert set(kept.sum(axis=1)) == {2, 3}
     assert not kept[:, 0].any()
@@ -177,7 +177,7 @@ def test_a_single_token_is_kept_with_the_probability_pi():
     scores, _ = calibrated(np.array([0.5]), (0.3,))
     assert scores == pytest.approx(0.3)
     draws = 20_000
-    source = masks("count", 1, "a", 0, (1, 1), GRID, draws)
+    source = masks_of("count", 1, "a", 0, (1, 1), GRID, draws)
     share = np.mean([source.kept(0, draw, scores[0]) for draw in range(draws)])
     assert abs(share - 0.3) <= 4.5 * np.sqrt(0.3 * 0.7 / draws)
 
@@ -204,7 +204,7 @@ def test_counted_masks_are_the_same_for_equal_scores_and_no_other_key():
     scores, _ = calibrated(np.random.default_rng(2).random(60), (0.5,))
     reference = counted(scores[0])
     np.testing.assert_array_equal(counted(scores[0].copy()), reference)
-    several = masks("count", 1, "a", 0, (60, 1), 19, 3)
+    several = masks_of("count", 1, "a", 0, (60, 1), 19, 3)
     several.kept(4, 2, scores[0])
     np.testing.assert_array_equal(several.kept(0, 0, scores[0]), reference)  # whatever came before
     for key in [(2, "a", 0), (1, "b", 0), (1, "a", 5)]:

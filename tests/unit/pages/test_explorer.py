@@ -33,6 +33,7 @@ from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page
 from pisoft.tables.evidence import FOUND
 from pisoft.tables.soft import AUC_METRICS
+from pisoft.tables.stored_draws import STRICTEST
 
 ROOT = Path(__file__).parents[3]
 HOSTILE_ID = DATASETS["words"][1].name
@@ -133,14 +134,17 @@ def test_large_powers_are_among_the_tested(data):
     assert min(alphas) < 0.05
 
 
+MEASURED = {"areas": AUC_METRICS, "lds": (STRICTEST,), "evidence": FOUND}
+
+
 def test_what_was_measured_of_a_sample_stands_with_it(data, run):
     found = {(m, d, s["id"]): s["measured"] for m, d, s in samples_of(data)}
     rows = [row for kind in run.measured.values() for row in kind]
     assert len(rows) > 100
     for row in rows:
         own = found[row["model"], row["dataset"], row["sample_id"]][row["method"]]
-        shown = own["areas"][row["protocol"]] if "protocol" in row else own["evidence"]
-        metrics = AUC_METRICS if "protocol" in row else FOUND
+        kind, metrics = next(known for known in MEASURED.items() if row["metric"] in known[1])
+        shown = own[kind][row["protocol"]] if "protocol" in row else own[kind]
         if row["status"] == "ok":
             assert shown[metrics.index(row["metric"])] == row["value"]
             assert len(shown) == len(metrics)
@@ -174,8 +178,9 @@ def test_scores_that_steps_share_are_written_once(tmp_path, how, different):
         np.testing.assert_allclose(step["methods"]["random"]["raw"], expected, rtol=1e-4)
 
 
-def test_without_evidence_there_are_areas_alone(run):
-    data = explorer_data(**run.files | {"evidence_samples": []}, settings=settings())
+def test_without_evidence_and_random_scores_there_are_areas_alone(run):
+    none = {"evidence_samples": [], "stored_samples": []}
+    data = explorer_data(**run.files | none, settings=settings())
     for *_, sample in samples_of(data):
         assert all(list(own) == ["areas"] for own in sample["measured"].values())
 

@@ -368,22 +368,31 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
         for protocol in ("dynamic", "fixed")
         if (areas := numbers("soft_samples", **cell, protocol=protocol))
     ]
-    first, recovery, mass = numbers("evidence_samples", **cell)
+    said += [
+        f"LDS given count, {protocol} routing: ↑ {lds}"
+        for protocol in ("dynamic", "fixed")
+        for lds in numbers("stored_samples", **cell, protocol=protocol)
+    ]
+    first, recovery, mass, precision = numbers("evidence_samples", **cell)
     first = {"1.000": "yes", "0.000": "no"}.get(first, first)
-    evidence = f"top-1 in it: {first} · recovery@1 ↑ {recovery} · mass ↑ {mass}"
+    evidence = (
+        f"top-1 in it: {first} · recovery@1 ↑ {recovery} · mass ↑ {mass} · AUPRC ↑ {precision}"
+    )
     assert lines == [*said, f"Evidence: {evidence}"]
     page = opened("sample=hebrew")
-    assert page.locator(".card").first.locator(".measured").all_inner_texts()[2:] == [
+    assert page.locator(".card").first.locator(".measured").all_inner_texts()[4:] == [
         "Evidence: no_evidence"
     ]
     page = opened("sample=failed")
     assert page.locator(".card").first.locator(".measured").all_inner_texts() == [
         "AUC, dynamic routing: prompt_too_long",
         "AUC, fixed routing: prompt_too_long",
+        "LDS given count, dynamic routing: prompt_too_long",
+        "LDS given count, fixed routing: prompt_too_long",
         "Evidence: prompt_too_long",
     ]
     page = opened("dataset=open")
-    assert page.locator(".card").first.locator(".measured").count() == 2
+    assert page.locator(".card").first.locator(".measured").count() == 4
     assert "means over the explained tokens" in page.locator("#record").inner_text()
     assert page.locator(".card").last.locator(".measured").count() == 0
 

@@ -4,12 +4,19 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score
 
 import explained
 import rooms
 from pisoft.contracts import read_rows
 from pisoft.faithfulness.scores import normalise
-from pisoft.statistics.evidence import METRICS, on_evidence, share_of_highest
+from pisoft.statistics.evidence import (
+    METRICS,
+    average_precision,
+    average_precision_by_chance,
+    on_evidence,
+    share_of_highest,
+)
 
 SETTINGS = {"scope": "content", "normalisation": "minmax", "step_scores": "own"}
 GENERATOR = np.random.default_rng(5)
@@ -35,18 +42,53 @@ def test_equal_scores_are_ordered_by_lot(levels):
             assert share_of_highest(scores, evidence, count) == pytest.approx(expected)
 
 
+def all_places(k, m):
+    """Mean average precision over all places that k of m tokens in an order can have."""
+    every = itertools.combinations(range(1, m + 1), k)
+    return np.mean([[count / at for count, at in enumerate(places, 1)] for places in every])
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 9])
+def test_average_precision_by_chance_is_the_mean_over_all_orders(m):
+    for k in range(1, m + 1):
+        assert average_precision_by_chance(k, m) == pytest.approx(all_places(k, m))
+
+
 def test_numbers_of_scores_that_know_all_nothing_and_the_opposite():
     evidence = np.array([True, False, True, False, False])
-    assert on_evidence(evidence.astype(float), evidence) == (1, 1, 1, 0.4)
-    assert on_evidence((~evidence).astype(float), evidence) == (0, 0, 0, 0.4)
-    assert on_evidence(np.full(5, 0.5), evidence) == pytest.approx((0.4, 0.4, 0.4, 0.4))
-    assert on_evidence(np.ones(5), np.ones(5, bool)) == (1, 1, 1, 1)
+    first_last = 0.4  # the scores have two levels, and evidence the lower one
+    by_chance = (0.4, all_places(2, 5))
+    assert on_evidence(evidence.astype(float), evidence) == pytest.approx((1, 1, 1, 1, *by_chance))
+    assert on_evidence((~evidence).astype(float), evidence) == pytest.approx(
+        (0, 0, 0, first_last, *by_chance)
+    )
+    assert on_evidence(np.full(5, 0.5), evidence) == pytest.approx((0.4, 0.4, 0.4, 0.4, *by_chance))
+    assert on_evidence(np.ones(5), np.ones(5, bool)) == pytest.approx([1] * 6)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 100])
+def test_average_precision_counts_thresholds_and_equal_scores_as_one(levels):
+    for _ in range(50):
+        scores = GENERATOR.integers(levels, size=9) / levels
+        evidence = GENERATOR.permutation(9) < GENERATOR.integers(1, 10)
+        steps = [scores >= threshold for threshold in sorted(set(scores), reverse=True)]
+        recalls = [0.0, *(evidence[taken].sum() / evidence.sum() for taken in steps)]
+        area = sum(
+            (after - before) * evidence[taken].mean()
+            for (before, after), taken in zip(itertools.pairwise(recalls), steps, strict=True)
+        )
+        assert average_precision(scores, evidence) == pytest.approx(area)
+        assert average_precision(scores, evidence) == pytest.approx(
+            average_precision_score(evidence, scores)
+        )
 
 
 def test_random_scores_are_where_chance_is_on_average():
     evidence = np.arange(12) < 3
     drawn = [on_evidence(GENERATOR.random(12), evidence) for _ in range(4000)]
-    assert np.mean(drawn, axis=0) == pytest.approx([0.25] * 4, abs=0.03)
+    *found, precision, chance, precision_by_chance = np.mean(drawn, axis=0)
+    assert [*found, chance] == pytest.approx([0.25] * 4, abs=0.03)
+    assert precision == pytest.approx(precision_by_chance, abs=0.03)
 
 
 def summarised(folder, asked, attributions, **changes):
@@ -73,7 +115,17 @@ def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
         scores = normalise(raw[step].astype(np.float32), "minmax")
         first = np.argsort(-scores)
         share = scores[evidence].sum() / scores.sum()
-        expected.append([evidence[first[0]], evidence[first[:3]].mean(), share, 0.5])
+        precision = average_precision_score(evidence, scores)
+        expected.append(
+            [
+                evidence[first[0]],
+                evidence[first[:3]].mean(),
+                share,
+                precision,
+                0.5,
+                all_places(3, 6),
+            ]
+        )
     for metric, value in zip(METRICS, np.mean(expected, axis=0), strict=True):
         assert found["a", metric] == (pytest.approx(value), "ok")
 

@@ -24,13 +24,13 @@ def evidence_rows(means=MEANS, failed=(), datasets=("sst2",)):
             "model": "llama", "method": method, "dataset": dataset, "sample_id": f"s{number}",
             "metric": metric,
             "value": None if (method, number) in failed
-            else SHARES[number] if metric == CHANCE else means[method],
+            else SHARES[number] if metric in CHANCE else means[method],
             "status": "no_evidence" if (method, number) in failed else "ok",
         }
         for method in means
         for dataset in datasets
         for number in range(3)
-        for metric in (*FOUND, CHANCE)
+        for metric in (*FOUND, *CHANCE)
     ]  # fmt: skip
 
 
@@ -46,19 +46,22 @@ def test_the_highest_is_best_and_chance_stands_below():
     *found, chance = table.blocks
     assert [block.title for block in found] == [
         "Top-1 in evidence ↑", "Recovery@k ↑", "Mass on evidence ↑",
+        "AUPRC of evidence ↑",
     ]  # fmt: skip
     for block in found:
         assert [row.label for row in block.rows] == ["Mine", "Attention", "Random"]
         assert block.rows[0].entries[1].strong
-    (row,) = chance.rows
-    assert [entry.text for entry in row.entries] == ["–", "0.200"]
+    assert [row.label for row in chance.rows] == [
+        "Scores that know nothing: the first three", "Scores that know nothing: AUPRC",
+    ]  # fmt: skip
+    assert [[entry.text for entry in row.entries] for row in chance.rows] == [["–", "0.200"]] * 2
 
 
 def test_failed_samples_are_counted_and_chance_is_of_the_method_with_most_samples():
     table = evidence_of(evidence_rows(failed={("random", 0)}))
     cell = value_of(table, "recovery_at_k", "sst2", "random")
     assert (cell["value"], cell["n"], cell["n_failed"]) == (pytest.approx(0.1), 2, 1)
-    assert value_of(table, CHANCE, "sst2", "random")["value"] == pytest.approx(0.25)
+    assert value_of(table, "evidence_by_chance", "sst2", "random")["value"] == pytest.approx(0.25)
     assert table.blocks[-1].rows[0].entries[1].text == "0.200"
     assert "SST2 (Random): 1 no_evidence" in " ".join(table.notes)
 

@@ -35,7 +35,7 @@ def test_table_is_symmetric_numbered_and_names_what_is_left_out():
     assert [entry.text for entry in first.entries] == ["", "1.00", NOTHING, "−1.00"]
     assert [entry.text for entry in last.entries] == ["−1.00", "−1.00", NOTHING, ""]
     (left_out,) = (note for note in table.notes if note.startswith("Left out, no value: "))
-    assert left_out.endswith("; Soft-NC · dynamic; Deletion.")
+    assert left_out.endswith("; Infidelity · dynamic; Deletion.")
     assert any("Methods in an order: 3." in note for note in table.notes)
 
 

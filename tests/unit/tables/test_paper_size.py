@@ -6,18 +6,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agreeing import agreement_of
+from agreeing import agreement_of, metric_rows
 from estimating import estimated
+from pisoft.statistics.metric_agreement import RANKING_METRICS, SOFT_METRICS
 from pisoft.statistics.published import DATASETS, METHODS, MODELS
 from pisoft.tables.method_agreement import method_agreement_table
+from pisoft.tables.metric_agreement import metric_agreement_table
 from pisoft.tables.original_soft import original_table
 from pisoft.tables.pi_soft_auc import auc_table
 from pisoft.tables.robust_statistics import robust_table
 from pisoft.tables.soft import SoftRows
+from pisoft.tables.stored_draws import SHOWN, STRICTEST, stored_draws_table
 from pisoft.tables.timings import timings_table
 from pisoft.tables.variances import variance_table
 from soft_tables import outcomes_of, sample_rows
 from typesetting import assert_latex_fits, needs_latex
+from uncertainty import frame
 
 WHERE = "Llama-3.1-70B-Instruct · dynamic routing"
 GRID = [step / 20 for step in range(1, 20)]
@@ -79,6 +83,35 @@ def method_agreement(results):
     )
 
 
+def metric_agreement(results):
+    """Return the table of all metrics under both protocols."""
+    generator = np.random.default_rng(1)
+    rows = [
+        row
+        for protocol in ("dynamic", "fixed")
+        for name in (*SOFT_METRICS, *RANKING_METRICS)
+        for row in metric_rows({name: generator.random(12).tolist()}, protocol)
+    ]
+    statistics = frame(rows).drop_duplicates(["protocol", "metric", "method"])
+    return metric_agreement_table(statistics, where=WHERE, datasets=DATASETS)
+
+
+def stored_draws(results):
+    rows = pd.DataFrame(results[0])
+    samples = rows[rows["metric"] == "identity"].assign(metric=STRICTEST)
+    soft = results[1].statistics
+    of_one = soft[soft["metric"] == "soft_nc"]
+    statistics = pd.concat([of_one.assign(metric=metric) for metric in SHOWN])
+    return stored_draws_table(
+        statistics,
+        samples,
+        where=WHERE,
+        methods=METHODS,
+        families=dict.fromkeys(METHODS, "gradient"),
+        datasets=DATASETS,
+    )
+
+
 @needs_latex
 @pytest.mark.parametrize(
     "table",
@@ -89,8 +122,13 @@ def method_agreement(results):
         variances,
         timings,
         method_agreement,
+        metric_agreement,
+        stored_draws,
     ],
-    ids=("pi_soft_auc", "robust_statistics", "original_soft", "variances", "timings", "agreement"),
+    ids=(
+        *("pi_soft_auc", "robust_statistics", "original_soft", "variances", "timings"),
+        *("agreement", "metric_agreement", "stored_draws"),
+    ),
 )
 def test_the_paper_s_numbers_fit_a_column_or_both(results, tmp_path, table):
     assert_latex_fits(table(results), tmp_path)

@@ -139,6 +139,19 @@ def test_latex_is_a_float_of_each_part_that_fits_a_page_the_notes_below_the_last
         assert part.count("{[}0{]}") == 15
 
 
+def test_columns_that_no_page_holds_go_on_in_another_table(tmp_path):
+    columns = tuple(f"c{place}" for place in range(25))
+    row = Row("A label", tuple(Entry(f"n{place}") for place in range(25)))
+    table = Table("Title", "Row", columns, (Block("", (row,)),), ("A note.",), pd.DataFrame())
+    first, second = written(table, tmp_path)[1].read_text().split(r"\end{\pisoftfloat}")[:2]
+    for part, places in ((first, range(13)), (second, range(13, 25))):
+        for letter, start in (("c", "Row"), ("n", "A label")):
+            assert " & ".join([start, *(f"{letter}{place}" for place in places)]) + r" \\" in part
+    assert r"\caption{Title (continued)}" in second
+    assert "A note." not in first
+    assert "A note." in second
+
+
 @needs_latex
 def test_a_table_takes_both_columns_only_where_it_does_not_fit_one(tmp_path):
     for width, environment in ((5, "table"), (16, "table*")):

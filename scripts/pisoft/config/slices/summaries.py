@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pisoft.config.base import Clamp
-from pisoft.config.evaluation import ScoreSettings
+from pisoft.config.evaluation import DrawSettings, ScoreSettings
 from pisoft.config.slices.base import Slice
-from pisoft.config.slices.cells import ranking_obstacle, score_settings
+from pisoft.config.slices.cells import draw_settings, ranking_obstacle, score_settings
 from pisoft.config.studies import StudyDepth
 from pisoft.config.trust import Permuted
 
@@ -95,6 +95,12 @@ class EvidenceSlice(ScoreSettings, Slice):
     """Settings of `summarise_evidence`."""
 
 
+class StoredDrawsSlice(DrawSettings, Slice):
+    """Settings of `summarise_stored_draws`."""
+
+    seed: int  # of the masks
+
+
 class LayerStudySlice(Slice):
     """Settings of `summarise_layer_study`."""
 
@@ -170,6 +176,11 @@ def density_slice(config: Config) -> DensitySlice:
 def evidence_slice(config: Config) -> EvidenceSlice:
     """Return what `summarise_evidence` depends on."""
     return EvidenceSlice(**dict(score_settings(config)))
+
+
+def stored_draws_slice(config: Config) -> StoredDrawsSlice:
+    """Return what `summarise_stored_draws` depends on."""
+    return StoredDrawsSlice(**dict(draw_settings(config)), seed=config.run_file.seed)
 
 
 def compare_slice(config: Config, model: str) -> CompareSlice:

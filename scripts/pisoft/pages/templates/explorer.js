@@ -213,7 +213,7 @@ function describeSample(say, sample, step) {
   const cut = sample.truncated ? ", the record cut to fit" : "";
   const inside = step ? `${step.perturbable.length} of ${sample.tokens.length} tokens` : NOT_KNOWN;
   say("Perturbable", `${inside} (scope ${data.scope})${cut}`);
-  if (sample.steps.length > 1) say("AUC and evidence", "means over the explained tokens");
+  if (sample.steps.length > 1) say("AUC, LDS, evidence", "means over the explained tokens");
   say("Generated text", sample.output.length ? text : "none");
 }
 
@@ -242,16 +242,21 @@ function measuredLines(measured, sample, step) {
       : areas;
     return `AUC, ${protocol} routing: ${said}`;
   });
+  for (const [protocol, lds] of Object.entries(measured?.lds ?? {})) {
+    const said = Array.isArray(lds) ? `↑ ${lds[0].toFixed(3)}` : lds;
+    lines.push(`LDS given count, ${protocol} routing: ${said}`);
+  }
   const found = measured?.evidence;
   if (found) lines.push(`Evidence: ${Array.isArray(found) ? evidenceText(found, sample, step) : found}`);
   return lines;
 }
 
-function evidenceText([first, recovery, mass], sample, step) {
+function evidenceText([first, recovery, mass, precision], sample, step) {
   const inside = new Set(step.perturbable);
   const count = sample.evidence.filter((position) => inside.has(position)).length;
   const top = { 1: "yes", 0: "no" }[first] ?? first.toFixed(3);
-  return `top-1 in it: ${top} · recovery@${count} ↑ ${recovery.toFixed(3)} · mass ↑ ${mass.toFixed(3)}`;
+  const shares = `recovery@${count} ↑ ${recovery.toFixed(3)} · mass ↑ ${mass.toFixed(3)}`;
+  return `top-1 in it: ${top} · ${shares} · AUPRC ↑ ${precision.toFixed(3)}`;
 }
 
 function buildCard(method, place) {

@@ -1,0 +1,301 @@
+"""What stored draws say of scores: against the evaluation's own masks, SciPy and brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.stats import pearsonr, rankdata, spearmanr
+
+import explained
+import rooms
+from pisoft.config.slices.summaries import StoredDrawsSlice
+from pisoft.contracts import OK, read_rows
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.faithfulness.soft import BASELINES, StepEvaluation
+from pisoft.statistics.stored_draws import METRICS, of_masks, read_draws, rebuilt_masks
+
+GRID = (0.2, 0.5, 0.9)
+DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
+SETTINGS = {"pi_grid": GRID, "draws": 5, "normalisation": "minmax", "seed": 7}
+TOKENS = 9
+# Scores as they are, from 0 to 1; sums of 64ths are exact, so that equal masses are equal floats.
+WEIGHTS = np.array([0, 19, 6, 64, 3, 40, 13, 26, 49]) / 64
+
+
+def settings_of(**changes):
+    return StoredDrawsSlice.model_validate(SETTINGS | changes)
+
+
+def evaluated(row, settings, effect=None, draws=DRAWS):
+    """Return the masks (N, m) of a step's evaluation, and its rows of `soft`.
+
+    `effect` gives the change of the log-probability of masks (N, m); None: noise.
+    """
+    count = len(explained.BEFORE)
+    target = PerturbationTarget(range(TOKENS + 3), np.arange(count, count + TOKENS), 1)
+    step = StepEvaluation(row, target, settings, settings.seed, 16)
+    if step.status != OK:
+        return None, step.rows()
+    wanted = step.perturbations(draws)
+    masks = np.stack([wanted.mask(number)[:, 0] for number in range(wanted.count)])
+    measured = np.full((wanted.count, 3), 0.5, np.float32)
+    noise = np.random.default_rng(1).normal(size=wanted.count)
+    measured[:, 2] = noise if effect is None else effect(masks)
+    step.record(draws, measured)
+    return masks[BASELINES:], step.rows()
+
+
+def linear(masks):
+    return masks @ WEIGHTS - WEIGHTS.sum()
+
+
+def random_masks(count=200, probability=0.4, seed=3):
+    return np.random.default_rng(seed).random((count, TOKENS)) < probability
+
+
+@pytest.mark.parametrize("sampler", ["iid", "latin"])
+@pytest.mark.parametrize("normalisation", ["minmax", "rank", "max"])
+def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normalisation):
+    settings = settings_of(sampler=sampler, normalisation=normalisation)
+    raw = np.random.default_rng(4).normal(size=TOKENS).astype(np.float32)
+    expected, rows = evaluated(explained.attribution("a", raw, 5), settings)
+    soft = explained.write(tmp_path, "soft", rows, "dynamic", "llama", "random")
+    scores = explained.write(tmp_path, "attributions", [], "llama", "random")
+    (key, draws), *others = read_draws(soft, scores, GRID).items()
+    assert (key, others) == (("a", 5), [])
+    found = rebuilt_masks(normalise(raw, normalisation), draws, settings, "a", 5)
+    np.testing.assert_array_equal(found, expected)
+    assert len(found) == len(draws.changes) == (1 + len(GRID)) * (3 + 5)
+    changes = [change for m in ("ns", "nc") for row in rows for change in row[f"{m}_{CHANGES}"]]
+    np.testing.assert_array_equal(draws.changes, changes)
+
+
+CHANGES = "log_probability_changes"
+
+
+def by_scipy(masks, scores, changes):
+    """The four numbers of one method, by the shortest way there is."""
+    kept, removed, drop = masks @ scores, ~masks @ scores, -changes
+    ranks = [rankdata(values) for values in (kept, changes)]
+    line = np.stack([rankdata(masks.sum(axis=1)), np.ones(len(masks))], axis=1)
+    left = [values - line @ np.linalg.lstsq(line, values)[0] for values in ranks]
+    unexplained = minimize_scalar(lambda beta: ((beta * removed - drop) ** 2).mean())
+    return (
+        spearmanr(kept, changes).statistic,
+        pearsonr(*left).statistic,
+        pearsonr(removed, drop).statistic,
+        unexplained.fun / (drop**2).mean(),
+    )
+
+
+@pytest.mark.parametrize("levels", [3, 1025])
+def test_numbers_are_those_of_scipy_and_of_the_best_scale_by_search(levels):
+    generator = np.random.default_rng(levels)
+    scores = generator.integers(levels, size=(TOKENS, 4)) / (levels - 1)
+    masks = random_masks()
+    changes = linear(masks) + generator.normal(size=len(masks))
+    changes = np.round(changes, 1)  # ties
+    found = of_masks(masks, scores, changes)
+    for method in range(4):
+        expected = by_scipy(masks, scores[:, method], changes)
+        np.testing.assert_allclose(found[:, method], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_true_weights_of_a_linear_model_are_perfect():
+    masks = random_masks()
+    found = of_masks(masks, np.stack([WEIGHTS, WEIGHTS / 4, -WEIGHTS], axis=1), linear(masks))
+    assert found[:, 0] == pytest.approx([1, 1, 1, 0], abs=1e-9)
+    assert found[:, 1] == pytest.approx([1, 1, 1, 0], abs=1e-9), "whatever their scale"
+    assert found[:3, 2] == pytest.approx([-1, -1, -1], abs=1e-9)
+
+
+def test_over_many_retaining_probabilities_equal_scores_look_good_until_the_count_is_given():
+    masks = np.concatenate([random_masks(60, pi, seed) for seed, pi in enumerate(GRID)])
+    generator = np.random.default_rng(2)
+    scores = np.stack([np.full(TOKENS, 0.5), WEIGHTS, *generator.random((300, TOKENS))], axis=1)
+    found = of_masks(masks, scores, linear(masks))
+    lds, given = found[:2]
+    assert lds[0] > 0.8
+    assert np.isnan(given[0]), "the number of tokens is all that it knows"
+    assert lds[1] == pytest.approx(1)
+    assert given[1] == pytest.approx(1)
+    assert lds[2:].mean() > 0.7, "nor do random scores know more"
+    assert abs(given[2:].mean()) < 0.05
+
+
+def test_random_scores_know_nothing_of_their_own_masks_but_are_no_fair_control():
+    settings = settings_of(draws=5)
+    generator = np.random.default_rng(8)
+    found = []
+    for step in range(200):
+        own, other = (normalise(generator.random(TOKENS), "minmax") for _ in range(2))
+        masks, _ = evaluated(explained.attribution("a", own, step), settings)
+        found.append(of_masks(masks, np.stack([own, other], axis=1), linear(masks))[:2])
+    (lds, given), scatter = np.mean(found, axis=0), np.std(found, axis=0)
+    error = scatter[1] / np.sqrt(len(found))
+    assert (np.abs(given) < 3 * error).all()
+    assert scatter[1, 0] > 1.1 * scatter[1, 1]
+    assert lds[0] < lds[1] - 0.05
+
+
+def test_masks_of_equal_mass_are_ties_however_they_were_added_up():
+    """0.1 + 0.2 + 0.3 is another float in another order."""
+    scores = np.array([[0.1], [0.2], [0.3], [0.3], [0.2], [0.1], [0.7], [0.0], [1.0]])
+    masks = np.zeros((8, TOKENS), bool)
+    for mask, places in zip(masks, itertools.product((0, 5), (1, 4), (2, 3)), strict=True):
+        mask[list(places)] = True
+    masks[-1, 6] = True
+    changes = np.arange(8.0)
+    found = of_masks(masks, scores, changes)
+    assert found[0, 0] == pytest.approx(spearmanr([0] * 7 + [1], changes).statistic)
+
+
+def test_what_does_not_vary_and_fewer_than_three_masks_are_undefined():
+    masks = random_masks()
+    scores = WEIGHTS[:, None]
+    assert np.isnan(of_masks(masks, scores, np.full(len(masks), -0.25))).all()
+    assert np.isnan(of_masks(masks[:2], scores, np.arange(2.0))).all()
+    assert np.isfinite(of_masks(masks[:3], scores, np.arange(3.0))).all()
+    outside = masks.copy()
+    outside[:, 3] = True
+    only = np.eye(TOKENS)[:, [3]]  # of a token that no mask removes
+    assert np.isnan(of_masks(outside, only, linear(outside))).all()
+
+
+def summarised(folder, steps, effects=None, raw=None, **changes):
+    """Return values and statuses by protocol, method, sample and metric.
+
+    `steps` = {(sample, step): status of the random scores}; `raw` = {method: {step: raw scores}};
+    `effects` = {protocol: effect of masks}.
+    """
+    settings = settings_of(**changes)
+    effects = effects or {"dynamic": linear}
+    generator = np.random.default_rng(11)
+    control = [
+        explained.attribution(
+            *(sample, generator.random(TOKENS).astype(np.float32) if status == OK else None),
+            *(step, status),
+        )
+        for (sample, step), status in steps.items()
+    ]
+    samples = dict.fromkeys(sample for sample, _ in steps)
+    prompts = [explained.prompt(sample, ["t"] * TOKENS) for sample in samples]
+    methods = {"random": control}
+    for method, scores in (raw or {"true": WEIGHTS}).items():
+        methods[method] = [
+            explained.attribution(
+                sample, None if scores is None else scores, step, OK if scores is not None else BAD
+            )
+            for sample, step in steps
+        ]
+    if settings.step_scores == "aggregated":
+        groups = itertools.groupby(control, key=lambda row: row["sample_id"])
+        control = [row for _, rows in groups for row in aggregated(list(rows))]
+    files = {
+        "prompts": [explained.write(folder, "prompts", prompts, "llama")],
+        "attributions": [
+            explained.write(folder, "attributions", rows, "llama", method)
+            for method, rows in methods.items()
+        ],
+        "soft": [
+            explained.write(
+                *(folder, "soft"),
+                [row for own in control for row in evaluated(own, settings, effect)[1]],
+                *(protocol, "llama", "random"),
+            )
+            for protocol, effect in effects.items()
+        ],
+    }
+    made = {"stored_samples": folder / "stored_samples.parquet"}
+    rooms.summarise("stored_draws", settings, files, made)
+    rows = read_rows(made["stored_samples"], "stored_samples")
+    assert {(row["model"], row["dataset"]) for row in rows} == {("llama", "sst2")}
+    found = {(row["protocol"], row["method"], row["sample_id"], row["metric"]): row for row in rows}
+    assert len(found) == len(rows) == len(effects) * len(methods) * len(samples) * len(METRICS)
+    return {key: (row["value"], row["status"]) for key, row in found.items()}
+
+
+BAD = "nonfinite_attribution"
+
+
+@pytest.mark.parametrize("step_scores", ["own", "aggregated"])
+def test_the_summary_finds_the_true_weights_under_each_protocol(tmp_path, step_scores):
+    effects = {"dynamic": linear, "fixed": lambda masks: -linear(masks)}
+    steps = {("a", 0): OK, ("a", 5): OK, ("b", 0): OK}
+    found = summarised(tmp_path, steps, effects, step_scores=step_scores)
+    for sample, (metric, best) in itertools.product("ab", zip(METRICS, [1, 1, 1, 0], strict=True)):
+        value, status = found["dynamic", "true", sample, metric]
+        assert (value, status) == (pytest.approx(best, abs=1e-3), OK)  # changes are in float32
+        value, status = found["fixed", "true", sample, metric]
+        opposite = best if metric == "infidelity" else -best
+        assert (value, status) == (pytest.approx(opposite, abs=1e-3), OK)
+
+
+def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
+    steps = {("a", 0): OK, ("a", 5): OK, ("a", 10): "empty_generation"}
+    raw = {"other": WEIGHTS[::-1]}
+    together = summarised(tmp_path / "all", steps, raw=raw)
+    first = summarised(tmp_path / "first", {("a", 0): OK}, raw=raw)
+    generator = np.random.default_rng(11)
+    rows = [
+        explained.attribution("a", generator.random(TOKENS).astype(np.float32), step)
+        for step in (0, 5)
+    ]
+    values = [
+        of_masks(masks, WEIGHTS[::-1, None].astype(np.float32), linear(masks).astype(np.float32))
+        for masks in (evaluated(row, settings_of())[0] for row in rows)
+    ]
+    for place, metric in enumerate(METRICS):
+        key = ("dynamic", "other", "a", metric)
+        own = [value[place, 0] for value in values]
+        assert first[key] == (pytest.approx(own[0], abs=1e-5), OK)
+        assert together[key] == (pytest.approx(np.mean(own), abs=1e-5), OK)
+
+
+def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
+    steps = {("a", 0): OK, ("failed", 0): "empty_generation"}
+    raw = {"equal": np.ones(TOKENS), "broken": None}
+    found = summarised(tmp_path, steps, raw=raw)
+    assert found["dynamic", "equal", "a", "lds"][1] == OK
+    assert found["dynamic", "equal", "a", "lds_given_count"] == (None, "constant_scores")
+    for metric in METRICS:
+        assert found["dynamic", "broken", "a", metric] == (None, BAD)
+        assert found["dynamic", "equal", "failed", metric] == (None, "empty_generation")
+
+
+@pytest.mark.parametrize(
+    ("effect", "status"),
+    [
+        (lambda masks: np.full(len(masks), -0.5), "constant_changes"),
+        (lambda masks: np.full(len(masks), -np.inf), "nonfinite_logits"),
+    ],
+)
+def test_changes_that_cannot_be_correlated_say_so(tmp_path, effect, status):
+    found = summarised(tmp_path, {("a", 0): OK}, {"dynamic": effect})
+    assert set(found.values()) == {(None, status)}
+
+
+def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
+    row = explained.attribution("a", WEIGHTS)
+    _, rows = evaluated(row, settings_of())
+    prompts = explained.write(tmp_path, "prompts", [explained.prompt("a", ["t"] * TOKENS)], "llama")
+
+    def refused(attribution, soft_rows, said):
+        files = {
+            "prompts": [prompts],
+            "attributions": [
+                explained.write(tmp_path, "attributions", [attribution], "llama", "random")
+            ],
+            "soft": [explained.write(tmp_path, "soft", soft_rows, "dynamic", "llama", "random")],
+        }
+        made = {"stored_samples": tmp_path / "stored_samples.parquet"}
+        with pytest.raises(BenchmarkError, match=said):
+            rooms.summarise("stored_draws", settings_of(), files, made)
+
+    refused(explained.attribution("a", WEIGHTS**2), rows, "made with other scores")
+    refused(row, rows[:-1], "lacks or repeats a retaining probability")
+    refused(row, [{**one, "step": 5} for one in rows], "lacks step 0")
+    refused(row, [{**one, f"nc_{CHANGES}": None} for one in rows], "lacks draws")
