@@ -173,6 +173,24 @@ use rule summarise_ranking as summarise_ranking_of_controls with:
         **room_job("statistics/insertion_deletion", "summarise_ranking"),
 
 
+use rule summarise_stored_draws as summarise_stored_draws_of_controls with:
+    input:
+        prompts=control_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        attributions=[
+            *control_cells(f"<data>/attributions/{{model}}/{CONTROL}/{{dataset}}.parquet"),
+            *control_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+        ],
+        soft=control_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{dataset}}.parquet"),
+    output:
+        stored_samples="<data>/summary/controls/stored_samples.parquet",
+    log:
+        "<logs>/summarise_stored_draws_of_controls.log",
+    benchmark:
+        "<logs>/summarise_stored_draws_of_controls.tsv"
+    params:
+        **room_job("statistics/stored_draws", "stored_draws"),
+
+
 # Files of a kind: of the methods, and of the controls.
 OF_CONTROLS = {
     kind: [rules.summarise.output[kind], rules.summarise_controls.output[kind]]
@@ -182,6 +200,11 @@ if ranked_control_cells("{dataset}"):
     OF_CONTROLS["ranking_samples"] = [
         *rules.summarise_ranking.output,
         *rules.summarise_ranking_of_controls.output,
+    ]
+if STORED_SAMPLES:
+    OF_CONTROLS["stored_samples"] = [
+        *STORED_SAMPLES,
+        *rules.summarise_stored_draws_of_controls.output,
     ]
 
 

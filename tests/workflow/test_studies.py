@@ -48,7 +48,7 @@ TRUST_JOBS = {
         for name in ("controls", "twins")
         for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
     ),
-    "data/summary/controls/ranking_samples.parquet",
+    *(f"data/summary/controls/{name}_samples.parquet" for name in ("ranking", "stored")),
     *(f"data/summary/{name}.parquet" for name in ("diagnosis", "oracle_scale", "twins", "sanity")),
     *(f"tables/{name}/toy.html" for name in ("diagnosis", "oracle_scale", "sanity")),
     "tables/twins/dynamic/toy.html",

@@ -20,21 +20,23 @@ def control_values(files: Files) -> Iterator[tuple[dict[str, object], pd.DataFra
 
     Args:
         files: `soft_samples`, `soft_sample_curves`, `soft_curves` and, if there are any,
-            `ranking_samples`, of the run and of its controls.
+            `stored_samples` and `ranking_samples`, of the run and of its controls.
 
     Yields:
         protocol (None: of no protocol), model, metric, dataset, and pi (None: of no single one);
         and values, a row per sample, a column per method and control; higher is better, NaN where
         a sample has failed.
     """
-    for kind in ("soft_samples", "ranking_samples"):
+    for kind in ("soft_samples", "stored_samples", "ranking_samples"):
         rows = files.rows(kind) if kind in files else pd.DataFrame(columns=["metric", "sample_id"])
         rows = rows[rows["metric"].isin(list(JUDGING)) & rows["sample_id"].notna()]
-        keys = ["protocol"] * (kind == "soft_samples") + ["model", "dataset", "metric"]
+        keys = ["protocol"] * ("protocol" in rows) + ["model", "dataset", "metric"]
         for key, own in rows.groupby(keys, sort=False) if len(rows) else ():
             cell = {"protocol": None, **dict(zip(keys, key, strict=True)), "pi": None}
             if ORACLE in set(own["method"]):
-                wide = own.pivot(index="sample_id", columns="method", values="value")
+                # Stored draws are those of random scores, which both files have.
+                once = own.drop_duplicates(["sample_id", "method"])
+                wide = once.pivot(index="sample_id", columns="method", values="value")
                 yield cell, -wide if JUDGING[str(cell["metric"])] == "lowest" else wide
     yield from _along_curves(files)
 

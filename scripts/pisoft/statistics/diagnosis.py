@@ -1,7 +1,7 @@
 """Whether each metric puts scores whose faithfulness is known into their order (diagnosticity).
 
 On records with known evidence, the oracle should beat its noisy versions, these random scores, and
-random scores the anti-oracle. Of the samples that have a value for all of them:
+random scores the anti-oracle. Of the samples that have a value for all of these:
 
 - A_over_B: share of samples whose value for A is better than for B, ties counting one half. `noisy`
   is the oracle with the middle noise of the ladder.
@@ -63,28 +63,30 @@ def diagnosis(
         key: of the samples that are drawn anew.
     """
     named = values.assign(**{NOISY: values[settings.middle]})
-    wanted = list(dict.fromkeys((*itertools.chain(*PAIRS), *CHAIN, *settings.ladder)))
-    known = named[wanted].dropna()
-    counts = {"n": len(known), "n_failed": len(values) - len(known)}
+    ordered = list(dict.fromkeys((*CHAIN, *settings.ladder)))
+    known = named[ordered].dropna()
 
     def row(
-        statistic: str, value: float, low: float, high: float, method: str | None = None
-    ) -> dict:
-        numbers = {"value": value, "low": low, "high": high}
-        return {"statistic": statistic, "method": method, **numbers, **counts}
+        statistic: str, n: int, value: float, low: float = np.nan, high: float = np.nan
+    ) -> dict[str, Any]:
+        numbers = {"value": value, "low": low, "high": high, "n": n, "n_failed": len(values) - n}
+        return {"statistic": statistic, "method": None, **numbers}
 
     for better, worse in PAIRS:
-        yield row(f"{better}_over_{worse}", *_share(known[better], known[worse]))
+        # Uniform scores have no value in some metrics; the others do not lose a sample for it.
+        pair = (known if {better, worse} <= set(ordered) else named)[[better, worse]].dropna()
+        yield row(f"{better}_over_{worse}", len(pair), *_share(pair[better], pair[worse]))
     steps = [np.sign(known[a] - known[b]) for a, b in itertools.combinations(settings.ladder, 2)]
-    yield row("ladder", *_mean(sum(steps) / len(steps)))
+    yield row("ladder", len(known), *_mean(sum(steps) / len(steps)))
     in_order = _in_order(known[list(CHAIN)].to_numpy(), (settings.seed, "diagnosis", *key))
     reached = [n for n, share in in_order.items() if share >= SURE]
-    last = in_order.get(len(known), np.nan)
-    yield row("means_in_order", last, np.nan, np.nan)
-    yield row("samples_needed", min(reached, default=np.nan), np.nan, np.nan)
-    for method in dict.fromkeys((*settings.ladder, *wanted)):
+    yield row("means_in_order", len(known), in_order.get(len(known), np.nan))
+    yield row("samples_needed", len(known), min(reached, default=np.nan))
+    others = [worse for _, worse in PAIRS if worse not in ordered]
+    for method in dict.fromkeys((*settings.ladder, CONTROL, *others, *CHAIN)):
         if method != NOISY:
-            yield row("mean", *_mean(known[method]), method)
+            of_method = (known if method in ordered else named)[method].dropna()
+            yield {**row("mean", len(of_method), *_mean(of_method)), "method": method}
 
 
 def _share(better: pd.Series, worse: pd.Series) -> tuple[float, float, float]:

@@ -115,6 +115,9 @@ _NOTES = (
     "over samples (Wilson's of shares, Student's t of τ).",
     "Means in order: probability that the means over as many samples, drawn anew, have the order "
     "oracle, noisy, random, anti-oracle. Samples needed: the fewest with which it reaches 95 %.",
+    "LDS, faithfulness correlation and infidelity read the draws of random scores, which are no "
+    "fair control of their own masks: their order with random scores says less than that of the "
+    "others.",
     "This is a test of the metrics, by evidence that a reader takes for the reason: a model that "
     "decides by other tokens makes a good metric fail it.",
 )

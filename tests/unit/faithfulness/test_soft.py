@@ -9,7 +9,8 @@ import torch
 from evaluating import distances, evaluated, masks_of
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.faithfulness.masks import ORIGINAL, masks
+from pisoft.faithfulness.masks import ORIGINAL
+from pisoft.faithfulness.masks import masks_of as sampled_masks
 from pisoft.faithfulness.perturbation import (
     MEASURES,
     PerturbationTarget,
@@ -56,7 +57,7 @@ def plain_distance(plain, mask, target=TARGET):
 
 
 def uniforms_of(index, draws=4, sampler="iid", seed=5, width=1):
-    drawn = masks(sampler, seed, "s", 0, (5, width), 3, draws)
+    drawn = sampled_masks(sampler, seed, "s", 0, (5, width), 3, draws)
     return np.stack([drawn.of_draw(index, draw) for draw in range(draws)])
 
 
@@ -90,7 +91,7 @@ def test_counted_masks_are_of_whole_tokens_and_nc_removes_what_ns_keeps():
     raw = np.array(raw_scores())[PERTURBABLE]
     scores = (raw - raw.min()) / (raw.max() - raw.min())
     clipped = clip_scores(scores, settings.score_floor)
-    drawn = masks("count", 5, "s", 0, (5, 1), 3, 4)
+    drawn = sampled_masks("count", 5, "s", 0, (5, 1), 3, 4)
     for index, row, count in zip([ORIGINAL, 0, 1, 2], rows, [None, 1, 3, 4], strict=True):
         s = scores if index == ORIGINAL else clipped ** row["alpha"]
         kept = [drawn.kept(index, draw, s)[:, 0] for draw in range(4)]

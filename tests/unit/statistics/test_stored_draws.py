@@ -56,7 +56,7 @@ def random_masks(count=200, probability=0.4, seed=3):
     return np.random.default_rng(seed).random((count, TOKENS)) < probability
 
 
-@pytest.mark.parametrize("sampler", ["iid", "latin"])
+@pytest.mark.parametrize("sampler", ["iid", "latin", "count"])
 @pytest.mark.parametrize("normalisation", ["minmax", "rank", "max"])
 def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normalisation):
     settings = settings_of(sampler=sampler, normalisation=normalisation)
