@@ -20,6 +20,7 @@ WHOLE: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "token_budget_used": min,
 }
 OWN = ("kind", "settings", "inputs")  # of the file that holds the parts
+COMMON = "settings_of_shards"  # those that all of them have
 
 
 def joined(shards: Sequence[Path], kind: str) -> tuple[pa.Table, dict[str, Any]]:
@@ -38,11 +39,28 @@ def joined(shards: Sequence[Path], kind: str) -> tuple[pa.Table, dict[str, Any]]
                     "the workflow again"
                 )
             seen[sample] = shard
-    facts = [
-        {name: fact for name, fact in read_provenance(shard).items() if name not in OWN}
-        for shard in shards
-    ]
-    return pa.concat_tables(tables), _of_all(facts)
+    origins = [read_provenance(shard) for shard in shards]
+    facts = [{name: f for name, f in origin.items() if name not in OWN} for origin in origins]
+    return pa.concat_tables(tables), {
+        **_of_all(facts),
+        COMMON: _common([origin.get("settings", {}) for origin in origins]),
+    }
+
+
+def settings_of(origin: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings that a file's rows were made with, from its provenance."""
+    found: Mapping[str, Any] = origin.get(COMMON, origin["settings"])
+    return found
+
+
+def _common(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all settings agree in."""
+    first, *others = settings
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in own and own[name] == value for own in others)
+    }
 
 
 def _of_all(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import pytest
 import join_shards
 from explained import attribution
 from pisoft.config.slices.data import JoinSlice
-from pisoft.contracts import check_inputs, identity, write_rows
+from pisoft.contracts import check_inputs, identity, read_provenance, write_rows
 from pisoft.errors import BenchmarkError
-from pisoft.shards import joined
+from pisoft.shards import joined, settings_of
 
 
 def shard(folder, name, *samples, **facts):
@@ -34,7 +34,25 @@ def test_shards_are_joined_in_their_order_and_facts_are_those_of_all(tmp_path):
         "forwards": 7,
         "peak_device_memory_mb": 7.5,
         "token_budget_used": 64,
+        "settings_of_shards": {"seed": 1},
     }
+
+
+def test_settings_are_those_that_all_shards_have(tmp_path):
+    model = {"name": "m", "dtype": "float32"}
+    shards = [
+        shard(tmp_path, f"{place}", f"{place}", settings={"model": model, "first_place": place})
+        for place in (0, 64)
+    ]
+    whole = tmp_path / "whole.parquet"
+    join_shards.main(
+        argparse.Namespace(
+            settings=JoinSlice(parts=("x/0-64", "x/64-80")).to_json(), kind="attributions",
+            files={"shards": shards}, output=whole,
+        )
+    )  # fmt: skip
+    assert settings_of(read_provenance(whole)) == {"model": model}
+    assert settings_of(read_provenance(shards[1])) == {"model": model, "first_place": 64}
 
 
 def test_a_sample_in_two_shards_is_refused(tmp_path):

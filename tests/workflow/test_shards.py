@@ -21,7 +21,12 @@ def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
     path = project.folder / "config/tiny.yaml"
     path.write_text(path.read_text().rstrip() + "\n      shard_size: 2\n")
     wanted = [f"data/{cell}.parquet" for cell in CELLS]
-    pages = ["explorer.html", "tables/density/dynamic/toy.html", "tables/timings.html"]
+    pages = [
+        "index.html",
+        "explorer.html",
+        "tables/density/dynamic/toy.html",
+        "tables/timings.html",
+    ]
     project.snakemake("--cores", "2", *(f"results/tiny/{name}" for name in (*wanted, *pages)))
     for name in wanted:
         whole = pq.read_table(finished.folder / "results/tiny" / name)

@@ -13,6 +13,7 @@ from pisoft.pages.findings import Findings, Names, answers, readings
 from pisoft.pages.links import links
 from pisoft.pages.page import Figure, Page, Section
 from pisoft.pages.standings import standings_table
+from pisoft.shards import settings_of
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import FAMILIES
@@ -117,7 +118,7 @@ def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """
     facts = []
     for label, origin in origins.items():
-        model = origin["settings"]["model"]
+        model = settings_of(origin)["model"]
         source = model["repository"] or "a local or trained model"
         revision = origin.get("model_commit") or model["revision"]
         number_type = model["dtype"] + (
