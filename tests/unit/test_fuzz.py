@@ -202,7 +202,9 @@ SHARED = {"model": MODEL, "seed": 1, "block_size": 2, "token_budget": 200}
 SCRIPTS = {
     "attributions": (
         attribute,
-        AttributeSlice(**SHARED, masked_model=None, method="saliency", options={}),
+        AttributeSlice(
+            **SHARED, randomised_layers=None, masked_model=None, method="saliency", options={}
+        ),
     ),
     "soft": (
         evaluate_soft,

@@ -92,7 +92,14 @@ SETTINGS = {
         "reserved_tokens": 1,
     },
     "generate": {**RUN, "task": "classification", "max_new_tokens": 2, "step_interval": 1},
-    "attribute": {**RUN, "method": "saliency", "options": {}, "masked_model": None, "seed": 1},
+    "attribute": {
+        **RUN,
+        "randomised_layers": None,
+        "method": "saliency",
+        "options": {},
+        "masked_model": None,
+        "seed": 1,
+    },
     "evaluate_soft": {
         **RUN,
         "compile": False,

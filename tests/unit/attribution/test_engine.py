@@ -395,7 +395,8 @@ def job(tmp_path):
             name="toy", repository=None, revision=None, dtype="float32", quantization="none",
             device="cpu",
         ),
-        masked_model=None, method="my_method", options={}, seed=1, block_size=2, token_budget=72,
+        randomised_layers=None, masked_model=None, method="my_method", options={}, seed=1,
+        block_size=2, token_budget=72,
     )  # fmt: skip
     return argparse.Namespace(
         settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
