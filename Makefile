@@ -29,7 +29,7 @@ BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 	bench-aggregation bench-readings bench-precision bench-comparisons bench-scheduler bench-start-up \
 	schema families summary readme lock audit licences unlock slurm env clean help
 
-demo: $(STAMP) ## run the embedded benchmark and write its report (6 minutes on two cores, no network, no GPU)
+demo: $(STAMP) ## run the embedded benchmark and write its report (8 minutes on two cores, no network, no GPU)
 	$(BIN)/snakemake --cores all
 	@$(BIN)/snakemake --report $(RESULTS)/report.html > $(RESULTS)/logs/report.log 2>&1 \
 		|| { cat $(RESULTS)/logs/report.log; exit 1; }

@@ -13,7 +13,11 @@ from pisoft.planning.lengths import SampleLengths
 SHORT = (
     "resolve",
     "join",
+    "construct",
     "summarise",
+    "diagnose",
+    "scale",
+    "check",
     "estimate",
     "compare",
     "tabulate",

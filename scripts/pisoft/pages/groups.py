@@ -14,10 +14,10 @@ GROUPS = {
         "published",
     ),
     "Robustness": (
+        *("diagnosis", "oracle_scale", "twins", "sanity"),
         *("sensitivity", "robust_statistics", "variances", "original_soft"),
         *("insertion_deletion", "stored_draws", "metric_agreement", "layer_study"),
     ),
-    "Trust in the metrics": ("diagnosis", "oracle_scale", "twins", "sanity"),
     "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
     "Provenance": ("accuracy", "timings", "cost"),
 }
