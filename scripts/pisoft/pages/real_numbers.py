@@ -115,11 +115,12 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
             yield f"## {METRICS[metric].label}, {protocol} routing"
             yield ""
             columns = dataset_columns(about.datasets)
+            ordered = sorted(columns, key=AVERAGE.__ne__)  # the average first
             ranked = list(numbers.ranked(protocol, metric).index)
             labels = {name: about.methods[name] for name in ranked}
-            cells = [(metric, name) for name in reversed(columns)]
+            cells = [(metric, name) for name in ordered]
             rows = number_rows(own, cells, labels)
-            yield markdown_table(("method", *reversed(columns.values())), rows)
+            yield markdown_table(("method", *(columns[name] for name in ordered)), rows)
     yield "Means over samples, in brackets their 95 % bootstrap interval; Avg is the mean over"
     yield "datasets. Bold is the best of a column; ≈ marks what a paired permutation test does not"
     yield "tell apart from it."
