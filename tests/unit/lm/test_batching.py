@@ -33,6 +33,15 @@ def test_blocks_of_whole_blocks_are_those_of_all():
 # Memory ---------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_collection():
+    """Leave what libraries have loaded out of the collections after every failed attempt."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def tokens(item):
     return item[1]
 
