@@ -25,9 +25,9 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo plan fetch export check-scores compare test test-all lint docs bench bench-gpu \
+.PHONY: demo kills plan fetch export check-scores compare test test-all lint docs bench bench-gpu \
 	bench-aggregation bench-readings bench-precision bench-comparisons bench-scheduler bench-start-up \
-	schema families summary readme lock audit licences unlock slurm env clean help
+	schema families summary readme docs-figures lock audit licences unlock slurm env clean help
 
 demo: $(STAMP) ## run the embedded benchmark and write its report (8 minutes on two cores, no network, no GPU)
 	$(BIN)/snakemake --cores all
@@ -58,6 +58,9 @@ test: $(STAMP) ## say whether this clone works: units, contracts, one small run 
 
 test-all: $(STAMP) ## run all tests
 	$(PYTEST)
+
+kills: demo ## kill the demonstration at 25 random moments, and hold its results against those left alone (half an hour)
+	PISOFT_KILL_DEMO=1 $(BIN)/python -m pytest tests/workflow/test_kills.py -k demonstration --timeout 0
 
 lint: $(STAMP) ## check format, types, spelling, imports between packages, and the workflow
 	$(BIN)/ruff check .
@@ -110,6 +113,9 @@ summary: $(STAMP) ## keep a finished run's means for README.md and docs/: make s
 
 readme: $(STAMP) ## write README.md's table and figure and the page of real numbers from what `make summary` kept
 	$(BIN)/python scripts/make_readme.py
+
+docs-figures: $(STAMP) ## keep the figures of the finished demonstration that docs/explanation/pitfalls.md shows
+	$(BIN)/python scripts/keep_figures.py --figures $(RESULTS)/figures
 
 lock: $(STAMP) ## pin what pyproject.toml adds in requirements.lock, with hashes; make lock UPGRADE=numpy
 	$(BIN)/uv pip compile pyproject.toml --extra dev --quiet --no-python-downloads \

@@ -21,7 +21,7 @@ pathvars:
 
 
 wildcard_constraints:
-    protocol=one_of(CONFIG.run_file.protocols),
+    protocol=one_of([*CONFIG.run_file.protocols, *{cell[0] for cell in CONFIG.operator_cells}]),
     model=one_of(CONFIG.models),
     masked_model=one_of(CONFIG.masked_models),
     dataset=one_of(CONFIG.datasets),

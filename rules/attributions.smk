@@ -10,7 +10,7 @@ rule attribute:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        model=model_files,
+        model=lambda wildcards: model_files(wildcards, attributed_models(wildcards)),
         masked_model=masked_model_files,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
@@ -30,7 +30,7 @@ rule attribute:
         runtime=growing_resource("attribute", "runtime"),
     params:
         **job("attribute", "attribute", module=method_module),
-        model=model_option,
+        model=lambda wildcards: model_option(wildcards, attributed_models(wildcards)),
         masked_model=masked_model_option,
     message:
         "Attributing {wildcards.model} on {wildcards.part} by {wildcards.method}"

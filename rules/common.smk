@@ -19,7 +19,8 @@ sys.path.insert(0, str(SCRIPTS))
 
 from pisoft.attribution import load_method
 from pisoft.config.captions import Sentences, demonstration_warning, settings_in_words
-from pisoft.config.loading import check_scores_files, load_run
+from pisoft.config.loading import load_run
+from pisoft.config.references import check_scores_files
 from pisoft.config.parts import dataset_of, parts
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
@@ -225,16 +226,22 @@ def growing_resource(rule, name):
     return limit
 
 
-def model_files(wildcards):
+def model_files(wildcards, folder="models"):
     """Return the files of a model that it is loaded from, so that a change of them is noticed."""
     name = wildcards.model
-    return weight_files(CONFIG.models[name].source, DATA / "models" / name, MODEL_FILES)
+    return weight_files(CONFIG.models[name].source, DATA / folder / name, MODEL_FILES)
 
 
-def model_option(wildcards):
+def model_option(wildcards, folder="models"):
     """Return the command-line option that says where a model is."""
     name = wildcards.model
-    return weights_option("model", CONFIG.models[name].source, DATA / "models" / name)
+    return weights_option("model", CONFIG.models[name].source, DATA / folder / name)
+
+
+def attributed_models(wildcards):
+    """Return the folder with the models that a method explains, below <data>."""
+    shuffled = CONFIG.evaluated_methods[wildcards.method].shuffled_labels
+    return "shuffled_models" if shuffled else "models"
 
 
 def masked_model_files(wildcards):
@@ -280,226 +287,5 @@ def weights_option(model, source, made):
     return f"--{model}-folder {shlex.quote(str(folder))}"
 
 
-def cells(pattern):
-    """Return a pattern's files for every selected combination, in order of selection."""
-    return files_of(CELLS, pattern)
-
-
-def first_protocol_cells(pattern):
-    """Return a pattern's files for every combination, once for all of a model's protocols."""
-    first = {cell[1:]: cell for cell in reversed(CELLS)}
-    return files_of(reversed(first.values()), pattern)
-
-
-def ranking_cells(pattern):
-    """Return a pattern's files for every combination that insertion and deletion are run on."""
-    datasets = ranked_datasets(CONFIG)
-    return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
-
-
-def evidence_cells(pattern):
-    """Return a pattern's files for every combination whose dataset has known evidence."""
-    datasets = evidence_datasets(CONFIG)
-    return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
-
-
-def timed_cells(pattern):
-    """Return a pattern's files for every combination whose scores the run computes, and times."""
-    return files_of((cell for cell in CELLS if cell[2] in COMPUTED), pattern)
-
-
-def compared_cells(pattern):
-    """Return a pattern's files for every combination of a model with several methods."""
-    methods = {}
-    for _, model, method, _ in CELLS:
-        methods.setdefault(model, set()).add(method)
-    return files_of((cell for cell in CELLS if len(methods[cell[1]]) > 1), pattern)
-
-
-def drawn_cells(pattern):
-    """Return a pattern's files for every combination of a model that random scores are made for.
-
-    There is none if masks are of single elements, which say nothing of whole tokens.
-    """
-    drawn = {model for _, model, method, _ in CELLS if method == CONTROL}
-    if CONFIG.run_file.evaluation.mask != "token":
-        drawn = {}
-    return files_of((cell for cell in CELLS if cell[1] in drawn), pattern)
-
-
-def study_cells(pattern):
-    """Return a pattern's files for every combination of the layer study; none without a study."""
-    return files_of(STUDY_CELLS, pattern)
-
-
-def control_cells(pattern):
-    """Return a pattern's files for every control of the metrics; none if that is not asked."""
-    return files_of(CONFIG.control_cells, pattern)
-
-
-def ranked_control_cells(pattern):
-    """Return a pattern's files for every control that insertion and deletion are run on."""
-    datasets = ranked_datasets(CONFIG)
-    return files_of((cell for cell in CONFIG.control_cells if cell[-1] in datasets), pattern)
-
-
-def sanity_cells(pattern):
-    """Return a pattern's files for every method on every model with layers drawn anew."""
-    return files_of(CONFIG.sanity_cells, pattern)
-
-
-def checked_cells(pattern):
-    """Return a pattern's files for every method whose scores are compared with those."""
-    checked = [
-        ("", model, name, dataset)
-        for model, methods in CONFIG.sanity.items()
-        for name in methods
-        for dataset in CONFIG.sanity_datasets
-    ]
-    return files_of(checked, pattern)
-
-
-def twin_cells(pattern):
-    """Return a pattern's files for every permuted twin of a method."""
-    return files_of(CONFIG.twin_cells, pattern)
-
-
-def fitting_cells(pattern, **fixed):
-    """Return an input function: a pattern's files for every combination that fits the wildcards."""
-
-    def fits(cell, known):
-        keys = ("protocol", "model", "method", "dataset")
-        return all(known.get(key, name) == name for key, name in zip(keys, cell))
-
-    def files(wildcards):
-        known = {**dict(wildcards.items()), **fixed}
-        return files_of((cell for cell in CELLS if fits(cell, known)), pattern)
-
-    return files
-
-
-def qualitative_cells(pattern):
-    """Return a pattern's files for every model and dataset; none if such figures are not wanted."""
-    return [] if CONFIG.run_file.qualitative is None else cells(pattern)
-
-
-def files_of(chosen, pattern):
-    """Return a pattern's files for cells, each file once."""
-    keys = ("protocol", "model", "method", "dataset")
-    files = (pattern.format(**dict(zip(keys, cell))) for cell in chosen)
-    return list(dict.fromkeys(files))
-
-
-# Summaries, tables and figures ----------------------------------------------------------------
-
-
-TABLES, FIGURES = {}, {}  # titles of what a run makes by default, by path; their rules add to them
-
-
-def table_files(path, title, of=cells):
-    """Return the outputs of a table, by format; its HTML is a target, and shown in the report.
-
-    Args:
-        path: below tables/, without ending: the table's name, and wildcards of what a file shows.
-        title: under which the report lists it.
-        of: what it is made for by default: a function from a pattern to files.
-    """
-    files = formats(f"tables/{path}", "csv", "tex", "html")
-    TABLES.update(dict.fromkeys(of(files["html"]), title))
-    return {**files, "html": reported(files["html"], f"tables/{path}", "2 Tables", table=title)}
-
-
-def figure_files(path, title, of=cells, **labels):
-    """Return the outputs of a figure, as :func:`table_files` does; its SVG is what is shown.
-
-    Labels, besides its wildcards, tell it from others of its title in the report.
-    """
-    files = formats(f"figures/{path}", "pdf", "png", "svg")
-    FIGURES.update(dict.fromkeys(of(files["svg"]), title))
-    shown = reported(files["svg"], f"figures/{path}", "3 Figures", figure=title, **labels)
-    return {**files, "svg": shown}
-
-
-def token_files(*parts):
-    """Return the outputs of the figures of single texts, one file of each format for each part."""
-    title = "Most important tokens of single texts"
-    made = [
-        figure_files(
-            f"tokens/{{model}}/{{dataset}}/{part}", title, of=qualitative_cells, shown=part
-        )
-        for part in parts
-    ]
-    return {ending: [files[ending] for files in made] for ending in ("pdf", "png", "svg")}
-
-
-def formats(path, *endings):
-    """Return files of a run by their ending, alike but for it."""
-    return {ending: f"<results>/{path}.{ending}" for ending in endings}
-
-
-def reported(path, name, category, **labels):
-    """Return an output that the report shows, labelled by its wildcards as well.
-
-    Its caption, if there is one, is captions/ROOM/NAME.rst. It is listed in the group that the
-    front page has it in. The report sorts groups by name, so they are numbered. Labels say all
-    that tells an output from others, because its search lists all outputs together.
-    """
-    wildcards = re.findall(r"{(\w+)}", path)
-    labels |= {name.replace("protocol", "routing"): f"{{{name}}}" for name in wildcards}
-    named = Path("captions", *(part for part in Path(name).parts if not part.startswith("{")))
-    caption = f"{named}.rst"
-    group = group_of(Path(name).parts[1])
-    return report(
-        path,
-        caption=caption if (ROOT / "rules" / caption).is_file() else None,
-        category=category,
-        subcategory=f"{ORDER.index(group) + 1} {group}",
-        labels=labels,
-    )
-
-
-ROOM_SCRIPTS = {
-    "statistics": "summarise_results",
-    "tables": "tabulate_results",
-    "figures": "plot_results",
-}
-
-
-def room_job(name, slice_name):
-    """Return the parameters of a summary's, a table's or a figure's job.
-
-    Args:
-        name: its room and module, such as `tables/ranks`.
-        slice_name: its slice of settings.
-    """
-    room, module = name.split("/")
-    templates = TABLE_TEMPLATES if room == "tables" else []
-    return {
-        **job(ROOM_SCRIPTS[room], slice_name, f"pisoft.{room}.{module}", *templates),
-        "name": module,
-        "cell": shown_cell,
-        "files": named_files,
-        **({"warning": WARNING, "explorer": explorer_address} if room == "tables" else {}),
-    }
-
-
-def explorer_address(wildcards, output):
-    """Return where the explorer lies, seen from a page; nothing if the run makes none."""
-    explorer = os.path.relpath(f"{RESULTS}/explorer.html", Path(output.html).parent)
-    return explorer if CONFIG.run_file.explorer else ""
-
-
-def shown_cell(wildcards):
-    """Return what a table or a figure shows, as KEY=NAME."""
-    return [f"{key}={name}" for key, name in wildcards.items()]
-
-
-def named_files(wildcards, input):
-    """Return a job's input files as KIND=FILE, the kind being the input's name."""
-    listed = ((kind, [files] if isinstance(files, str) else files) for kind, files in input.items())
-    return [f"{kind}={file}" for kind, files in listed for file in files]
-
-
-def named_outputs(wildcards, output):
-    """Return a job's output files as KIND=FILE, the kind being the output's name."""
-    return named_files(wildcards, output)
+include: "cells.smk"
+include: "shown.smk"

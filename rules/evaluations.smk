@@ -1,5 +1,6 @@
 # In:  prompts, generations, attributions and the model.
 # Out: <data>/soft/{protocol}/{model}/{method}/{part}.parquet, the distance of every draw;
+#      <data>/inputs/{protocol}/{model}/{part}.parquet, what the model makes of such inputs;
 #      <data>/ranking/{model}/{method}/{part}.parquet, whether each step of insertion and
 #      deletion flips the label word.
 
@@ -34,6 +35,36 @@ rule evaluate_soft:
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
         "{params.model} --output {output.soft:q} > {log:q} 2>&1"
+
+
+rule inspect_inputs:
+    input:
+        prompts=rules.build_prompts.output.prompts,
+        generations=rules.generate.output.generations,
+        model=model_files,
+    output:
+        inputs="<data>/inputs/{protocol}/{model}/{part}.parquet",
+    log:
+        "<logs>/inspect_inputs/{protocol}/{model}/{part}.log",
+    benchmark:
+        "<logs>/inspect_inputs/{protocol}/{model}/{part}.tsv"
+    conda:
+        "../envs/lm.yaml"
+    threads: model_resource("threads")
+    resources:
+        gpu=model_resource("gpu"),
+        mem_mb=growing_resource("inspect_inputs", "mem_mb"),
+        runtime=growing_resource("inspect_inputs", "runtime"),
+    params:
+        **job("inspect_inputs", "inspect"),
+        model=model_option,
+    message:
+        "Inspecting perturbed inputs of {wildcards.model}, {wildcards.part} "
+        "({wildcards.protocol} routing)"
+    shell:
+        "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
+        "--prompts {input.prompts:q} --generations {input.generations:q} "
+        "{params.model} --output {output.inputs:q} > {log:q} 2>&1"
 
 
 rule evaluate_ranking:

@@ -132,6 +132,23 @@ use rule plot_pi_curves as plot_metric_agreement with:
         **room_job("figures/metric_agreement", "model_display"),
 
 
+use rule plot_pi_curves as plot_language with:
+    input:
+        language=rules.summarise_language.output.language,
+    output:
+        **figure_files(
+            "language/{protocol}/{model}",
+            "Is a perturbed input still language?",
+            of=inspected_cells,
+        ),
+    log:
+        "<logs>/plot_language/{protocol}/{model}.log",
+    benchmark:
+        "<logs>/plot_language/{protocol}/{model}.tsv"
+    params:
+        **room_job("figures/language", "model_display"),
+
+
 use rule plot_pi_curves as plot_sensitivity with:
     input:
         sensitivity=rules.summarise_sensitivity.output.sensitivity,
@@ -238,7 +255,7 @@ use rule plot_pi_curves as plot_sanity with:
     input:
         sanity=rules.check_sanity.output.sanity,
     output:
-        **figure_files("sanity/{model}", "Do scores change with the model?", of=sanity_cells),
+        **figure_files("sanity/{model}", "Do scores change with model and input?", of=sanity_cells),
     log:
         "<logs>/plot_sanity/{model}.log",
     benchmark:

@@ -1,6 +1,6 @@
 # In:  the configuration of a tiny model and the embedded tasks it learns; a GGUF file.
-# Out: <data>/models/{model}/ and <data>/masked_models/{masked_model}/, model folders
-#      as `save_pretrained` writes them.
+# Out: <data>/models/{model}/, <data>/shuffled_models/{model}/ (its twin, for sanity checks) and
+#      <data>/masked_models/{masked_model}/, model folders as `save_pretrained` writes them.
 
 
 rule train_model:
@@ -27,6 +27,23 @@ rule train_model:
     shell:
         "{params.command} --settings {params.settings:q} "
         "--output-folder {params.folder:q} > {log:q} 2>&1"
+
+
+use rule train_model as train_shuffled_model with:
+    output:
+        files=expand("<data>/shuffled_models/{{model}}/{file}", file=MODEL_FILES),
+        training="<data>/shuffled_models/{model}/training.json",
+    log:
+        "<logs>/train_shuffled_model/{model}.log",
+    benchmark:
+        "<logs>/train_shuffled_model/{model}.tsv"
+    wildcard_constraints:
+        model=one_of(CONFIG.shuffled_models),
+    params:
+        **job("train_model", "train_shuffled"),
+        folder=lambda wildcards, output: Path(output.training).parent,
+    message:
+        "Training the twin of model {wildcards.model} on shuffled labels"
 
 
 rule train_masked_model:

@@ -114,3 +114,20 @@ use rule join_prompts as join_ranking with:
         **job("join_shards", "join"),
         kind="ranking",
         files=named_files,
+
+
+use rule join_prompts as join_inputs with:
+    input:
+        shards=shards("<data>/inputs/{protocol}/{model}/{part}.parquet"),
+        prompts="<data>/prompts/{model}/{dataset}.parquet",
+        generations="<data>/generations/{model}/{dataset}.parquet",
+    output:
+        joined="<data>/inputs/{protocol}/{model}/{dataset}.parquet",
+    log:
+        "<logs>/join_inputs/{protocol}/{model}/{dataset}.log",
+    benchmark:
+        "<logs>/join_inputs/{protocol}/{model}/{dataset}.tsv"
+    params:
+        **job("join_shards", "join"),
+        kind="inputs",
+        files=named_files,

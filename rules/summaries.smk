@@ -3,8 +3,9 @@
 #      <data>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
 #      <data>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
 #      <data>/summary/density/{model}.parquet, how dense scores are, and density_correlations/;
-#      <data>/summary/controls/ and twins/, samples of those alone, and what they tell:
-#      diagnosis, oracle_scale, twins; and sanity, whether scores change with the model.
+#      <data>/summary/controls/, twins/ and search/, samples of those alone, and what they tell:
+#      diagnosis, oracle_scale, twins; sanity, whether scores change with model and input; and
+#      language, what the model makes of perturbed inputs.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
 
@@ -191,9 +192,27 @@ use rule summarise_stored_draws as summarise_stored_draws_of_controls with:
         **room_job("statistics/stored_draws", "stored_draws"),
 
 
-# Files of a kind: of the methods, and of the controls.
+use rule summarise as summarise_search with:
+    input:
+        soft=search_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+    output:
+        soft_samples="<data>/summary/search/soft_samples.parquet",
+    log:
+        "<logs>/summarise_search.log",
+    benchmark:
+        "<logs>/summarise_search.tsv"
+    params:
+        **room_job("statistics/search", "summarise"),
+
+
+SEARCH_SAMPLES = [*(rules.summarise_search.output if search_cells("{dataset}") else [])]
+# Files of a kind: of the methods, and of the controls, if there are any.
+SOME_CONTROLS = bool(control_cells("{dataset}"))
 OF_CONTROLS = {
-    kind: [rules.summarise.output[kind], rules.summarise_controls.output[kind]]
+    kind: [
+        rules.summarise.output[kind],
+        *([rules.summarise_controls.output[kind]] if SOME_CONTROLS else []),
+    ]
     for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
 }
 if ranked_control_cells("{dataset}"):
@@ -201,7 +220,7 @@ if ranked_control_cells("{dataset}"):
         *rules.summarise_ranking.output,
         *rules.summarise_ranking_of_controls.output,
     ]
-if STORED_SAMPLES:
+if STORED_SAMPLES and SOME_CONTROLS:
     OF_CONTROLS["stored_samples"] = [
         *STORED_SAMPLES,
         *rules.summarise_stored_draws_of_controls.output,
@@ -223,7 +242,7 @@ use rule summarise as diagnose_metrics with:
 
 use rule summarise as scale_by_oracle with:
     input:
-        **OF_CONTROLS,
+        **OF_CONTROLS | {"soft_samples": [*OF_CONTROLS["soft_samples"], *SEARCH_SAMPLES]},
     output:
         oracle_scale="<data>/summary/oracle_scale.parquet",
     log:
@@ -282,9 +301,23 @@ use rule summarise as check_sanity with:
         **room_job("statistics/sanity", "sanity"),
 
 
+use rule summarise as summarise_language with:
+    input:
+        inputs=inspected_cells("<data>/inputs/{protocol}/{model}/{dataset}.parquet"),
+    output:
+        language="<data>/summary/language.parquet",
+    log:
+        "<logs>/summarise_language.log",
+    benchmark:
+        "<logs>/summarise_language.tsv"
+    params:
+        **room_job("statistics/language", "resampling"),
+
+
 use rule summarise as summarise_sensitivity with:
     input:
         soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        operators=operator_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
         sensitivity="<data>/summary/sensitivity.parquet",
     log:
@@ -366,6 +399,7 @@ rule summarise_cost:
         study=study_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         controls=control_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         ranked_controls=ranked_control_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
+        search=search_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         twins=twin_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
     output:
         cost="<data>/summary/cost.parquet",

@@ -167,6 +167,23 @@ use rule tabulate_pi_soft_auc as tabulate_metric_agreement with:
         **room_job("tables/metric_agreement", "model_display"),
 
 
+use rule tabulate_pi_soft_auc as tabulate_language with:
+    input:
+        language=rules.summarise_language.output.language,
+    output:
+        **table_files(
+            "language/{protocol}/{model}",
+            "Is a perturbed input still language?",
+            of=inspected_cells,
+        ),
+    log:
+        "<logs>/tabulate_language/{protocol}/{model}.log",
+    benchmark:
+        "<logs>/tabulate_language/{protocol}/{model}.tsv"
+    params:
+        **room_job("tables/language", "model_display"),
+
+
 use rule tabulate_pi_soft_auc as tabulate_sensitivity with:
     input:
         sensitivity=rules.summarise_sensitivity.output.sensitivity,
@@ -239,7 +256,7 @@ use rule tabulate_pi_soft_auc as tabulate_oracle_scale with:
     input:
         oracle_scale=rules.scale_by_oracle.output.oracle_scale,
     output:
-        **table_files("oracle_scale/{model}", "From random scores to the oracle", of=control_cells),
+        **table_files("oracle_scale/{model}", "From random scores to the oracle", of=scaled_cells),
     log:
         "<logs>/tabulate_oracle_scale/{model}.log",
     benchmark:
@@ -265,7 +282,7 @@ use rule tabulate_pi_soft_auc as tabulate_sanity with:
     input:
         sanity=rules.check_sanity.output.sanity,
     output:
-        **table_files("sanity/{model}", "Do scores change with the model?", of=sanity_cells),
+        **table_files("sanity/{model}", "Do scores change with model and input?", of=sanity_cells),
     log:
         "<logs>/tabulate_sanity/{model}.log",
     benchmark:

@@ -4,7 +4,7 @@
 # workflow that uses this one as a module may do so with several.
 import os
 
-from pisoft.config.loading import config_hash
+from pisoft.config.resolved import config_hash
 
 own, known = config_hash(CONFIG), os.environ.get("PISOFT_CONFIGURATION", "").split()
 if workflow.is_main_process:

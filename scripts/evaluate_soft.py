@@ -49,14 +49,15 @@ def main(arguments: argparse.Namespace) -> None:
         for block in blocks(prompts, settings.block_size)
     ]
     budget = token_budget(settings.token_budget, model.device)
-    perturber = Perturber(model, budget, settings.protocol)
+    way = (settings.protocol, evaluation.operator)
+    perturber = Perturber(model, budget, *way)
     reset_peak_memory(model.device)
     draws = first_draws(evaluation.draws)
     while any(draws.values()):
         for block in progress(steps, sum(map(len, steps)), "evaluating", "steps"):
             measure_draws(perturber, block, draws)
         draws = further_draws(evaluation.draws, [step for block in steps for step in block], draws)
-    in_single = Perturber(model, max(1, budget // 2), settings.protocol)
+    in_single = Perturber(model, max(1, budget // 2), *way)
     for number, block in enumerate(steps, settings.first_place // settings.block_size):
         if model.in_half and is_repeated(number):
             measure_in_single(in_single, block)

@@ -27,9 +27,11 @@ def distances(
     masks: np.ndarray,
     token_budget: int = WHOLE_BUDGET,
     protocol: Any = "dynamic",
+    operator: Any = "zero",
 ) -> np.ndarray:
     """Return Hellinger distances of masks (N, m) on one target, (N,)."""
-    (found,) = Perturber(model, token_budget, protocol).measure([masks_of(target, masks)])
+    perturber = Perturber(model, token_budget, protocol, operator)
+    (found,) = perturber.measure([masks_of(target, masks)])
     return found[:, 0]
 
 

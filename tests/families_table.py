@@ -34,6 +34,7 @@ from tiny_tokenizers import numbered_tokenizer
 PAGE = Path(__file__).parents[1] / "docs/reference/families.md"
 METHODS = available_methods()
 PROTOCOLS = ("dynamic", "fixed")
+HIDE = "hide"
 BOUND = 1e-5  # eager attention takes its softmax in float32, also in a float64 model
 PROMPT = [1, 40, 41, 8, 9, 10, 33, 71, 5, 64]
 TARGET = 17
@@ -54,13 +55,19 @@ class Row:
     def refuse(self, who: str, error: BenchmarkError) -> None:
         """Keep what was said when something was refused."""
         self.cells[who] = NO
-        said = str(error).removeprefix(f"protocol '{who}': ").removeprefix(f"method '{who}': ")
+        said = str(error)
+        for kind in ("protocol", "operator", "method"):
+            said = said.removeprefix(f"{kind} '{who}': ")
         self.refusals.setdefault(said, []).append(who)
 
     def table_line(self) -> str:
         """Return the family's line of the table."""
         stem, _ = FAMILIES[self.family]
-        cells = [self.family, f"`{stem}`", *(self.cells[who] for who in (*PROTOCOLS, *METHODS))]
+        cells = [
+            self.family,
+            f"`{stem}`",
+            *(self.cells[who] for who in (*PROTOCOLS, HIDE, *METHODS)),
+        ]
         return f"| {' | '.join([*cells, *self.notes])} |"
 
     def refusal_lines(self) -> list[str]:
@@ -84,13 +91,14 @@ def row_of(family: str) -> Row:
     try:
         model = _loaded(network(family, "eager"), family)
     except BenchmarkError as error:
-        for who in (*PROTOCOLS, *METHODS):
+        for who in (*PROTOCOLS, HIDE, *METHODS):
             row.refuse(who, error)
         row.notes = [NO] * 3
         return row
     plain = network(family, NAME)
     for protocol in PROTOCOLS:
         _try(row, protocol, lambda protocol=protocol: _protocol_error(model, plain, protocol))
+    _try(row, HIDE, lambda: _hidden_error(model, plain))
     for name in METHODS:
         _try(row, name, lambda name=name: _method_error(model, plain, name))
     row.notes = [_keeps_nothing(model), _keeps_experts(plain), _has_window(model)]
@@ -99,7 +107,7 @@ def row_of(family: str) -> Row:
 
 def page(rows: list[Row]) -> str:
     """Return the page with the rows of all families."""
-    columns = ["family", "class", *PROTOCOLS, *(f"`{name}`" for name in METHODS)]
+    columns = ["family", "class", *PROTOCOLS, HIDE, *(f"`{name}`" for name in METHODS)]
     columns += ["a zeroed token is empty", "experts are held", "window"]
     works = sum(NO not in row.cells.values() for row in rows)
     return "\n".join(
@@ -114,7 +122,8 @@ def page(rows: list[Row]) -> str:
             f"`✓`: the largest error is below {BOUND:g} of the largest value, compared with the "
             "family's own eager attention in its own whole forward. "
             f"`{NO}`: refused, in the words below the table. `dynamic` and `fixed` are Hellinger "
-            "distances of perturbed predictions; `inseq` stands for its default, occlusion.",
+            "distances of perturbed predictions, `hide` those with keys hidden and no embedding "
+            "zeroed; `inseq` stands for its default, occlusion.",
             "",
             f"{works} of {len(rows)} families can be used for everything. The code has no special "
             "case for any: when a model is loaded, of whatever class, a dozen tokens are read "
@@ -192,6 +201,27 @@ def _protocol_error(model: LanguageModel, plain: PreTrainedModel, protocol: str)
     return _error(torch.from_numpy(found).double(), torch.stack(expected))
 
 
+def _hidden_error(model: LanguageModel, plain: PreTrainedModel) -> float:
+    """Return how far distances with hidden keys are off those with the network's own padding."""
+    target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
+    found = distances(model, target, MASKS, operator=HIDE)
+    seen = torch.ones(len(MASKS) + 1, len(PROMPT), dtype=torch.long)  # the last: the clean input
+    seen[:-1, PERTURBABLE] = torch.from_numpy(MASKS).long()
+    places = torch.arange(len(PROMPT))[None]
+    logits = [
+        plain(
+            input_ids=torch.tensor([PROMPT]),
+            attention_mask=own[None],
+            position_ids=places,
+            use_cache=False,
+        ).logits[0, -1]
+        for own in seen
+    ]
+    *perturbed, clean = (own.softmax(-1) for own in logits)
+    expected = [(1 - (clean * own).sqrt().sum()).sqrt() for own in perturbed]
+    return _error(torch.from_numpy(found).double(), torch.stack(expected))
+
+
 def _method_error(model: LanguageModel, plain: PreTrainedModel, name: str) -> float:
     """Return how far a method's scores are off."""
     method = build(name)
@@ -213,7 +243,7 @@ def _error(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 def _keeps_nothing(model: LanguageModel) -> str:
     """Tell whether the first layer's value vector of a zeroed token is zero."""
-    if model._refusals:
+    if "attention" in model._refusals:
         return NO
     recorder = AttentionRecorder(layers=[0])
     model.hidden_states(_perturbed(model.embed), probe=recorder)
@@ -252,7 +282,7 @@ def _keeps_experts(plain: PreTrainedModel) -> str:
 
 def _has_window(model: LanguageModel) -> str:
     """Tell whether some layer does not see all tokens before."""
-    if model._refusals:
+    if "attention" in model._refusals:
         return NO
     recorder = AttentionRecorder(layers=range(model.layers))
     model.hidden_states(model.embed(torch.tensor([PROMPT])), probe=recorder)

@@ -68,6 +68,7 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
                 "parts": {name: [name] for name in datasets},
             }
         },
+        "shuffled_models": [],
         "masked_models": {},
         "datasets": datasets,
         "methods": {name: {"method": name, "options": {}} for name in names},
@@ -79,11 +80,15 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
         ],
         "study_cells": [],
         "control_cells": [],
+        "search_cells": [],
         "sanity_cells": [],
+        "inspected": [],
+        "inspections": 0,
         "max_prompt_tokens": None,
         "generation": {"max_new_tokens": 11, "step_interval": 5},
         "block_size": 16,
         "evaluation": {"draws": 4, "pi_grid": [0.2, 0.5, 0.8]},
+        "search": None,
         "ranking": None,
     }
     return PlanSlice.model_validate(settings | changes)

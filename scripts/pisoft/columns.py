@@ -210,6 +210,24 @@ FILES: dict[str, File] = {
             _STATUS,
         ),
     ),
+    "inputs": File(
+        "inputs/{protocol}/{model}/{dataset}",
+        "sample, step, operator and retaining probability: means over random masks",
+        (
+            _SAMPLE,
+            _STEP,
+            Column("operator", _TEXT, "how tokens are taken away, as in `evaluation.operator`"),
+            Column("pi", _REAL, "probability with which each perturbable token is kept"),
+            _optional("entropy", _REAL, "of the next token, nats"),
+            _optional("label_probability", _REAL, "of all label words; null: open generation"),
+            _optional("attention", _REAL, "of the last position on tokens taken away; null: held"),
+            _optional("hidden_norm", _REAL, "of the last layer's output, in that of the clean one"),
+            _optional("clean_entropy", _REAL, "of the clean input"),
+            _optional("clean_label_probability", _REAL, "of the clean input"),
+            _optional("clean_attention", _REAL, "of the clean input, on the same tokens"),
+            _STATUS,
+        ),
+    ),
     "ranking": File(
         "ranking/{model}/{method}/{dataset}",
         "sample and curve",
@@ -384,12 +402,12 @@ FILES: dict[str, File] = {
     ),
     "oracle_scale": File(
         "summary/oracle_scale",
-        "method or control, and metric: its way from random scores to the oracle",
+        "method or control, metric, and end of the way from random scores that it is on",
         (
             *_STATISTIC,
-            _optional(
-                "value", _REAL, "share of the way; null: the oracle is not told apart from random"
-            ),
+            Column("end", _TEXT, "`oracle`, or `search`: the best of random masks"),
+            _optional("masks", _WHOLE, "fewest that the best is of; null: the oracle"),
+            _optional("value", _REAL, "share of the way; null: its end is not told from random"),
             *_INTERVAL,
             _N,
             _FAILED,
@@ -397,13 +415,19 @@ FILES: dict[str, File] = {
     ),
     "sanity": File(
         "summary/sanity",
-        "method and number of the model's last layers whose weights are drawn anew",
+        "method and what its scores are compared with",
         (
             _MODEL,
             _SHOWN_DATASET,
             _METHOD,
-            Column("layers", _WHOLE, "decoder layers, counted from the last"),
-            _optional("value", _REAL, "mean of Spearman's ρ with the scores of the model as it is"),
+            Column(
+                "check",
+                _TEXT,
+                "`layers`: the model has its last ones drawn anew; `labels`: it was trained on "
+                "shuffled ones; `input`: it reads another one",
+            ),
+            Column("layers", _WHOLE, "decoder layers drawn anew, counted from the last; 0: none"),
+            _optional("value", _REAL, "mean of Spearman's ρ with the scores as they are"),
             *_INTERVAL,
             _N,
             _FAILED,
@@ -460,6 +484,19 @@ FILES: dict[str, File] = {
             Column("n", _WHOLE, "samples with a value, of the method with the fewest"),
             Column("n_failed", _WHOLE, "samples without one, of the same method"),
             _optional("reason", _TEXT, "why there is no τ"),
+        ),
+    ),
+    "language": File(
+        "summary/language",
+        "measure, dataset, operator and retaining probability",
+        (
+            _PROTOCOL,
+            _MODEL,
+            Column("measure", _TEXT, "a number of kind `inputs`"),
+            _SHOWN_DATASET,
+            Column("operator", _TEXT, "how tokens are taken away"),
+            Column("pi", _REAL, "probability with which each perturbable token is kept"),
+            *_MEAN,
         ),
     ),
     "layer_study": File(

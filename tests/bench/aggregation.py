@@ -34,7 +34,8 @@ from measuring import Row, report, row
 from pisoft.attribution import load_method
 from pisoft.columns import SCHEMAS
 from pisoft.commandline import run
-from pisoft.config.loading import Config, load_config
+from pisoft.config.loading import load_config
+from pisoft.config.resolved import Config
 from pisoft.config.slices import slice_makers
 from pisoft.config.slices.cells import ranked_datasets
 from pisoft.config.validation import read_yaml

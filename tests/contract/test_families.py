@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from families import FAMILIES, network
-from families_table import METHODS, NO, PAGE, PROMPT, PROTOCOLS, page, row_of
+from families_table import HIDE, METHODS, NO, PAGE, PROMPT, PROTOCOLS, page, row_of
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.model import LanguageModel
@@ -74,5 +74,5 @@ def test_a_family_without_the_attention_interface_is_refused_in_one_line():
     row = row_of("Falcon")
     assert row.refusals == {
         "model 'Falcon': its class does not use the attention interface of transformers, which the "
-        "attention probe needs": [*PROTOCOLS, *METHODS]
+        "attention probe needs": [*PROTOCOLS, HIDE, *METHODS]
     }

@@ -430,9 +430,9 @@ def test_the_bench_calls_scripts_as_the_rules_do(root, tmp_path):
         for section, option in (("input", "--files"), ("output", "--outputs")):
             if option in values:
                 kinds = {pair.partition("=")[0] for pair in values[option]}
-                assert kinds == set(re.findall(r"^ {8}(\w+)=", rule[section], flags=re.M)), (
-                    task.rule
-                )
+                named = set(re.findall(r"^ {8}(\w+)=", rule[section], flags=re.M))
+                # A run that does not ask for other operators has no files of these.
+                assert kinds == named - {"operators"}, task.rule
         if cell:
             assert set(cell) == set(re.findall(r"{(\w+)}", rule["log"])), task.rule
 

@@ -21,7 +21,8 @@ from pisoft.attribution import load_method
 from pisoft.columns import SCHEMAS
 from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.evaluation import DrawSettings, RankingSettings
-from pisoft.config.loading import Config, load_config
+from pisoft.config.loading import load_config
+from pisoft.config.resolved import Config
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import AttributeSlice, EvaluateSlice, RankingSlice
 from pisoft.config.slices.data import FetchSlice

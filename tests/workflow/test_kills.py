@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 import time
 from base64 import urlsafe_b64decode
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -19,19 +21,46 @@ from pisoft.files import recorded
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 KILLS = 25
-# What shards compute, joined, and what is made of it; but for how long each job took.
-COMPARED = ("generations", "attributions", "soft", "ranking", "summary")
+# What jobs compute, and what is made of it; but for how long each job took.
+COMPARED = ("generations", "attributions", "soft", "ranking", "inputs", "summary")
 TIMED = {"data/summary/timings.parquet", "data/summary/cost.parquet"}
+OVER_THE_DEMO = "PISOFT_KILL_DEMO"
 
 
 def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finished_once):
     run_file = project.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text().rstrip() + "\n      shard_size: 2\n")
-    whole = finished_once.folder / "results/tiny"
+    command = project.command("--cores", "2")
+    check_kills(project, command, finished_once.folder / "results/tiny", most_between=2)
+
+
+@pytest.mark.skipif(OVER_THE_DEMO not in os.environ, reason="`make kills` takes half an hour")
+def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
+    project, root, tmp_path
+):
+    """The kills are spread over all of its jobs, about 290."""
+    snakemake, *_ = project.command()
+    whole = replace(project, folder=root)
+    clone = replace(project, folder=tmp_path / "clone")
+    clone.folder.mkdir()
+    whole.copy_sources_to(clone.folder)
+    check_kills(clone, [snakemake, "--cores", "2"], root / "results/demo", most_between=10)
+
+
+def check_kills(project, command: list[str], whole: Path, most_between: int) -> None:
+    """Kill a run at random moments, let it end, and hold its results against another's.
+
+    Args:
+        project: where it runs.
+        command: without the targets.
+        whole: results of a run that nobody killed.
+        most_between: files that are finished from one kill to the next, at most.
+    """
     files = (file for kind in COMPARED for file in whole.glob(f"data/{kind}/**/*.parquet"))
     names = sorted({str(file.relative_to(whole)) for file in files} - TIMED)
-    targets = [f"results/tiny/{name}" for name in names]
-    arguments = ["--cores", "2", "--retries", str(KILLS), *targets]
+    assert names, f"{whole} holds no results"
+    results = Path("results", whole.name)
+    line = [*command, "--retries", str(KILLS), *(str(results / name) for name in names)]
     chance = random.Random(25)
     killed: list[str] = []
     before: dict[str, int] = {}
@@ -39,13 +68,14 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
         unlock(project)
         with (project.folder / "out").open("a") as out:
             driver = psutil.Popen(
-                project.command(*arguments), cwd=project.folder, env=project.environment(),
-                stdout=out, stderr=out,
-            )  # fmt: skip
+                line, cwd=project.folder, env=project.environment(), stdout=out, stderr=out
+            )
+        already = len(killed)
         while len(killed) < KILLS:
-            wait_for_more(project.folder, chance.randrange(3), driver)
+            wait_for_more(project.folder, chance.randint(0, most_between), driver)
             time.sleep(chance.uniform(0, 2))
             if driver.poll() is not None:
+                assert len(killed) > already, "ended by itself"
                 break
             killed.append(kill(driver, chance))
             after = finished_files(project.folder)
@@ -55,11 +85,14 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
     assert set(killed) == {"a job", "the driver", "the driver and its jobs"}
 
     unlock(project)
-    project.snakemake(*arguments)
+    ended = subprocess.run(
+        line, cwd=project.folder, env=project.environment(), check=False, capture_output=True
+    )
+    assert ended.returncode == 0, ended.stdout[-3000:].decode() + ended.stderr[-3000:].decode()
     after = finished_files(project.folder)
     assert before.items() <= after.items(), "made again"
     for name in names:
-        made = pq.read_table(project.folder / "results/tiny" / name)
+        made = pq.read_table(project.folder / results / name)
         assert made.equals(pq.read_table(whole / name)), name
 
 

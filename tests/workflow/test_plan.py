@@ -23,11 +23,13 @@ CONFIG = Path(__file__).parents[2] / "config"
 FIX = "bring scripts/pisoft/planning/plan.py up to date"
 
 
-@pytest.mark.parametrize("name", ["tiny", "config", "paper"])
+@pytest.mark.parametrize("name", ["tiny", "config", "labels", "paper"])
 def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch):
     shutil.copyfile(
         CONFIG / "catalogue/methods.yaml", project.folder / "config/catalogue/methods.yaml"
     )
+    demo = (project.folder / "config/config.yaml").read_text(encoding="utf-8")
+    project.write("config/labels.yaml", demo.replace("labels: false", "labels: true"))
     run_file = f"config/{name}.yaml"
     listed = project.snakemake("--configfile", run_file, "--dry-run", "--forceall").stdout
     counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", listed, flags=re.M)}

@@ -80,6 +80,7 @@ def test_every_job_depends_on_its_settings_and_its_code(rules):
         "plan",
         "check_scores",
         "compare_runs",
+        "keep_figures",
         "keep_summary",
         "make_schema",
         "make_readme",
@@ -125,9 +126,10 @@ def test_a_model_s_job_that_is_tried_again_may_take_more(rules):
             assert second == 2 * first > 0, f"{name}: {key}"
 
 
-def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monkeypatch):
+def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
-    file = Path("config/paper.yaml")
+    file = tmp_path / "paper.yaml"
+    file.write_text(Path("config/paper.yaml").read_text() + "\noperators: {}\n")
     shard = ("dynamic", "llama-3.1-8b-instruct", "random", "sst2/0-1024")
     config = load_run(read_yaml(file), [str(file)], Path("config"), load_method)
     jobs = {(job.rule, job.cell): job for job in plan_run(plan_slice(config), None).jobs}
@@ -135,6 +137,7 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
         "generate": "{1}/{3}",
         "attribute": "{1}/{2}/{3}",
         "evaluate_soft": "{0}/{1}/{2}/{3}",
+        "inspect_inputs": "{0}/{1}/{3}",
         "evaluate_ranking": "{1}/{2}/{3}",
     }
     assert set(cells) == set(LOADING_RULES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
@@ -33,11 +35,11 @@ def test_the_layer_study_adds_exactly_its_own_jobs_and_only_if_asked(project):
 
 
 TRUST = """
-trust: {noise: [1], twin_methods: [saliency]}
+trust: {noise: [1], twin_methods: [saliency], search: 3}
 sanity: {layers: [1, 2], methods: [saliency]}
 """
 CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
-MADE = (*CONTROLS, "saliency-permuted-1")
+MADE = (*CONTROLS, "saliency-permuted-1", "search")
 CHECKED = ("saliency-randomised-01", "saliency-randomised-02")
 TRUST_JOBS = {
     *(f"data/attributions/toy/{name}/toy-sentiment.parquet" for name in (*MADE, *CHECKED)),
@@ -49,6 +51,7 @@ TRUST_JOBS = {
         for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
     ),
     *(f"data/summary/controls/{name}_samples.parquet" for name in ("ranking", "stored")),
+    "data/summary/search/soft_samples.parquet",
     *(f"data/summary/{name}.parquet" for name in ("diagnosis", "oracle_scale", "twins", "sanity")),
     *(f"tables/{name}/toy.html" for name in ("diagnosis", "oracle_scale", "sanity")),
     "tables/twins/dynamic/toy.html",
@@ -63,6 +66,29 @@ def test_the_tests_of_metrics_and_methods_add_exactly_their_own_jobs(project):
     without = project.pending()
     run_file.write_text(run_file.read_text() + TRUST)
     assert project.pending() == without | TRUST_JOBS
+
+
+def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_before(project):
+    asked = ("--config", "models=[demo-llama]", "datasets=[demo-sentiment, demo-why]")
+    table = "results/tiny/tables/sanity/demo-llama.html"
+
+    def folders(labels):
+        """Return the folders of models that are trained, and by scores the one they are of."""
+        sanity = f"sanity={{layers: [1], methods: [saliency], datasets: [demo-why], {labels}}}"
+        listed = project.snakemake("--dry-run", "--printshellcmds", table, *asked, sanity).stdout
+        scores = re.findall(r"attribute\.py .*--model-folder (\S+) .*--output (\S+)", listed)
+        return (
+            re.findall(r"train_model\.py .*--output-folder (\S+)", listed),
+            {output.split("/")[-2]: folder for folder, output in scores},
+        )
+
+    own, twin = (f"results/tiny/data/{kind}/demo-llama" for kind in ("models", "shuffled_models"))
+    trained, explained = folders("labels: false")
+    assert trained == [own]
+    assert explained == {"saliency": own, "saliency-randomised-01": own}
+    trained, with_twin = folders("labels: true")
+    assert sorted(trained) == [own, twin]
+    assert with_twin == explained | {"saliency-shuffled-labels": twin}
 
 
 def test_figures_of_single_texts_are_left_out_if_not_wanted(project):

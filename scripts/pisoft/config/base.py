@@ -29,9 +29,10 @@ Normalisation = Literal["minmax", "rank", "max"]
 ScoresOf = Literal["own", "aggregated"]  # the step's, or the mean of all steps'
 AttributedFunction = Literal["probability", "logit"]
 Operator = Literal["remove", "zero"]
+Erasure = Literal["zero", "mean", "unknown", "hide"]  # what a soft perturbation does to a token
 FlipOf = Literal["label_word", "first_token"]  # what counts as the answer
 TokenWeights = Literal["loosened", "original"]
-Cell = tuple[Protocol, str, str, str]  # protocol, model, method, dataset
+Cell = tuple[str, str, str, str]  # protocol, or a way as in `operators`; model, method, dataset
 Sampler = Literal["iid", "latin", "count"]
 Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 

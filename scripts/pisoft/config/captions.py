@@ -9,9 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from pisoft.config.base import Erasure
 from pisoft.config.evaluation import CLAMPS, DrawBudget, DrawSettings, RankingSettings
-from pisoft.config.loading import Config
+from pisoft.config.operators import Operators
 from pisoft.config.parts import sample_limit
+from pisoft.config.resolved import Config
 from pisoft.config.studies import LayerStudy
 from pisoft.config.trust import Trust
 
@@ -29,6 +31,12 @@ ROUNDING = 1e-9  # by which the gaps of an even grid may differ
 _ANSWERS = {
     "label_word": "the label word that the model prefers",
     "first_token": "the first token that it would generate",
+}
+_ERASURES: dict[Erasure, str] = {
+    "zero": "zeroed",
+    "mean": "given the mean embedding",
+    "unknown": "given that of the unknown token",
+    "hide": "hidden from attention",
 }
 _OPERATORS = {"remove": "left out of the sequence", "zero": "zeroed in the input embeddings"}
 
@@ -55,7 +63,8 @@ def settings_in_words(config: Config) -> Sentences:
         "grid": f"Grid of π: {_numbers(evaluation.pi_grid)}; calibrated are scores clipped to "
         f"[f, 1 − f] with f = {evaluation.score_floor:g}.",
         "masks": f"Masks: {_draws(evaluation)}, {_SAMPLERS[evaluation.sampler]} "
-        f"(``{evaluation.sampler}``), one bit per {evaluation.mask} (seed {run_file.seed}). A step "
+        f"(``{evaluation.sampler}``), one bit per {evaluation.mask} (seed {run_file.seed}); what "
+        f"is not kept is {_ERASURES[evaluation.operator]} (``{evaluation.operator}``). A step "
         f"fails where H₀ is below {evaluation.minimum_h0:g}.",
         "clamp": f"Soft-NS is {CLAMPS[evaluation.clamp]}.",
         "tests": f"{run_file.statistics.resamples} bootstrap resamples and sign flips, "
@@ -67,6 +76,8 @@ def settings_in_words(config: Config) -> Sentences:
         found["layer_study"] = _layer_study(run_file.layer_study)
     if run_file.trust is not None:
         found["trust"] = _trust(run_file.trust)
+    if run_file.operators is not None:
+        found["operators"] = _operators(run_file.operators)
     if run_file.qualitative is not None:
         found["tokens"] = f"Top tokens: {run_file.qualitative.top_share:.3g} of a text."
     if run_file.explorer is not None:
@@ -134,9 +145,17 @@ def _layer_study(study: LayerStudy) -> str:
     )
 
 
+def _operators(operators: Operators) -> str:
+    return (
+        f"Operators beside the run's own: {', '.join(operators.others)}; random masks of a step at "
+        f"each π: {operators.draws}."
+    )
+
+
 def _trust(trust: Trust) -> str:
     noise = ", ".join(f"{deviation:g}" for deviation in trust.noise)
     return (
         f"Noise on the oracle's scores of 0 and 1: standard deviations {noise}; ``{trust.middle}`` "
-        f"is the noisy one that is compared. Permuted twins of each method: {trust.twins}."
+        f"is the noisy one that is compared. Permuted twins of each method: {trust.twins}. Random "
+        f"masks of each metric and π that are searched for the best: {trust.search}."
     )

@@ -158,8 +158,8 @@ class DatasetEntry(Strict):
     shard_size: int | None = Field(
         None,
         gt=0,
-        description="Samples that are a job of their own, cut down to whole blocks: what a kill "
-        "can cost, and what is not computed again when samples are added. Null: all are one job.",
+        description="Samples of one job, cut down to whole blocks, one at least: what a kill can "
+        "cost, and what is not computed again when samples are added. Null: all are one job.",
     )
     truncate: Name | None = Field(
         None, description="Field shortened when a prompt is too long; null: the longest one."

@@ -15,6 +15,7 @@ from pydantic import (
 
 from pisoft.config.base import (
     Clamp,
+    Erasure,
     FlipOf,
     Normalisation,
     Operator,
@@ -102,6 +103,13 @@ class DrawSettings(ScoreSettings):
         "retaining probabilities (`latin`), so that means vary less; or such that every one keeps "
         "the same number of tokens (`count`), round(π·m) of m, which is another metric.",
     )
+    operator: Erasure = Field(
+        "zero",
+        description="What happens to a token that a mask does not keep: its input embedding is "
+        "multiplied by 0 (`zero`, as in the paper), or becomes the mean of the vocabulary's "
+        "(`mean`), or that of the tokenizer's unknown, else padding, else end token (`unknown`); "
+        "or its keys are hidden from all attention, which only `dynamic` routing has (`hide`).",
+    )
     mask: Literal["token", "element"] = Field(
         "token",
         description="One bit per token, or one per element of its embedding, as the code released "
@@ -140,12 +148,13 @@ class DrawSettings(ScoreSettings):
         return self
 
     @model_validator(mode="after")
-    def _counted_are_whole_tokens(self) -> DrawSettings:
-        if self.sampler == "count" and self.mask != "token":
-            raise ValueError(
-                f"sampler: 'count' is not allowed with mask '{self.mask}', because it counts whole "
-                "tokens; allowed with it is 'token'"
-            )
+    def _some_need_whole_tokens(self) -> DrawSettings:
+        for key, value, does in (("sampler", "count", "counts"), ("operator", "hide", "hides")):
+            if getattr(self, key) == value and self.mask != "token":
+                raise ValueError(
+                    f"{key}: '{value}' is not allowed with mask '{self.mask}', because it {does} "
+                    "whole tokens; allowed with it is 'token'"
+                )
         return self
 
     @property

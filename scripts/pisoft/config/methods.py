@@ -104,6 +104,7 @@ class Method(Strict):
     needs_masked_model: bool
     options: dict[str, Any]  # as the entry has them
     randomised_layers: int | None = None  # the model's last ones, whose weights are drawn anew
+    shuffled_labels: bool = False  # whether the model is the twin that was trained on such
     resolved: dict[str, Any]  # the same with their defaults: equal if two entries do the same
 
 

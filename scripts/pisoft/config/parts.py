@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 
 def sample_limit(config: Config, dataset: str) -> int | None:

@@ -7,11 +7,13 @@ from typing import Any
 from pydantic import (
     Field,
     field_validator,
+    model_validator,
 )
 
 from pisoft.config.base import Name, Protocol, Selection, Strict, check_selection
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
 from pisoft.config.models import Resources
+from pisoft.config.operators import HIDE, Operators
 from pisoft.config.sanity import Sanity
 from pisoft.config.studies import LayerStudy
 from pisoft.config.trust import Trust
@@ -131,7 +133,10 @@ class RunFile(Strict):
         None, description="Whether the metrics can tell, by controls and twins; null: not asked."
     )
     sanity: Sanity | None = Field(
-        None, description="Whether scores change with the model's weights; null: not asked."
+        None, description="Whether scores change with the model and its input; null: not asked."
+    )
+    operators: Operators | None = Field(
+        None, description="Other ways to take tokens away, and what they do; null: not asked."
     )
     explorer: ExplorerSettings | None = Field(
         default_factory=ExplorerSettings, description="Attribution explorer; null: no such page."
@@ -141,3 +146,24 @@ class RunFile(Strict):
     )
 
     _unique = field_validator("protocols")(check_selection)
+
+    @model_validator(mode="after")
+    def _operators_fit(self) -> RunFile:
+        own = self.evaluation.operator
+        if own == HIDE and "fixed" in self.protocols:
+            raise ValueError(
+                "protocols: 'fixed' is not allowed with evaluation.operator 'hide', because hidden "
+                "keys change the attention that it holds; allowed with it is 'dynamic'"
+            )
+        if self.operators is None:
+            return self
+        if own in self.operators.others:
+            raise ValueError(
+                f"operators.others: '{own}' is the run's own evaluation.operator; leave it out"
+            )
+        if HIDE in self.operators.others and self.evaluation.mask != "token":
+            raise ValueError(
+                "operators.others: 'hide' is not allowed with evaluation.mask "
+                f"'{self.evaluation.mask}', because it hides whole tokens"
+            )
+        return self

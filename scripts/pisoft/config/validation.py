@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 import typing
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +211,14 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and not typing.get_args(annotation):
         return [annotation] if issubclass(annotation, BaseModel) else []
     return [model for part in typing.get_args(annotation) for model in _models_in(part)]
+
+
+def selected(selection: Any, available: Iterable[str], where: str) -> list[str]:
+    """Resolve `all` or a list of names; an unknown name is an error with the nearest match."""
+    names = list(available)
+    if selection == "all":
+        return names
+    for name in selection:
+        if name not in names:
+            raise BenchmarkError(f"{where}: unknown name '{name}'" + did_you_mean(name, names))
+    return list(selection)

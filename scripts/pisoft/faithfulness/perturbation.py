@@ -18,10 +18,11 @@ import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from pisoft.config.base import Protocol
+from pisoft.config.base import Erasure, Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
 from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.lm.batching import fitted_batches, warn_too_long
+from pisoft.lm.erasing import Eraser
 from pisoft.lm.model import LanguageModel
 from pisoft.lm.prefix import Prefix
 
@@ -106,13 +107,18 @@ class Perturber:
         model: the explained model.
         token_budget: tokens per forward batch; halved for good if memory does not suffice.
         protocol: `dynamic` or `fixed` routing.
+        operator: how tokens are taken away; fixed routing cannot hide keys.
 
     Raises:
-        BenchmarkError: the model's attention cannot be fixed.
+        BenchmarkError: the model's attention cannot be fixed, or the operator is not possible.
     """
 
     def __init__(
-        self, model: LanguageModel, token_budget: int, protocol: Protocol = "dynamic"
+        self,
+        model: LanguageModel,
+        token_budget: int,
+        protocol: Protocol = "dynamic",
+        operator: Erasure = "zero",
     ) -> None:
         if protocol == "fixed":
             model.require("fixed routing", "protocol 'fixed'")
@@ -121,6 +127,7 @@ class Perturber:
         self.forwards = 0  # perturbed and clean inputs read
         self.tokens = 0  # that they have after the prefix, without padding
         self._fixed = protocol == "fixed"
+        self._erase = Eraser(model, operator)
         self._prefix_ids: tuple[int, ...] | None = None
         self._prefix: Prefix | None = None
 
@@ -234,11 +241,10 @@ class Perturber:
     @torch.inference_mode()
     def _perturb(self, cleans: Sequence[_Clean], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the measures (n, 3) of the masks (n, m, 1 or d) of every clean input."""
-        inputs = []
-        for clean, kept in zip(cleans, masks, strict=True):
-            perturbed = clean.embeddings.repeat(len(kept), 1, 1)  # (n, T, d)
-            perturbed[:, clean.columns] *= torch.from_numpy(kept).to(perturbed)
-            inputs.append(perturbed)
+        erased = [
+            self._erase(clean.embeddings, clean.columns, torch.from_numpy(kept))
+            for clean, kept in zip(cleans, masks, strict=True)
+        ]
         sizes = [len(kept) for kept in masks]
         ends = np.cumsum(sizes)
         replay = None
@@ -249,25 +255,41 @@ class Perturber:
                     for clean, size, end in zip(cleans, sizes, ends.tolist(), strict=True)
                 ]
             )
-        roots = self._predict(inputs, replay).split(sizes)
+        seen = [of_input for _, of_input in erased if of_input is not None]
+        roots = self._predict([inputs for inputs, _ in erased], replay, seen).split(sizes)
         return [
             clean.compare(own).float().cpu().numpy()
             for clean, own in zip(cleans, roots, strict=True)
         ]
 
-    def _predict(self, inputs: Sequence[torch.Tensor], probe: Any) -> torch.Tensor:
+    def _predict(
+        self, inputs: Sequence[torch.Tensor], probe: Any, seen: Sequence[torch.Tensor] = ()
+    ) -> torch.Tensor:
         """Return the root probabilities of the token after every input, (B, V).
 
         Args:
             inputs: embeddings of inputs of equal length, (n, T, d) each; B in all.
             probe: records or replays attention.
+            seen: of the same inputs, which keys are not hidden, (n, T) each; none: all of them.
         """
         width = max(block.shape[1] for block in inputs)
         padded = [pad(block, (0, 0, 0, width - block.shape[1])) for block in inputs]
         last = torch.cat([torch.full((len(block), 1), block.shape[1] - 1) for block in inputs])
         self.forwards += len(last)
         self.tokens += int(last.sum()) + len(last)
+        hidden = self._hidden_keys(seen, width) if seen else {}
         logits = self.model.next_token_logits(
-            torch.cat(padded), last.to(self.model.device), probe=probe, prefix=self._prefix
+            torch.cat(padded),
+            last.to(self.model.device),
+            probe=probe,
+            prefix=self._prefix,
+            **hidden,
         )
         return root_probabilities(logits[:, 0])
+
+    def _hidden_keys(self, seen: Sequence[torch.Tensor], width: int) -> dict[str, torch.Tensor]:
+        """Return the options by which a model hides keys behind the prefix."""
+        before = len(self._prefix_ids or ())
+        rows = [pad(of_input, (before, width - of_input.shape[1]), value=True) for of_input in seen]
+        positions = torch.arange(before, before + width, device=self.model.device)[None]
+        return {"attention_mask": torch.cat(rows).long(), "position_ids": positions}

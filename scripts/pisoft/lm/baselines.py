@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -26,8 +26,7 @@ def baseline_embeddings(
     if kind == "zero":
         return torch.zeros_like(at_least_single(model.embed(input_ids)))
     tokenizer = model.tokenizer
-    known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
-    reference = next((token for token in known if token is not None), None)
+    reference = reference_token(tokenizer)
     if reference is None:
         raise BenchmarkError(
             f"model '{model.name}': option baseline: 'reference' needs an unknown, padding or "
@@ -37,3 +36,9 @@ def baseline_embeddings(
     if tokenizer.eos_token_id is not None:
         ids = torch.where(input_ids == tokenizer.eos_token_id, input_ids, ids)
     return at_least_single(model.embed(ids))
+
+
+def reference_token(tokenizer: Any) -> int | None:
+    """Return the id of the unknown, else the padding, else the end token; None without any."""
+    known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
+    return next((token for token in known if token is not None), None)

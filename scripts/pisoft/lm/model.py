@@ -187,12 +187,14 @@ class LanguageModel:
             embeddings: of the tokens behind the prefix, if one is given.
             probe: records or replays attention.
             prefix: the tokens before; see :meth:`read_prefix`.
-            attention_mask: (B, T), 0 at padding; not needed for padding on the right.
-            position_ids: (B, T); needed for padding on the left.
+            attention_mask: (B, T), 0 at padding and at tokens whose keys are hidden, with the
+                prefix in front, if one is given; not needed for padding on the right.
+            position_ids: (B or 1, T); needed with an attention mask.
         """
         if isinstance(prefix, torch.Tensor):
             whole = torch.cat([prefix.expand(len(embeddings), -1, -1), embeddings], dim=1)
-            return self.hidden_states(whole, probe=probe)[:, prefix.shape[1] :]
+            hidden = self.hidden_states(whole, probe=probe, attention_mask=attention_mask)
+            return hidden[:, prefix.shape[1] :]
         output = self.decoder(
             inputs_embeds=embeddings,
             attention_mask=attention_mask,

@@ -8,10 +8,10 @@ type of the weights; 16-bit models are then run once more as they are, to see th
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -31,7 +31,7 @@ from pisoft.lm.precision import whole_in_single
 if TYPE_CHECKING:
     from pisoft.lm.model import LanguageModel
 
-Capability = Literal["attention", "fixed routing"]
+Capability = Literal["attention", "fixed routing", "hidden keys"]
 
 LENGTH = 12  # tokens of the trial
 PREFIX = 3  # of them read beforehand
@@ -99,11 +99,14 @@ class _Trial:
                     f"model '{self.model.name}': class {type(self.model.network).__name__} "
                     f"cannot be followed: {problem}"
                 )
+        refusals: dict[Capability, str] = {}
+        if problem := problem_of(self._keys_are_seen):
+            refusals["hidden keys"] = problem
         if problem := problem_of(self._recording_differs):
-            return {"attention": problem, "fixed routing": problem}
+            return refusals | {"attention": problem, "fixed routing": problem}
         if problem := problem_of(self._replay_fails):
-            return {"fixed routing": problem}
-        return {}
+            refusals["fixed routing"] = problem
+        return refusals
 
     @cached_property
     def _inputs(self) -> torch.Tensor:
@@ -117,16 +120,20 @@ class _Trial:
     def _expected(self) -> torch.Tensor:
         """The network's own logits, (2, T, V)."""
         network = self.model.network
-        eager = attention_implementation(network, "eager") if self.compared else nullcontext()
-        with eager:
+        with self._eager():
             clean = network(input_ids=trial_ids(self.model), use_cache=False).logits
             perturbed = network(inputs_embeds=self._inputs[1:], use_cache=False).logits
         return torch.cat([clean, perturbed])
 
-    def _logits(self, start: int = 0, probe: AttentionProbe | None = None) -> torch.Tensor:
+    def _eager(self) -> AbstractContextManager[None]:
+        """Let the network use the eager attention of its class, if results are compared with it."""
+        network = self.model.network
+        return attention_implementation(network, "eager") if self.compared else nullcontext()
+
+    def _logits(self, start: int = 0, **options: Any) -> torch.Tensor:
         """Return logits (2, T - start, V); what is before the start is read as a prefix."""
         prefix = self.model.read_prefix(self._inputs[:1, :start])
-        hidden = self.model.hidden_states(self._inputs[:, start:], prefix=prefix, probe=probe)
+        hidden = self.model.hidden_states(self._inputs[:, start:], prefix=prefix, **options)
         return self.model.logits(hidden)
 
     def _looks_ahead(self) -> str:
@@ -147,10 +154,36 @@ class _Trial:
     def _prefix_differs(self) -> str:
         return self._difference(self._logits(PREFIX), self._expected[:, PREFIX:])
 
+    def _keys_are_seen(self) -> str:
+        """The perturbed tokens are hidden, first with nothing hidden, from the clean input."""
+        positions = torch.arange(LENGTH, device=self.model.device)[None]
+        seen = torch.ones(2, LENGTH, dtype=torch.long, device=self.model.device)
+        behind = {"position_ids": positions[:, PREFIX:]}
+        if problem := self._difference(
+            self._logits(PREFIX, attention_mask=seen, **behind), self._expected[:, PREFIX:]
+        ):
+            return f"with a mask that hides nothing, {problem}"
+        seen[:, PREFIX::2] = 0
+        shown = seen[0, PREFIX:].bool()
+        found = self._logits(PREFIX, attention_mask=seen, **behind)[:, shown]
+        if problem := self._difference(found[1:], found[:1]):
+            return f"what it answers depends on tokens that are hidden: {problem}"
+        return self._difference(found, self._hidden(seen, positions)[:, PREFIX:][:, shown])
+
+    def _hidden(self, seen: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Return the network's own logits where keys are hidden, (2, T, V)."""
+        with self._eager():
+            return self.model.network(
+                inputs_embeds=self._inputs,
+                attention_mask=seen,
+                position_ids=positions,
+                use_cache=False,
+            ).logits
+
     def _recording_differs(self) -> str:
         self._recorder = AttentionRecorder(layers=range(self.model.layers), by_maps=True)
         counted = _CountedProbe(self._recorder)
-        self._recorded = self._logits(PREFIX, counted)
+        self._recorded = self._logits(PREFIX, probe=counted)
         return _missed(counted, self.model.layers) or self._difference(
             self._recorded, self._expected[:, PREFIX:]
         )
@@ -161,7 +194,7 @@ class _Trial:
             for layer, inputs in self._recorder.inputs.items()
         }
         counted = _CountedProbe(AttentionReplay([(slice(None), clean)]))
-        replayed = self._logits(PREFIX, counted)
+        replayed = self._logits(PREFIX, probe=counted)
         if problem := _missed(counted, self.model.layers):
             return problem
         if problem := self._difference(replayed[:1], self._recorded[:1]):

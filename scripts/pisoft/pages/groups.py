@@ -14,7 +14,7 @@ GROUPS = {
         "published",
     ),
     "Robustness": (
-        *("diagnosis", "oracle_scale", "twins", "sanity"),
+        *("diagnosis", "oracle_scale", "twins", "sanity", "language"),
         *("sensitivity", "robust_statistics", "variances", "original_soft"),
         *("insertion_deletion", "stored_draws", "metric_agreement", "layer_study"),
     ),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pisoft.config.loading import Config
+from pisoft.config.resolved import Config
 from pisoft.config.slices.plan import PlanSlice, plan_slice
 from pisoft.errors import BenchmarkError
 from pisoft.planning.plan import LOADING_RULES, Job, plan_run
@@ -75,7 +75,7 @@ class RunLimits:
             rule: its rule.
             cell: its wildcards as they stand in its paths.
         """
-        name = cell.split("/")[1 if rule == "evaluate_soft" else 0]
+        name = cell.split("/")[1 if rule in ("evaluate_soft", "inspect_inputs") else 0]
         asked = self._config.models[name].resources
         if asked.runtime and asked.mem_mb:
             return Limits(asked.runtime, asked.mem_mb)
@@ -128,7 +128,7 @@ def job_limits(job: Job, rate: float | None, *, on_gpu: bool) -> Limits:
 
 def _of_one_model(settings: PlanSlice, name: str) -> PlanSlice:
     """Return what a single model's jobs cost depends on."""
-    kinds = ("cells", "study_cells", "control_cells", "sanity_cells")
+    kinds = ["cells", "study_cells", "control_cells", "search_cells", "sanity_cells", "inspected"]
     cells = {
         kind: tuple(cell for cell in getattr(settings, kind) if cell[1] == name) for kind in kinds
     }

@@ -22,6 +22,7 @@ from pisoft.planning.work import (
     attribution_work,
     draw_bounds,
     generation_work,
+    inspection_work,
     ranking_work,
     soft_work,
     total_work,
@@ -33,7 +34,7 @@ START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
 HALF = ("bfloat16", "float16")
 READING_SPEED = 1e9  # bytes of weights per second, from disk to the device
 # Jobs that load a model, on a GPU if it asks for one.
-LOADING_RULES = ("generate", "attribute", "evaluate_soft", "evaluate_ranking")
+LOADING_RULES = ("generate", "attribute", "evaluate_soft", "inspect_inputs", "evaluate_ranking")
 
 
 @dataclass(frozen=True)
@@ -143,14 +144,8 @@ class _Cell:
         grid = len(settings.evaluation.pi_grid)
         low, high = draw_bounds(settings.evaluation.draws)
         recorded = 0.0
-        if protocol == "fixed":
-            recorded = max(
-                (
-                    sizes.recorded_bytes(self.shape, sample, self.settings.dtype)
-                    for sample in self.lengths.samples
-                ),
-                default=0,
-            )
+        if protocol.startswith("fixed"):
+            recorded = self._recorded_bytes()
         noise = self._noise_work(grid, settings.block_size)
         job = self._job(
             "evaluate_soft",
@@ -163,6 +158,25 @@ class _Cell:
             self.lengths.total(lambda sample: sizes.soft_bytes(sample, grid, high)),
         )
         return replace(job, cell=f"{protocol}/{job.cell}")
+
+    def inspection_job(self, protocol: str, settings: PlanSlice) -> Job:
+        """Return the job that looks at inputs of random tokens."""
+        masks = len(settings.evaluation.pi_grid) * settings.inspections
+        work = total_work(self.lengths, lambda sample: inspection_work(self.shape, sample, masks))
+        disk = self.lengths.total(lambda sample: sizes.inspection_bytes(sample, masks))
+        held = self._recorded_bytes() if protocol == "fixed" else 0
+        job = self._job("inspect_inputs", (), work, work, held, disk)
+        return replace(job, cell=f"{protocol}/{job.cell}")
+
+    def _recorded_bytes(self) -> float:
+        """Return the size of the recorded attention of the largest sample."""
+        return max(
+            (
+                sizes.recorded_bytes(self.shape, sample, self.settings.dtype)
+                for sample in self.lengths.samples
+            ),
+            default=0,
+        )
 
     def _noise_work(self, grid: int, block_size: int) -> Work:
         """Return the work of the steps that are evaluated in float32, too, with one draw each."""
@@ -227,6 +241,8 @@ def _training_jobs(
             shape = model_shape(name, model.source)
             job = _training_job("train_model", name, model.source, shape, lengths)
             yield replace(job, model=name)
+            if name in settings.shuffled_models:
+                yield replace(job, rule="train_shuffled_model", model=name)
     for name, source in settings.masked_models.items():
         yield _training_job("train_masked_model", name, source, _masked_shape(source), lengths)
 
@@ -284,6 +300,11 @@ def _method_jobs(
         yield from (cell.attribution_job(name, method) for cell in cells[model, dataset])
     for protocol, model, name, dataset in chosen:
         yield from (cell.soft_job(protocol, name, settings) for cell in cells[model, dataset])
+    searching = settings.model_copy(update={"evaluation": settings.search})
+    for protocol, model, name, dataset in settings.search_cells:
+        yield from (cell.soft_job(protocol, name, searching) for cell in cells[model, dataset])
+    for protocol, model, dataset in settings.inspected:
+        yield from (cell.inspection_job(protocol, settings) for cell in cells[model, dataset])
     if settings.ranking is not None:
         for model, name, dataset in _without_protocol(ranked):
             if settings.datasets[dataset].task == "classification":

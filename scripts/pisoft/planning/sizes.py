@@ -95,6 +95,11 @@ def soft_bytes(sample: SampleLengths, grid: int, draws: int) -> float:
     return len(sample.steps) * (grid + 1) * (ROW + 2 * 3 * SINGLE * draws)
 
 
+def inspection_bytes(sample: SampleLengths, masks: int) -> float:
+    """Return the size of a sample's rows of `inputs`, one for all masks of a kind, at most."""
+    return len(sample.steps) * masks * ROW
+
+
 def ranking_bytes(steps: int) -> float:
     """Return the size of a sample's rows of `ranking`: one bit per step, for both curves."""
     return 2 * (ROW + steps / 8)

@@ -63,6 +63,15 @@ def soft_work(shape: ModelShape, sample: SampleLengths, grid: int, draws: int) -
     return total
 
 
+def inspection_work(shape: ModelShape, sample: SampleLengths, masks: int) -> Work:
+    """Return the work of looking at so many random inputs and the clean one, at every step."""
+    total = NO_WORK
+    for step in sample.steps:
+        tokens = sample.prompt + step
+        total += Work(1, tokens, next_token_flops(shape, tokens)) * (1 + masks)
+    return total
+
+
 def ranking_work(shape: ModelShape, sample: SampleLengths, settings: RankingSettings) -> Work:
     """Return the work of insertion and deletion for one sample and method.
 

@@ -27,6 +27,12 @@ OF_CLAMPS: dict[str, Clamp] = {f"clamp_{name}": name for name in CLAMPS}
 RATIO_OF_MEANS, MEDIAN, HALF_SAMPLES = "ratio_of_means", "median", "half_samples"
 SINGLE_DRAW, HALF_DRAWS = "single_draw", "half_draws"
 OTHER_ROUTING = "other_routing"
+OPERATORS = {  # alternatives by the operator that the draws were made with
+    "zero": "operator_zero",
+    "mean": "operator_mean",
+    "unknown": "operator_unknown",
+    "hide": "operator_hide",
+}
 PARTS_OF_THE_GRID = (LOW, EVERY_SECOND) = ("low_pi", "every_second_pi")
 ALTERNATIVES = {
     "squared_distance": "H² in place of H",
@@ -44,6 +50,10 @@ ALTERNATIVES = {
     SINGLE_DRAW: "A single draw",
     HALF_SAMPLES: "Half of the samples",
     OTHER_ROUTING: "The other routing",
+    OPERATORS["zero"]: "Tokens zeroed",
+    OPERATORS["mean"]: "Tokens become the mean embedding",
+    OPERATORS["unknown"]: "Tokens become the unknown token",
+    OPERATORS["hide"]: "Tokens' keys hidden",
 }
 FEWEST_TO_HALVE = 4  # draws: half of fewer is a single one
 _SIGN = {"ns": -1, "nc": 1}  # of a distance, so that higher is better

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,15 @@ JUDGING = {m.of: m.best for m in METRICS.values() if m.compared and m.over is No
 ORACLE = "oracle"
 
 
-def control_values(files: Files) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+def control_values(
+    files: Files, known: Collection[str] = (ORACLE,)
+) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
     """Yield each metric of each protocol, model and dataset that has controls, at each π if it has.
 
     Args:
         files: `soft_samples`, `soft_sample_curves`, `soft_curves` and, if there are any,
             `stored_samples` and `ranking_samples`, of the run and of its controls.
+        known: controls, one of which there must be.
 
     Yields:
         protocol (None: of no protocol), model, metric, dataset, and pi (None: of no single one);
@@ -33,7 +36,7 @@ def control_values(files: Files) -> Iterator[tuple[dict[str, object], pd.DataFra
         keys = ["protocol"] * ("protocol" in rows) + ["model", "dataset", "metric"]
         for key, own in rows.groupby(keys, sort=False) if len(rows) else ():
             cell = {"protocol": None, **dict(zip(keys, key, strict=True)), "pi": None}
-            if ORACLE in set(own["method"]):
+            if set(known) & set(own["method"]):
                 # Stored draws are those of random scores, which both files have.
                 once = own.drop_duplicates(["sample_id", "method"])
                 wide = once.pivot(index="sample_id", columns="method", values="value")

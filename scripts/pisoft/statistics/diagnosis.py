@@ -12,7 +12,7 @@ random scores the anti-oracle. Of the samples that have a value for all of these
 - samples_needed: the smallest number of samples with which that probability reaches 95 %.
 - mean: the metric's mean for one of them (`method`).
 
-Shares have Wilson's interval, means that by Student's t, both of 95 %.
+Shares have Wilson's interval, means that by Student's t, both of 95 %; that of τ ends at −1 and 1.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from statsmodels.stats.proportion import proportion_confint
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.slices.summaries import DiagnosisSlice
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.controls import control_values
@@ -49,7 +51,9 @@ def summaries(files: Files, settings: DiagnosisSlice) -> dict[str, Summary]:
     rows: list[dict[str, Any]] = []
     for cell, values in control_values(files):
         rows += [{**cell, **row} for row in diagnosis(values, settings, tuple(cell.values()))]
-    return {"diagnosis": rows}
+    schema = SCHEMAS["diagnosis"]
+    frame = pd.DataFrame(rows, columns=schema.names)
+    return {"diagnosis": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
 
 
 def diagnosis(
@@ -77,7 +81,7 @@ def diagnosis(
         pair = (known if {better, worse} <= set(ordered) else named)[[better, worse]].dropna()
         yield row(f"{better}_over_{worse}", len(pair), *_share(pair[better], pair[worse]))
     steps = [np.sign(known[a] - known[b]) for a, b in itertools.combinations(settings.ladder, 2)]
-    yield row("ladder", len(known), *_mean(sum(steps) / len(steps)))
+    yield row("ladder", len(known), *np.clip(_mean(sum(steps) / len(steps)), -1, 1))
     in_order = _in_order(known[list(CHAIN)].to_numpy(), (settings.seed, "diagnosis", *key))
     reached = [n for n, share in in_order.items() if share >= SURE]
     yield row("means_in_order", len(known), in_order.get(len(known), np.nan))

@@ -98,6 +98,7 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
         "sampler of the masks", here.sampler, "iid", "Eq. 1", metrics=_SOFT, decides=counted
     )
     yield Difference("one bit per", here.mask, "token", "Eq. 1", metrics=_SOFT)
+    yield Difference("tokens are taken away by", here.operator, "zero", "Eq. 1", metrics=_SOFT)
     yield Difference("Soft-NS clamped at 0 by", here.clamp, "draw", "Eq. 4", metrics=_NS)
     yield Difference(
         "retaining probabilities", here.pi_grid, grid, "§Faithfulness Metrics", metrics=_CURVES

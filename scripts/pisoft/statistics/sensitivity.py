@@ -1,8 +1,9 @@
 """How far the order of the methods changes when one choice of the metric is made otherwise.
 
 The run's order is that of the methods' mean AUC of π-Soft-NS or π-Soft-NC. Every alternative of
-:mod:`pisoft.statistics.alternatives` gives another order, from the same stored draws: no forward
-pass is made. Compared are, over the methods that have a value in both,
+:mod:`pisoft.statistics.alternatives` gives another order, from the same stored draws, or from those
+that the run has of another routing or operator: no forward pass is made. Compared are, over the
+methods that have a value in both,
 
 - Kendall's τ-b of the two orders: 1 says that both order all methods alike;
 - whether another method is best;
@@ -15,8 +16,9 @@ computed anew; the resamples are those of all other statistics, the same for eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
 from pisoft.config.base import Clamp
+from pisoft.config.operators import protocol_and_operator
 from pisoft.config.slices.summaries import SensitivitySlice
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.alternatives import (
@@ -35,6 +38,7 @@ from pisoft.statistics.alternatives import (
     MEDIAN,
     METRICS,
     OF_CLAMPS,
+    OPERATORS,
     OTHER_ROUTING,
     PARTS_OF_THE_GRID,
     RATIO_OF_MEANS,
@@ -60,7 +64,9 @@ HALVES = 20
 ONE_DRAW = "a single draw is stored"
 FEWEST_METHODS = 2  # of an order
 Settings = SensitivitySlice
+OWN_DRAWS = (OTHER_ROUTING, *OPERATORS.values())  # of alternatives that stored draws lack
 Methods = Mapping[str, Areas]
+Datasets = Mapping[str, Methods]
 
 
 @dataclass(frozen=True)
@@ -92,41 +98,61 @@ class Orders:
 
 def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
     """Return one file of how far orders change, from all `soft` files."""
-    cells: dict[tuple[str, str], dict[str, dict[str, Areas]]] = {}
-    for path in files["soft"]:
-        cell = Cell.of(path)
-        areas = sample_areas(path, settings.minimum_h0, settings.clamp)
-        by_dataset = cells.setdefault((cell.protocol, cell.model), {})
-        by_dataset.setdefault(cell.dataset, {})[cell.method] = areas
+    cells = _cells(files["soft"], settings)
+    operators = _cells(files.get("operators", []), settings)
     schema = SCHEMAS["sensitivity"]
     rows = []
     for (protocol, model), datasets in cells.items():
-        others = [
-            of_other for key, of_other in cells.items() if key[1] == model and key[0] != protocol
-        ]
-        found = sensitivities(datasets, others[0] if others else {}, settings)
+        others: dict[str, Datasets] = {}
+        for (routing, name), of_other in cells.items():
+            if name == model and routing != protocol:
+                others[OTHER_ROUTING] = of_other
+        for (way, name), of_other in operators.items():
+            routing, operator = protocol_and_operator(way, "zero")
+            if name == model and routing == protocol:
+                others[OPERATORS[operator]] = of_other
+        found = sensitivities(datasets, others, settings)
         rows += [{"protocol": protocol, "model": model, **row} for row in found]
     frame = pd.DataFrame(rows, columns=schema.names)
     return {"sensitivity": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
 
 
+def _cells(
+    paths: Iterable[Path], settings: SensitivitySlice
+) -> dict[tuple[str, str], dict[str, dict[str, Areas]]]:
+    """Read `soft` files by protocol and model, dataset and method."""
+    cells: dict[tuple[str, str], dict[str, dict[str, Areas]]] = {}
+    for path in paths:
+        cell = Cell.of(path)
+        by_dataset = cells.setdefault((cell.protocol, cell.model), {})
+        areas = sample_areas(path, settings.minimum_h0, settings.clamp)
+        by_dataset.setdefault(cell.dataset, {})[cell.method] = areas
+    return cells
+
+
 def sensitivities(
-    datasets: Mapping[str, Methods],
-    other_routing: Mapping[str, Methods],
-    settings: SensitivitySlice,
+    datasets: Datasets, others: Mapping[str, Datasets], settings: SensitivitySlice
 ) -> list[dict[str, Any]]:
     """Return `sensitivity` rows of one protocol and model, but for these two columns.
 
     Args:
         datasets: by dataset and method, what the draws give.
-        other_routing: the same under the other protocol; empty if the run has none.
+        others: what other draws give, by alternative: those under the other protocol, or with
+            another operator.
         settings: clamp, seed and number of resamples.
     """
     rows = []
     for metric in METRICS:
-        applicable = alternatives_of(metric, settings.clamp, bool(other_routing))
+        applicable = alternatives_of(metric, settings.clamp, others)
         orders = {
-            name: _orders(metric, name, own, other_routing.get(name, {}), applicable, settings)
+            name: _orders(
+                metric,
+                name,
+                own,
+                {key: of_other.get(name, {}) for key, of_other in others.items()},
+                applicable,
+                settings,
+            )
             for name, own in datasets.items()
             if any(len(areas.values) for areas in own.values())
         }
@@ -138,13 +164,16 @@ def sensitivities(
     return rows
 
 
-def alternatives_of(metric: str, clamp: Clamp, both_routings: bool) -> list[str]:
-    """Return the alternatives to a run's choices: not its own clamp, and none of π-Soft-NC."""
+def alternatives_of(metric: str, clamp: Clamp, others: Container[str]) -> list[str]:
+    """Return the alternatives to a run's choices: not its own clamp, and none of π-Soft-NC.
+
+    Of those that take draws of their own, only the given ones.
+    """
     return [
         name
         for name in ALTERNATIVES
         if (name not in OF_CLAMPS or (metric == "ns" and OF_CLAMPS[name] != clamp))
-        and (name != OTHER_ROUTING or both_routings)
+        and (name not in OWN_DRAWS or name in others)
     ]
 
 
@@ -211,7 +240,7 @@ def _orders(
     metric: str,
     dataset: str,
     own: Methods,
-    other_routing: Methods,
+    others: Mapping[str, Methods],
     applicable: Iterable[str],
     settings: SensitivitySlice,
 ) -> Orders:
@@ -232,7 +261,7 @@ def _orders(
                 top[left_out] = np.nan
                 names, tops, bottoms = [*names, name], [*tops, top], [*bottoms, np.isfinite(top)]
             continue
-        top = found.of(other_routing, RUN) if name == OTHER_ROUTING else found.of(own, name)
+        top = found.of(others[name], RUN) if name in OWN_DRAWS else found.of(own, name)
         if name in lacking:
             top = np.full_like(top, np.nan)
         size = np.isfinite(top)

@@ -110,8 +110,8 @@ class Steps:
 
     sample: np.ndarray  # (G,) position of the sample in the file
     draws: dict[str, np.ndarray]  # what was measured at every draw, by column, (G, 1 + P, K)
-    expected: np.ndarray  # (G,)
-    mean_score: np.ndarray  # (G,)
+    perturbable: np.ndarray  # (G,) tokens, m
+    achieved: np.ndarray  # (G, 1 + P) mean of the scores, the share that masks keep
     h0: np.ndarray  # (G,)
     identity: np.ndarray  # (G,)
     h0_noise: np.ndarray  # (G,) NaN if not evaluated in float32
@@ -184,7 +184,7 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
     for path in paths:
         cell = Cell.of(path)
         rows, grid, by_sample = _cell_means(path, minimum_h0, clamp)
-        samples.append(_sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
+        samples.append(sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
         sample_curves += _sample_curve_rows(cell, rows, _metric_curves(by_sample, grid))
         curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
     return SoftSummaries(
@@ -277,8 +277,8 @@ def _steps_that_count(
     return Steps(
         sample=original["sample"],
         draws={name: values[lines["place"]] for name, values in draws.items()},
-        expected=original["achieved"] * original["perturbable"],
-        mean_score=original["achieved"],
+        perturbable=original["perturbable"],
+        achieved=lines["achieved"],
         h0=original["h0"],
         identity=original["identity"],
         h0_noise=original["h0_noise"],
@@ -297,8 +297,8 @@ def _means_over_steps(steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str,
         "ns_unclamped": numerators["ns"] / h0,
         "numerator_ns": numerators["ns"],
         "numerator_nc": numerators["nc"],
-        "expected": steps.expected[:, None],  # (G, 1)
-        "mean_score": steps.mean_score[:, None],
+        "expected": steps.achieved[:, :1] * steps.perturbable[:, None],  # (G, 1)
+        "mean_score": steps.achieved[:, :1],
         "h0": h0,
         "identity": steps.identity[:, None],
         "relative_identity": steps.identity[:, None] / h0,
@@ -368,7 +368,7 @@ def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.
     return metrics
 
 
-def _sample_rows(cell: Cell, rows: pd.DataFrame, metrics: pd.DataFrame) -> pa.Table:
+def sample_rows(cell: Cell, rows: pd.DataFrame, metrics: pd.DataFrame) -> pa.Table:
     """Return the `soft_samples` rows of one cell, every sample of the file included."""
     identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
     failures = rows[rows["status"] != OK].drop_duplicates("sample").set_index("sample")["status"]

@@ -16,8 +16,7 @@ from pisoft.tables.layout import (
     Entry,
     Row,
     Table,
-    interval_text,
-    number_text,
+    mean_entry,
     p_text,
     sample_note,
 )
@@ -123,10 +122,7 @@ def _row(label: str, rows: pd.DataFrame) -> Row:
         entry
         for _, half in halves.iterrows()
         for entry in (
-            Entry(
-                number_text(half["value"], 3),
-                interval=interval_text(half["low"], half["high"], 3),
-            ),
+            mean_entry(half, 3),
             Entry(p_text(half["p_adjusted"])),
         )
     ]

@@ -9,7 +9,7 @@ import pandas as pd
 from pisoft.config.slices.display import DisplaySlice
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
-from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text, sample_note
+from pisoft.tables.layout import Block, Entry, Row, Table, mean_entry, number_text, sample_note
 from pisoft.units import NOTHING
 
 SHARES = {
@@ -75,13 +75,7 @@ def _label(name: str, protocol: str) -> str:
 
 def _row(name: str, protocol: str, rows: pd.DataFrame) -> Row:
     found = rows[rows["method"].isna()].set_index("statistic")
-    entries = [
-        Entry(
-            number_text(found.loc[statistic, "value"], 2),
-            interval=interval_text(found.loc[statistic, "low"], found.loc[statistic, "high"], 2),
-        )
-        for statistic in SHARES
-    ]
+    entries = [mean_entry(found.loc[statistic], 2) for statistic in SHARES]
     entries.append(Entry(number_text(found.loc[MEANS, "value"], 2)))
     needed, n = found.loc[NEEDED, ["value", "n"]]
     never = f"more than {n:.0f}" if n else NOTHING

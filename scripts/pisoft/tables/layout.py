@@ -209,6 +209,12 @@ def number_text(value: float, decimals: int) -> str:
     return NOTHING if np.isnan(value) else signed(f"{value:.{decimals}f}")
 
 
+def mean_entry(numbers: pd.Series, decimals: int) -> Entry:
+    """Return a mean with its interval: `value`, `low` and `high` of a row."""
+    interval = interval_text(numbers["low"], numbers["high"], decimals)
+    return Entry(number_text(numbers["value"], decimals), interval=interval)
+
+
 def interval_text(low: float, high: float, decimals: int) -> str | None:
     """Return `[.12, .34]`; None if there is no interval."""
     if np.isnan(low):

@@ -135,7 +135,8 @@ def _missing(rows: pd.DataFrame) -> list[str]:
 _NOTES = (
     "Kendall's τ-b between the run's order of the methods by their mean AUC and their order with "
     "one choice of the metric made otherwise, all else as in the run and from the same stored "
-    "draws: 1 says that all methods are in the same order, 0 that the two orders have nothing to "
+    "draws, or, where tokens are taken away otherwise, by the same masks: 1 says that all methods "
+    "are in the same order, 0 that the two orders have nothing to "
     "do with each other, −1 that one is the other reversed. It says nothing of how large the "
     "differences between methods are.",
     "In brackets: 95 % bootstrap interval over samples, both orders taken anew of each resample, "

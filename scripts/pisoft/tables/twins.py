@@ -18,7 +18,7 @@ from pisoft.tables.layout import (
     Row,
     Table,
     dataset_columns,
-    interval_text,
+    mean_entry,
     number_text,
     p_text,
     sample_note,
@@ -80,13 +80,7 @@ def _entries(
     gains = [by_cell.loc[(metric, GAIN, dataset, method)] for dataset in columns]
     return (
         *(Entry(number_text(numbers["value"], 3)) for numbers in whole.values()),
-        *(
-            Entry(
-                number_text(numbers["value"], 3),
-                interval=interval_text(numbers["low"], numbers["high"], 3),
-            )
-            for numbers in gains
-        ),
+        *(mean_entry(numbers, 3) for numbers in gains),
         Entry(p_text(gains[-1]["p_adjusted"])),
     )
 

@@ -20,6 +20,7 @@ EVALUATIONS = {
     "pi_grid": [0.25, 0.75],
     "sampler": "latin",
     "mask": "element",
+    "operator": "mean",
     "draws": 7,
     "minimum_h0": 0.01,
     "clamp": "none",
@@ -36,16 +37,19 @@ CHANGES = {
     "ranking.steps": {"ranking": {"steps": 4}},
     "qualitative.top_share": {"qualitative": {"top_share": 0.2}},
     "explorer.samples": {"explorer": {"samples": 6}},
+    "operators.others": {"operators": {"others": ["hide"]}},
+    "operators.draws": {"operators": {"others": ["unknown"], "draws": 9}},
     "layer_study.depths": {"layer_study": {"depths": [2]}},
     "layer_study.fixed_depth": {"layer_study": {"fixed_depth": 3}},
     "layer_study.development_share": {"layer_study": {"development_share": 0.5}},
 }
 DATASETS = ["demo-sentiment", "demo-why"]
+OTHERS = {"others": ["unknown"]}  # than any that is tried, and for any mask
 RUN = {"run": "r", "models": ["demo-llama"], "datasets": DATASETS, "methods": ["random"]}
 
 
 def words(root: Path, **changes: object) -> dict[str, str]:
-    run = {**RUN, "masked_model": "demo-masked", "layer_study": {}, **changes}
+    run = {**RUN, "masked_model": "demo-masked", "layer_study": {}, "operators": OTHERS, **changes}
     return settings_in_words(load_config(run, root / "config/catalogue", "run.yaml", load_method))
 
 

@@ -11,9 +11,11 @@ import yaml
 from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
-from pisoft.config.loading import check_scores_files, config_hash, load_config, load_run
+from pisoft.config.loading import load_config, load_run
 from pisoft.config.models import Resources
 from pisoft.config.parts import sample_limit
+from pisoft.config.references import check_scores_files
+from pisoft.config.resolved import config_hash
 from pisoft.config.slices.base import ModelSlice
 from pisoft.config.slices.cells import attribute_slice
 from pisoft.config.slices.data import fetch_slice, prompt_slice, sample_slice

@@ -19,12 +19,13 @@ SLICES = {
     "fetch": ("demo-sentiment",),
     "sample": ("demo-sentiment",),
     "train": ("demo-llama",),
+    "train_shuffled": ("demo-llama",),
     "train_masked": ("demo-masked",),
     "prompt": ("demo-llama", "demo-sentiment"),
     "generate": ("demo-llama", "demo-sentiment"),
     "attribute": ("demo-llama", "saliency"),
     "import": ("demo-llama", "demo-sentiment"),
-    "evaluate": ("dynamic", "demo-llama", "demo-sentiment"),
+    "evaluate": ("dynamic", "demo-llama", "saliency", "demo-sentiment"),
     "ranking": ("demo-llama", "demo-sentiment"),
     "summarise": (),
     "summarise_ranking": (),
@@ -121,6 +122,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, block_size=4) == {
         "generate", "attribute", "evaluate", "ranking", "plan",
     }  # fmt: skip
+    assert changed(raw, trust={**raw["trust"], "search": 9}) == {"plan"}
     louder = {**raw["trust"], "noise": [0.5, 3]}
     assert changed(raw, trust=louder) == {"diagnosis", "plan", "trust_display"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}

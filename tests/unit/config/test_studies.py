@@ -9,9 +9,10 @@ import yaml
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
-from pisoft.config.slices.cells import attribute_slice
+from pisoft.config.slices.cells import attribute_slice, evaluate_slice, inspect_slice
 from pisoft.config.slices.display import display_slice, layer_study_display_slice
-from pisoft.config.slices.summaries import layer_study_slice, summarise_slice
+from pisoft.config.slices.summaries import layer_study_slice, sanity_slice, summarise_slice
+from pisoft.config.slices.training import train_shuffled_slice, train_slice
 from pisoft.config.studies import LayerStudy, decoder_layers, study_methods
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
@@ -40,7 +41,14 @@ def load(root, monkeypatch):
 
     def load_changed(study, **changes):
         return load_config(
-            {**raw, "trust": None, "sanity": None, **changes, "layer_study": study},
+            {
+                **raw,
+                "trust": None,
+                "sanity": None,
+                "operators": None,
+                **changes,
+                "layer_study": study,
+            },
             root / "config/catalogue",
             "run.yaml",
             load_method,
@@ -331,6 +339,24 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
     assert not {cell[2] for cell in config.cells} & {*controls, *twins}, "not in the main tables"
 
 
+def test_random_masks_are_searched_on_every_dataset_with_draws_of_their_own(load):
+    datasets = [*MADE, "sst2"]
+    added = {"datasets": datasets, "methods": ["random", "saliency"], "restrictions": {}}
+    config = load(None, trust={**TRUST, "search": 7}, models=["demo-llama"], catalogue={}, **added)
+    assert {(cell[2], cell[3]) for cell in config.search_cells} == {
+        ("search", dataset) for dataset in datasets
+    }
+    assert not {cell[2] for cell in config.control_cells} & {"search"}
+    searched, usual = (
+        evaluate_slice(config, "dynamic", "demo-llama", name, "demo-sentiment").evaluation
+        for name in ("search", "oracle")
+    )
+    assert searched == usual.model_copy(update={"sampler": "count", "draws": 7})
+    without = load(None, trust=TRUST, models=["demo-llama"], catalogue={}, **added)
+    assert without.search_cells == []
+    assert "search" not in without.evaluated_methods
+
+
 def test_without_random_scores_there_are_twins_alone(load):
     config = load(None, trust=TRUST, methods=["saliency"], restrictions={}, catalogue={})
     found = cells_by_kind(config)
@@ -348,6 +374,14 @@ def test_without_random_scores_there_are_twins_alone(load):
         (
             {"trust": {"twins": 0, "datasets": ["sst2"]}, "datasets": [*MADE, "sst2"]},
             "trust: leaves nothing to do: none of its datasets (sst2) has known evidence",
+        ),
+        (
+            {"trust": {"search": 5}, "evaluation": {"mask": "element"}},
+            "trust.search: is 5, but evaluation.mask is not 'token'",
+        ),
+        (
+            {"trust": {"search": 5}, "catalogue": {"methods": {"search": {"method": "saliency"}}}},
+            "methods: 'search' is a name that `trust` uses; rename this entry",
         ),
         (
             {"catalogue": {"methods": {"oracle": {"method": "saliency"}}}},
@@ -397,9 +431,44 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
     assert attribute_slice(config, "demo-llama", "saliency").randomised_layers is None
 
 
+def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
+    asked = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
+    without = load(None, sanity=asked)
+    config = load(None, sanity={**asked, "labels": True})
+    assert without.shuffled_models == ()
+    assert config.shuffled_models == ("demo-llama", "demo-mistral")
+    added = [cell for cell in config.sanity_cells if cell not in without.sanity_cells]
+    assert [cell[1:] for cell in added] == [
+        (model, "saliency-shuffled-labels", "demo-why") for model in config.models
+    ]
+    settings = attribute_slice(config, "demo-llama", "saliency-shuffled-labels")
+    assert settings.model.name == "demo-llama-shuffled-labels"
+    assert settings.randomised_layers is None
+    assert attribute_slice(config, "demo-llama", "saliency") == attribute_slice(
+        without, "demo-llama", "saliency"
+    )
+    of_saliency = sanity_slice(config).methods["demo-llama"]["saliency"]
+    assert of_saliency == {"saliency-randomised-01": 1, "saliency-shuffled-labels": None}
+    own, twin = (make(config, "demo-llama") for make in (train_slice, train_shuffled_slice))
+    assert own == train_slice(without, "demo-llama")
+    assert twin == own.model_copy(update={"shuffled_labels": True})
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"models": ["demo-llama", "mistral-7b-instruct-v0.3"], "sanity": {"labels": True}},
+            "sanity.labels: is true, but the source of model 'mistral-7b-instruct-v0.3' is of kind "
+            "'hub', not 'trained'",
+        ),
+        (
+            {"catalogue": {"methods": {"random-shuffled-labels": {"method": "saliency"}}},
+             "sanity": {"labels": True}},
+            "methods: 'random-shuffled-labels' is a name that `sanity` uses; rename this entry",
+        ),
+        ({"sanity": {"labels": "maybe"}}, "sanity.labels: must be true or false (got 'maybe')"),
+        ({"sanity": {"labelz": True}}, "sanity.labelz: unknown key; did you mean 'labels'?"),
         ({"sanity": {"layers": [2, 1]}}, "sanity.layers: numbers of layers must be greater than"),
         ({"sanity": {"methods": ["salency"]}}, "sanity.methods: unknown name 'salency'; did you"),
         ({"sanity": {"models": ["demo-lama"]}}, "sanity.models: unknown name 'demo-lama'; did you"),
@@ -411,5 +480,60 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
     ],
 )  # fmt: skip
 def test_a_sanity_check_that_cannot_be_right_is_refused(load, changes, message):
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
+        load(None, restrictions={}, **changes)
+
+
+def test_other_operators_are_ways_of_their_own(load):
+    config = load(
+        None, operators={"methods": ["random", "saliency"], "datasets": ["demo-why"]},
+        methods=["random", "saliency", "attention"], protocols=["dynamic", "fixed"],
+        models=["demo-llama"], restrictions={},
+    )  # fmt: skip
+    ways = ["dynamic-mean", "dynamic-unknown", "dynamic-hide", "fixed-mean", "fixed-unknown"]
+    assert config.operator_cells == [
+        (way, "demo-llama", method, "demo-why") for way in ways for method in ("random", "saliency")
+    ]
+    made = evaluate_slice(config, "dynamic-hide", "demo-llama", "random", "demo-why")
+    assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
+    own = evaluate_slice(config, "fixed", "demo-llama", "random", "demo-why")
+    assert (own.protocol, own.evaluation.operator) == ("fixed", "zero")
+    assert inspect_slice(config, "dynamic", "demo-llama").operators == (
+        "zero", "mean", "unknown", "hide",
+    )  # fmt: skip
+    assert inspect_slice(config, "fixed", "demo-llama").operators == ("zero", "mean", "unknown")
+    assert load(None).operator_cells == load(None).inspected == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"operators": {"others": ["maen"]}},
+            "operators.others.0: 'maen' is not allowed; did you mean 'mean'",
+        ),
+        ({"operators": {"others": []}}, "operators.others: "),
+        ({"operators": {"others": ["mean", "mean"]}}, "operators.others: listed twice: mean"),
+        ({"operators": {"others": ["zero"]}}, "operators.others: 'zero' is the run's own"),
+        ({"operators": {"methods": ["salency"]}}, "operators.methods: unknown name 'salency'; did"),
+        (
+            {"operators": {}, "evaluation": {"mask": "element"}},
+            "others: 'hide' is not allowed with",
+        ),
+        (
+            {"evaluation": {"mask": "element", "operator": "hide"}},
+            "'hide' is not allowed with mask",
+        ),
+        (
+            {"evaluation": {"operator": "hide"}, "protocols": ["dynamic", "fixed"]},
+            "protocols: 'fixed' is not allowed with evaluation.operator 'hide'",
+        ),
+        (
+            {"evaluation": {"operator": "zeros"}},
+            "evaluation.operator: 'zeros' is not allowed; did you mean 'zero'",
+        ),
+    ],
+)
+def test_operators_that_cannot_be_right_are_refused(load, changes, message):
     with pytest.raises(BenchmarkError, match=re.escape(message)):
         load(None, restrictions={}, **changes)

@@ -361,7 +361,9 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
     assert "Mistral-7B-Instruct-v0.3 in" not in words
     unlike = slice_of(
         tmp_path, monkeypatch, "paper",
-        evaluation={"preset": "efficient", "pi_grid": [0.1, 0.5], "clamp": "none"},
+        evaluation={
+            "preset": "efficient", "pi_grid": [0.1, 0.5], "clamp": "none", "operator": "mean",
+        },
         ranking={"steps": 5},
     )  # fmt: skip
     words = words_of(page_of(published, cells, unlike))
@@ -369,6 +371,7 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
     assert "sampler of the masks: latin (paper: iid, Eq. 1)" in words
     assert "retaining probabilities: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
     assert "scores of a step: own (paper: aggregated, app:implementation)" in words
+    assert "tokens are taken away by: mean (paper: zero, Eq. 1)" in words
     assert "Soft-NS clamped at 0 by: none (paper: draw, Eq. 4)" in words
     assert "steps of insertion and deletion: 5 (paper: 20, app:insertion/deletion)" in words
     assert "longest answer" not in words

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,17 @@ def test_scores_made_elsewhere_cost_their_evaluation_alone():
     assert set(given) < set(whole)
 
 
+def test_a_search_costs_its_own_draws():
+    evaluation = run_of().evaluation
+    cells = [("dynamic", "small", "random", "reviews")]
+    search = evaluation.model_copy(update={"draws": 20}).model_dump()
+    jobs = plan_run(run_of(search_cells=cells, search=search), NOWHERE).jobs
+    (job,) = jobs[len(plan_run(run_of(), NOWHERE).jobs) - len(jobs) :]
+    (usual,) = (of for of in jobs if (of.rule, of.cell) == (job.rule, job.cell) and of != job)
+    forwards = [soft_forwards(grid=3, draws=draws) for draws in (20, 4)]
+    assert job.low.forwards / usual.low.forwards == pytest.approx(forwards[0] / forwards[1])
+
+
 def test_steps_that_16_bit_models_evaluate_in_float32_are_planned():
     models = run_of().model_dump()["models"]
     models["small"] |= {"dtype": "bfloat16"}
@@ -179,10 +191,25 @@ def test_every_section_of_a_run_adds_its_jobs():
     assert "train_model" not in counts
     both = rules_of(plan_run(run_of(protocols=["dynamic", "fixed"]), NOWHERE))
     assert both["evaluate_soft"] == 2 * counts["evaluate_soft"]
+    looked = plan_run(run_of(inspected=[("dynamic", "small", "reviews")], inspections=6), NOWHERE)
+    (job,) = (job for job in looked.jobs if job.rule == "inspect_inputs")
+    assert job.cell == "dynamic/small/reviews"
+    assert job.low.forwards == 40 * (1 + 3 * 6)
     ranked = plan_run(run_of(ranking={"steps": 20, "operator": "remove"}), NOWHERE)
     cells = [job for job in ranked.jobs if job.rule == "evaluate_ranking"]
     assert [job.cell for job in cells] == ["small/random/reviews", "small/saliency/reviews"]
     assert cells[0].low.forwards == 40 * 39
+
+
+def test_a_twin_on_shuffled_labels_is_planned_as_its_models_own_training():
+    models = run_of().model_dump()["models"]
+    models["small"]["source"] = {
+        "kind": "trained", "architecture": "llama", "datasets": ["reviews"],
+    }  # fmt: skip
+    plan = plan_run(run_of(models=models, shuffled_models=["small"]), NOWHERE)
+    own, twin = (job for job in plan.jobs if job.rule.startswith("train"))
+    assert (own.rule, own.cell, own.model) == ("train_model", "small", "small")
+    assert twin == replace(own, rule="train_shuffled_model")
 
 
 def test_a_budget_of_draws_gives_two_limits(monkeypatch):

@@ -1,19 +1,24 @@
-"""Similarity of scores before and after layers are drawn anew, against SciPy."""
+"""Similarity of scores to those of a model that knows less, and of other inputs: by SciPy."""
+
+from html import unescape
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
+import explained
 import rooms
 from pisoft.contracts import read_rows
-from pisoft.statistics.sanity import similarities
+from pisoft.figures.sanity import plot_sanity
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.sanity import input_similarities, similarities, stretched
 from pisoft.statistics.scores import StepScores
 from typesetting import needs_latex, typeset
 
 
-def step(sample, place, **raw):
-    positions = np.arange(1, 9)
+def step(sample, place, perturbable=8, **raw):
+    positions = np.arange(1, 1 + perturbable)
     kept = {
         name: np.array(scores, dtype=float) for name, scores in raw.items() if scores is not None
     }
@@ -47,14 +52,127 @@ def test_equal_scores_and_steps_that_failed_have_no_rho():
     assert np.isnan(found["b"])
 
 
+def test_scores_are_stretched_as_on_a_straight_line_between_tokens():
+    assert stretched(np.array([0.0, 1.0]), 5) == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert stretched(np.array([1.0, 0.0, 4.0]), 2) == pytest.approx([1, 4])
+    same = scores(1)
+    assert np.array_equal(stretched(same, same.size), same)
+
+
+def test_each_text_is_compared_with_the_mean_of_all_others_at_the_same_step():
+    lengths = {"a": 8, "b": 5, "c": 6, "d": 8}
+    raw = {
+        (name, place): scores(7 * place + n) for n, name in enumerate(lengths) for place in (0, 5)
+    }
+    raw.pop(("d", 5))
+    steps = [step(*key, lengths[key[0]], mine=values) for key, values in raw.items()]
+    normal = {(s.prompt["sample_id"], s.step): s.scores("mine") for s in steps}
+
+    def rho(name, place):
+        """Every token's place, and what a straight line says there, one by one."""
+        own = normal[name, place]
+        means = []
+        for token in range(own.size):
+            read = []
+            for (other, at), values in normal.items():
+                if other != name and at == place:
+                    where = token / (own.size - 1) * (values.size - 1)
+                    low = min(int(where), values.size - 2)
+                    share = where - low
+                    read.append((1 - share) * values[low] + share * values[low + 1])
+            means.append(round(sum(read) / len(read), 12))
+        return spearmanr(own, means).statistic
+
+    found = input_similarities(steps, "mine")
+    assert list(found.index) == ["a", "b", "c", "d"]
+    for name in "abc":
+        assert found[name] == pytest.approx((rho(name, 0) + rho(name, 5)) / 2)
+    assert found["d"] == pytest.approx(rho("d", 0))
+
+
+def test_scores_that_tell_a_tokens_place_have_one_and_random_ones_have_none():
+    generator = np.random.default_rng(0)
+    steps = [
+        step(f"{n}", 0, size, growing=np.arange(30) ** 2.0, random=generator.random(30))
+        for n, size in enumerate(generator.integers(10, 29, 300))
+    ]
+    assert list(input_similarities(steps, "growing")) == pytest.approx([1.0] * 300)
+    found = input_similarities(steps, "random")
+    assert abs(found.mean()) < 4 * found.std() / 300**0.5
+
+
+def test_what_has_no_other_text_to_be_compared_with_has_no_rho():
+    steps = [
+        step("a", 0, mine=scores(1)),
+        step("a", 5, mine=scores(1)),  # a longer answer than any other
+        step("b", 0, mine=scores(2)),
+        step("c", 0, perturbable=2, mine=scores(3)),  # too few tokens, for the others as well
+        step("d", 0, mine=None),
+    ]
+    found = input_similarities(steps, "mine")
+    rho = spearmanr(scores(1)[1:9], scores(2)[1:9]).statistic
+    assert list(found) == pytest.approx([rho, rho, np.nan, np.nan], nan_ok=True)
+    assert input_similarities(steps[:2], "mine").isna().all()
+
+
+def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
+    samples, raw = ("a", "b", "c"), np.random.default_rng(2)
+    asked = [explained.prompt(name, ["t"] * 8) for name in samples]
+    prompts = explained.write(tmp_path, "prompts", asked, "llama")
+    others = {"mine-randomised-02": 2, "mine-shuffled-labels": None}
+    drawn = {(m, s): raw.random(8) for m in ("mine", *others) for s in samples}
+    paths = [
+        explained.write(
+            tmp_path,
+            "attributions",
+            [
+                explained.attribution(s, None, 0, "nonfinite_attribution")
+                if (method, s) == ("mine-shuffled-labels", "b")
+                else explained.attribution(s, drawn[method, s])
+                for s in samples
+            ],
+            "llama",
+            method,
+        )
+        for method in ("mine", *others)
+    ]
+    settings = {
+        "methods": {"llama": {"mine": others}}, "datasets": ["sst2"], "seed": 1, "resamples": 50,
+    }  # fmt: skip
+    made = tmp_path / "sanity.parquet"
+    rooms.summarise(
+        "sanity", settings, {"prompts": [prompts], "attributions": paths}, {"sanity": made}
+    )
+    rows = pd.DataFrame(read_rows(made, "sanity")).set_index(["dataset", "check", "layers"])
+    assert set(rows["method"]) == {"mine"}
+
+    def mean(other, chosen=samples):
+        return np.mean([spearmanr(drawn["mine", s], drawn[other, s]).statistic for s in chosen])
+
+    for dataset in ("sst2", AVERAGE):
+        found = rows.loc[dataset]
+        assert list(found.index) == [("layers", 2), ("labels", 0), ("input", 0)]
+        assert found.loc[("layers", 2), "value"] == pytest.approx(mean("mine-randomised-02"))
+        assert found.loc[("labels", 0), "value"] == pytest.approx(
+            mean("mine-shuffled-labels", ("a", "c"))
+        )
+        assert list(found["n"]) == [3, 2, 3]
+        assert list(found["n_failed"]) == [0, 1, 0]
+
+
+CHECKS = (("layers", 1), ("layers", 4), ("labels", 0), ("input", 0))
+VALUES = {
+    "same": (1.0, 0.95, 1.0, 0.0), "mine": (0.5, -0.2, 0.92, 0.97), "none": (None,) * 4,
+}  # fmt: skip
 ROWS = [
     {
-        "model": "llama", "dataset": dataset, "method": method, "layers": layers, "value": value,
-        "low": value and value - 0.1, "high": value and value + 0.1, "n": 5, "n_failed": 1,
+        "model": "llama", "dataset": dataset, "method": method, "check": check, "layers": layers,
+        "value": value, "low": value and value - 0.1, "high": value and value + 0.1, "n": 5,
+        "n_failed": 1,
     }
     for dataset in ("sst2", "average")
-    for method, values in {"same": (1.0, 0.95), "mine": (0.5, -0.2), "none": (None, None)}.items()
-    for layers, value in zip((1, 4), values, strict=True)
+    for method, values in VALUES.items()
+    for (check, layers), value in zip(CHECKS, values, strict=True)
 ]  # fmt: skip
 SHOWN = {
     "models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"},
@@ -70,8 +188,34 @@ def test_table_and_figure_name_what_stayed(tmp_path):
     typeset(made["tex"])
     page = made["html"].read_text(encoding="utf-8")
     assert "with 4 layers drawn anew, and so do not depend on what these have learnt: Same." in page
-    assert "Last layer" in page
-    assert "Last 4 layers" in page
+    assert (
+        "with shuffled labels, and so do not depend on what labels have taught: Same, $ M_{."
+        in page
+    )
+    assert "with another input, and so depend on a token's place alone: $ M_{." in unescape(page)
+    for heading in ("Last layer", "Last 4 layers", "Shuffled labels", "Another input"):
+        assert f">{heading}<" in page
     assert len(pd.read_csv(made["csv"])) == len(ROWS)
     rooms.check_same_files("sanity", SHOWN, {"sanity": path}, tmp_path, model="llama")
     assert read_rows(path, "sanity")
+
+
+def test_without_a_twin_there_is_no_column_and_no_point_of_it(tmp_path):
+    rows = pd.DataFrame(ROWS).query("check != 'labels'")
+    path = tmp_path / "sanity.parquet"
+    rooms.write_frame(path, "sanity", rows)
+    page = rooms.tabulate("sanity", SHOWN, {"sanity": path}, tmp_path, model="llama")["html"]
+    assert "huffled" not in page.read_text(encoding="utf-8")
+    beside = plot_sanity(rows, SHOWN["methods"], "Llama").axes[1]
+    assert [label.get_text() for label in beside.get_xticklabels()] == ["Another\ninput"]
+
+
+def test_the_figure_has_each_mean_at_its_check():
+    layers, beside = plot_sanity(pd.DataFrame(ROWS), SHOWN["methods"], "Llama").axes
+    for panel, places in ((layers, slice(0, 2)), (beside, slice(2, 4))):
+        drawn = [container.lines[0] for container in panel.containers]
+        for line, values in zip(drawn, VALUES.values(), strict=True):
+            heights = [np.nan if value is None else value for value in values[places]]
+            assert list(line.get_ydata()) == pytest.approx(heights, nan_ok=True)
+    drawn = [container.lines[0].get_xdata() for container in beside.containers]
+    assert np.round(drawn).tolist() == [[0, 1]] * 3

@@ -16,7 +16,7 @@ from pisoft.keyed import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.bootstrap import resampled_column_medians
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.sensitivity import HALVES, kendall_taus
+from pisoft.statistics.sensitivity import HALVES, OWN_DRAWS, kendall_taus
 from pisoft.statistics.soft import Cell
 from summarising import MINIMUM_H0, soft_rows, write_soft
 
@@ -48,12 +48,15 @@ def rows_of(seed, steps=STEPS, draws=5, grid=GRID, failed=()):
 TVS = ("ns_total_variations", "nc_total_variations")
 
 
-def sensitivity(folder, *cells, **settings):
+def sensitivity(folder, *cells, operators=(), **settings):
     """Write cells, (protocol, method, dataset, rows), and return the rows of the summary."""
-    soft = [write_soft(folder, rows, Cell(p, "llama", m, d)) for p, m, d, rows in cells]
+    files = {
+        kind: [write_soft(folder, rows, Cell(p, "llama", m, d)) for p, m, d, rows in given]
+        for kind, given in {"soft": cells, "operators": operators}.items()
+        if given
+    }
     path = folder / "sensitivity.parquet"
-    given = {**SETTINGS, **settings}
-    rooms.summarise("sensitivity", given, {"soft": soft}, {"sensitivity": path})
+    rooms.summarise("sensitivity", {**SETTINGS, **settings}, files, {"sensitivity": path})
     return pd.DataFrame(read_rows(path, "sensitivity"))
 
 
@@ -145,7 +148,7 @@ def found(request, tmp_path_factory):
     return rows, request.param, sensitivity(folder, *cells_of(rows), clamp=request.param)
 
 
-DIRECT = [name for name in ALTERNATIVES if name not in ("half_samples", "other_routing")]
+DIRECT = [name for name in ALTERNATIVES if name not in ("half_samples", *OWN_DRAWS)]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -243,6 +246,28 @@ def test_routings_are_compared_where_a_run_has_both(tmp_path):
         assert row["kendall_tau"] == pytest.approx(kendalltau(*orders).statistic)
     alone = sensitivity(tmp_path, *cells[: len(METHODS)])
     assert "other_routing" not in set(alone["alternative"])
+
+
+def test_other_operators_are_compared_with_the_methods_that_have_them(tmp_path):
+    by_way = {
+        way: {method: rows_of(20 * place + seed) for seed, method in enumerate(METHODS)}
+        for place, way in enumerate(("dynamic", "dynamic-mean", "dynamic-hide", "fixed-mean"))
+    }
+    del by_way["dynamic-hide"][METHODS[0]]
+    cells = {way: cells_of(rows, protocol=way) for way, rows in by_way.items()}
+    own = cells.pop("dynamic")
+    others = [cell for of_way in cells.values() for cell in of_way]
+    found = sensitivity(tmp_path, *own, operators=others)
+    assert set(found["protocol"]) == {"dynamic"}
+    assert {"operator_zero", "operator_unknown"}.isdisjoint(found["alternative"])
+    row = one(found, "operator_mean", "auc_pi_soft_ns")
+    orders = [order(by_way[way], "ns", "run", "draw") for way in ("dynamic", "dynamic-mean")]
+    assert row["kendall_tau"] == pytest.approx(kendalltau(*orders).statistic)
+    row = one(found, "operator_hide", "auc_pi_soft_ns")
+    rest = {name: by_way["dynamic"][name] for name in METHODS[1:]}
+    orders = [order(rows, "ns", "run", "draw") for rows in (rest, by_way["dynamic-hide"])]
+    assert row["kendall_tau"] == pytest.approx(kendalltau(*orders).statistic)
+    assert row["n_methods"] == len(METHODS) - 1
 
 
 def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from pisoft.config.base import Protocol, Scope, Task
+from pisoft.config.base import Erasure, Protocol, Scope, Task
 from pisoft.config.datasets import (
     DatasetEntry,
 )
 from pisoft.config.evaluation import DrawSettings, RankingSettings, ScoreSettings
+from pisoft.config.operators import allowed, protocol_and_operator
 from pisoft.config.parts import first_place
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
-from pisoft.config.trust import Control, Permuted
+from pisoft.config.trust import SEARCH, Control, Permuted
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 OPEN_GENERATION = "open generation has no label word that could flip"
 
@@ -67,10 +68,23 @@ class EvaluateSlice(Slice):
     model: ModelSlice
     compile: bool
     protocol: Protocol
-    evaluation: DrawSettings
+    evaluation: DrawSettings  # with the operator of these draws
     seed: int
     block_size: int
     first_place: int  # of the samples, in the dataset's order of sampling
+    token_budget: int | None  # None: by device
+
+
+class InspectSlice(Slice):
+    """Settings of `inspect_inputs`."""
+
+    model: ModelSlice
+    protocol: Protocol
+    operators: tuple[Erasure, ...]
+    scope: Scope
+    pi_grid: tuple[float, ...]
+    draws: int
+    seed: int
     token_budget: int | None  # None: by device
 
 
@@ -103,8 +117,9 @@ def attribute_slice(config: Config, model: str, method: str) -> AttributeSlice:
     chosen = config.evaluated_methods[method]
     assert chosen.file is not None
     masked = config.run_file.masked_model if chosen.needs_masked_model else None
+    loaded = f"{model}-shuffled-labels" if chosen.shuffled_labels else model
     return AttributeSlice(
-        model=model_slice(model, config.models[model]),
+        model=model_slice(loaded, config.models[model]),
         masked_model=model_slice(masked, config.masked_models[masked]) if masked else None,
         randomised_layers=chosen.randomised_layers,
         method=chosen.file,
@@ -129,16 +144,42 @@ def construct_slice(config: Config, method: str) -> ConstructSlice:
     )
 
 
-def evaluate_slice(config: Config, protocol: Protocol, model: str, part: str) -> EvaluateSlice:
-    """Return what `evaluate_soft` depends on."""
+def evaluate_slice(
+    config: Config, protocol: str, model: str, method: str, part: str
+) -> EvaluateSlice:
+    """Return what `evaluate_soft` depends on; see :func:`pisoft.config.operators.ways`."""
+    searched = method == SEARCH and SEARCH in config.controls
+    settings = search_settings(config) if searched else draw_settings(config)
+    routing, operator = protocol_and_operator(protocol, settings.operator)
     return EvaluateSlice(
         model=model_slice(model, config.models[model]),
         compile=config.models[model].compile,
-        protocol=protocol,
-        evaluation=draw_settings(config),
+        protocol=routing,
+        evaluation=settings.model_copy(update={"operator": operator}),
         seed=config.run_file.seed,
         block_size=config.run_file.block_size,
         first_place=first_place(part),
+        token_budget=config.models[model].token_budget,
+    )
+
+
+def inspect_slice(config: Config, protocol: Protocol, model: str) -> InspectSlice:
+    """Return what `inspect_inputs` depends on.
+
+    Raises:
+        BenchmarkError: the run file does not ask for it.
+    """
+    asked, evaluation = config.run_file.operators, config.run_file.evaluation
+    if asked is None:
+        raise BenchmarkError("operators: is null, so no inputs are inspected")
+    return InspectSlice(
+        model=model_slice(model, config.models[model]),
+        protocol=protocol,
+        operators=allowed(protocol, (evaluation.operator, *asked.others)),
+        scope=evaluation.scope,
+        pi_grid=evaluation.pi_grid,
+        draws=asked.draws,
+        seed=config.run_file.seed,
         token_budget=config.models[model].token_budget,
     )
 
@@ -153,6 +194,13 @@ def draw_settings(config: Config) -> DrawSettings:
     """Return the part of the run's evaluation settings that its draws depend on."""
     part = config.run_file.evaluation.model_dump(include=set(DrawSettings.model_fields))
     return DrawSettings.model_validate(part)
+
+
+def search_settings(config: Config) -> DrawSettings:
+    """Return those of masks that are searched: many, which keep the same number of tokens."""
+    assert config.run_file.trust is not None
+    update = {"sampler": "count", "draws": config.run_file.trust.search}
+    return draw_settings(config).model_copy(update=update)
 
 
 def ranking_slice(config: Config, model: str, dataset: str) -> RankingSlice:

@@ -17,7 +17,7 @@ from pisoft.config.parts import dataset_of, parts, places, sample_limit
 from pisoft.config.slices.base import ModelSlice, Slice, model_slice
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 
 class FetchSlice(Slice):

@@ -12,7 +12,7 @@ from pisoft.config.slices.cells import score_settings
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 
 class DisplaySlice(Slice):

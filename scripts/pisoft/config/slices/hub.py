@@ -10,7 +10,7 @@ from pisoft.config.models import HubModel
 from pisoft.config.slices.base import Slice
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 Kind = Literal["models", "datasets"]
 

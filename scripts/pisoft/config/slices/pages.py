@@ -19,7 +19,7 @@ from pisoft.config.slices.display import (
 )
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 # What an entry is whose source is of this kind; one of kind `hub` may be the published one.
 OTHER_SOURCES = {

@@ -17,10 +17,10 @@ from pisoft.config.models import (
 from pisoft.config.parts import parts, sample_limit
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.slices.base import Slice
-from pisoft.config.slices.cells import draw_settings
+from pisoft.config.slices.cells import draw_settings, search_settings
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 
 class PlannedModel(Strict):
@@ -54,25 +54,32 @@ class PlanSlice(Slice):
     """What a run costs depends on: `make plan`, and settings of `summarise_cost`."""
 
     models: dict[str, PlannedModel]
+    shuffled_models: tuple[str, ...]  # those with a twin that is trained on shuffled labels
     masked_models: dict[str, TrainedMaskedModel]  # those that the workflow trains
     datasets: dict[str, PlannedDataset]
     methods: dict[str, PlannedMethod]  # every evaluated one
     cells: tuple[Cell, ...]  # of the main tables
-    study_cells: tuple[Cell, ...]  # of the layer study, and permuted twins
+    study_cells: tuple[Cell, ...]  # of the layer study, permuted twins, and other operators
     control_cells: tuple[Cell, ...]
+    search_cells: tuple[Cell, ...]
     sanity_cells: tuple[Cell, ...]  # that are attributed alone
+    inspected: tuple[tuple[str, str, str], ...]  # protocol, model, dataset
+    inspections: int  # operators times masks, at each retaining probability
     max_prompt_tokens: int | None
     generation: GenerationSettings
     block_size: int
     evaluation: DrawSettings
+    search: DrawSettings | None  # of the control whose draws are searched
     ranking: RankingSettings | None
 
 
 def plan_slice(config: Config) -> PlanSlice:
     """Return what a run costs depends on; labels and resources are no part of it."""
     run_file = config.run_file
+    operators = run_file.operators
     return PlanSlice(
         models={name: _planned_model(config, name) for name in config.models},
+        shuffled_models=config.shuffled_models,
         masked_models=_trained_masked_models(config),
         datasets={name: _planned_dataset(config, name) for name in config.datasets},
         methods={
@@ -80,13 +87,17 @@ def plan_slice(config: Config) -> PlanSlice:
             for name, method in config.evaluated_methods.items()
         },
         cells=tuple(config.cells),
-        study_cells=(*config.study_cells, *config.twin_cells),
+        study_cells=(*config.study_cells, *config.twin_cells, *config.operator_cells),
         control_cells=tuple(config.control_cells),
+        search_cells=tuple(config.search_cells),
         sanity_cells=tuple(config.sanity_cells),
+        inspected=tuple(config.inspected),
+        inspections=0 if operators is None else operators.draws * (1 + len(operators.others)),
         max_prompt_tokens=run_file.prompts.max_tokens,
         generation=run_file.generation,
         block_size=run_file.block_size,
         evaluation=draw_settings(config),
+        search=search_settings(config) if config.search_cells else None,
         ranking=run_file.ranking,
     )
 

@@ -12,7 +12,7 @@ from pisoft.config.studies import StudyDepth
 from pisoft.config.trust import Permuted
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 
 class RunSlice(Slice):
@@ -60,8 +60,9 @@ class DiagnosisSlice(Slice):
 class SanitySlice(ScoreSettings, Slice):
     """Settings of `check_sanity`."""
 
-    # By model and method: its names with layers drawn anew, and how many layers.
-    methods: dict[str, dict[str, dict[str, int]]]
+    # By model and method: its names on the model that knows less, and how many of its layers were
+    # drawn anew; None: it was trained on shuffled labels.
+    methods: dict[str, dict[str, dict[str, int | None]]]
     datasets: tuple[str, ...]
     seed: int
     resamples: int
@@ -148,7 +149,7 @@ def uncertainty_slice(config: Config) -> UncertaintySlice:
 
 
 def resampling_slice(config: Config) -> ResamplingSlice:
-    """Return what `summarise_advantage` and `scale_by_oracle` depend on."""
+    """Return what `summarise_advantage`, `scale_by_oracle` and `summarise_language` depend on."""
     return ResamplingSlice(
         seed=config.run_file.seed,
         resamples=config.run_file.statistics.resamples,
@@ -226,7 +227,7 @@ def sanity_slice(config: Config) -> SanitySlice:
         **dict(score_settings(config)),
         methods={
             model: {
-                name: {key: found.randomised_layers or 0 for key, found in own.items()}
+                name: {key: found.randomised_layers for key, found in own.items()}
                 for name, own in methods.items()
             }
             for model, methods in config.sanity.items()

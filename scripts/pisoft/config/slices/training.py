@@ -18,7 +18,7 @@ from pisoft.config.models import (
 from pisoft.config.slices.base import Slice
 
 if TYPE_CHECKING:
-    from pisoft.config.loading import Config
+    from pisoft.config.resolved import Config
 
 
 class TrainingTask(Strict):
@@ -32,11 +32,12 @@ class TrainingTask(Strict):
 
 
 class TrainSlice(Slice):
-    """Settings of `train_model`."""
+    """Settings of `train_model` and `train_shuffled_model`."""
 
     model: str
     source: TrainedModel
     tasks: tuple[TrainingTask, ...]
+    shuffled_labels: bool  # of the training records; the model is then held to no accuracy
 
 
 class TrainMaskedSlice(Slice):
@@ -59,7 +60,12 @@ def train_slice(config: Config, model: str) -> TrainSlice:
     source = config.models[model].source
     assert isinstance(source, TrainedModel)
     tasks = tuple(_training_task(name, config.datasets[name]) for name in source.datasets)
-    return TrainSlice(model=model, source=source, tasks=tasks)
+    return TrainSlice(model=model, source=source, tasks=tasks, shuffled_labels=False)
+
+
+def train_shuffled_slice(config: Config, model: str) -> TrainSlice:
+    """Return what `train_shuffled_model` depends on: as :func:`train_slice`."""
+    return train_slice(config, model).model_copy(update={"shuffled_labels": True})
 
 
 def train_masked_slice(config: Config, masked_model: str) -> TrainMaskedSlice:

@@ -1,0 +1,46 @@
+"""Look at what a model makes of inputs of which random tokens are taken away, by every operator."""
+
+from __future__ import annotations
+
+import argparse
+
+from pisoft.commandline import model_job_parser, run
+from pisoft.config.slices.cells import InspectSlice
+from pisoft.contracts import provenance, write_rows
+from pisoft.faithfulness.inspection import Inspector
+from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
+from pisoft.lm.loading import load_model, model_facts
+from pisoft.lm.repository import at_commit
+from pisoft.progress import progress
+from pisoft.relations import read_generations, read_prompts
+
+INPUTS = ("prompts", "generations")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Inspect sample by sample."""
+    settings = InspectSlice.model_validate_json(arguments.settings)
+    prompts = read_prompts(arguments.prompts)
+    generations = read_generations(arguments.generations, arguments.prompts, prompts)
+    named = at_commit(settings.model, arguments.model_commit)
+    model = load_model(named, arguments.model_folder, arguments.gpus)
+    inspector = Inspector(model, settings, token_budget(settings.token_budget, model.device))
+    reset_peak_memory(model.device)
+    samples = list(zip(prompts, generations, strict=True))
+    rows = [
+        row
+        for sample in progress(samples, len(samples), "inspecting", "samples")
+        for row in inspector.rows(*sample)
+    ]
+    facts = {
+        **model_facts(model),
+        **peak_memory(model.device),
+        "token_budget_used": inspector.token_budget,
+    }
+    inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
+    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    write_rows(arguments.output, "inputs", rows, origin)
+
+
+if __name__ == "__main__":
+    run(main, model_job_parser(__doc__, *INPUTS))

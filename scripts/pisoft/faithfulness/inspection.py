@@ -1,0 +1,258 @@
+"""What a model makes of inputs of which random tokens are taken away, whatever the attributions.
+
+A faithfulness metric asks the model about inputs that nobody has written. How far they are from
+what it knows is seen in its prediction and in what it looks at. Masks keep every token with
+probability π; they are those of `evaluation.sampler: iid` for scores that are all equal.
+
+Shapes: B inputs, T tokens, m perturbable tokens, P retaining probabilities, K masks at each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from pisoft.config.base import Erasure
+from pisoft.config.slices.cells import InspectSlice
+from pisoft.contracts import NO_CONTENT_TOKENS, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
+from pisoft.faithfulness.masks import IndependentUniforms
+from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
+from pisoft.lm.batching import fitted_batches, warn_too_long
+from pisoft.lm.erasing import Eraser
+from pisoft.lm.model import LanguageModel
+
+Row = dict[str, Any]
+Key = tuple[Erasure, int, int]  # operator, place of π, number of the mask
+# What is read of an input, and of that the same of the clean one, but for the norm, which is a
+# ratio of the two.
+READ = ("entropy", "label_probability", "attention", "hidden_norm")
+CLEAN = ("clean_entropy", "clean_label_probability", "clean_attention")
+
+
+@dataclass
+class _LastAttention:
+    """Adds up what the last position of every input attends to, (B, T), mean over heads."""
+
+    total: torch.Tensor | float = 0.0
+    layers: int = 0
+    computes_output: bool = False
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Note one layer's attention, and return its output (B, T, H, D) as it is."""
+        batch, _, length, _ = inputs.query.shape
+        last = torch.full((batch, 1), length - 1, device=inputs.query.device)
+        rows = inputs.rows(last).probabilities()[:, :, 0]
+        self.total = self.total + rows.double().mean(dim=1)
+        self.layers += 1
+        assert default is not None
+        return default
+
+
+class Inspector:
+    """Reads inputs of which tokens are taken away by every operator of a protocol.
+
+    Args:
+        model: the explained model.
+        settings: protocol, operators, scope, retaining probabilities, masks.
+        token_budget: tokens per forward batch; lowered for good if memory does not suffice.
+
+    Raises:
+        BenchmarkError: the protocol or an operator is not possible with the model.
+    """
+
+    def __init__(self, model: LanguageModel, settings: InspectSlice, token_budget: int) -> None:
+        if settings.protocol == "fixed":
+            model.require("fixed routing", "protocol 'fixed'")
+        self._model = model
+        self._settings = settings
+        self._erasers = {name: Eraser(model, name) for name in settings.operators}
+        self.token_budget = token_budget
+
+    def rows(self, prompt: Row, generation: Row) -> Iterator[Row]:
+        """Yield `inputs` rows of every explained step of a sample.
+
+        Args:
+            prompt, generation: rows of contracts `prompts` and `generations`.
+        """
+        positions = perturbable_positions(prompt, self._settings.scope)
+        status = generation["status"]
+        if status == OK and not len(positions):
+            status = NO_CONTENT_TOKENS
+        for step in generation["steps"] if status == OK else (0,):
+            own: str = status
+            numbers: Mapping[tuple[Erasure, int], Row] = {}
+            if status == OK:
+                read = [*prompt["input_ids"], *generation["output_ids"][:step]]
+                own, numbers = self._step(prompt, read, positions, step)
+            for operator in self._settings.operators:
+                for place, pi in enumerate(self._settings.pi_grid):
+                    yield {
+                        "sample_id": prompt["sample_id"],
+                        "step": step,
+                        "operator": operator,
+                        "pi": pi,
+                        **dict.fromkeys((*READ, *CLEAN)),
+                        **numbers.get((operator, place), {}),
+                        "status": own,
+                    }
+
+    @torch.inference_mode()
+    def _step(
+        self, prompt: Row, ids: Sequence[int], positions: np.ndarray, step: int
+    ) -> tuple[str, Mapping[tuple[Erasure, int], Row]]:
+        """Return a step's status and its numbers by operator and place of π."""
+        settings, name = self._settings, f"sample {prompt['sample_id']}"
+        self._model.check_ids(ids, name)
+        masks = _masks(settings, prompt["sample_id"], step, len(positions))
+        keys = [(operator, *mask) for operator in settings.operators for mask in masks]
+        reader = _Reader(self._model, prompt["label_token_ids"], ids, settings.protocol == "fixed")
+
+        def work(batch: list[Key], token_budget: int) -> dict[Key, np.ndarray | None]:
+            self.token_budget = token_budget
+            found: dict[Key, np.ndarray | None] = {}
+            for operator in dict.fromkeys(key[0] for key in batch):
+                chosen = [key for key in batch if key[0] == operator]
+                kept = np.stack([masks[key[1:]] for key in chosen])
+                read = reader.read(self._erasers[operator], positions, kept)
+                found.update(zip(chosen, read, strict=True))
+            return found
+
+        def give_up(key: Key) -> dict[Key, np.ndarray | None]:
+            warn_too_long(f"model '{self._model.name}': {name}", len(ids))
+            return {key: None}
+
+        found: dict[Key, np.ndarray | None] = {}
+        for of_batch in fitted_batches(keys, lambda _: len(ids), self.token_budget, work, give_up):
+            found |= of_batch
+        known = {key: numbers for key, numbers in found.items() if numbers is not None}
+        if len(known) < len(found):
+            return TOO_LONG_FOR_MEMORY, {}
+        if any(np.isnan(numbers[0]) for numbers in known.values()):
+            return NONFINITE_LOGITS, {}
+        of_row = {
+            key[:2]: np.stack([known[*key[:2], draw] for draw in range(settings.draws)])
+            for key in known
+        }
+        return OK, {key: _means(numbers) for key, numbers in of_row.items()}
+
+
+class _Reader:
+    """Reads a step's clean input when it is first needed, and perturbed ones.
+
+    Args:
+        model: the explained model.
+        labels: tokens that begin a label word; none for open generation.
+        ids: tokens of the clean input, (T,).
+        fixed: whether attention is held; then there is none to read.
+    """
+
+    def __init__(
+        self, model: LanguageModel, labels: Sequence[int], ids: Sequence[int], fixed: bool
+    ) -> None:
+        self._model = model
+        self._labels = list(labels)
+        self._embeddings = model.embed(torch.tensor(ids, device=model.device))  # (T, d)
+        self._recorder = None
+        if fixed:
+            self._recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
+        self._clean: tuple[np.ndarray, np.ndarray] | None = None
+
+    def read(self, erase: Eraser, positions: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Return what is read of masks (n, m, 1), (n, 7) in the order of `READ` and `CLEAN`.
+
+        NaN where the model's logits are not finite, and of what cannot be read.
+        """
+        if self._clean is None:
+            self._clean = self._predict(self._embeddings[None], None, self._recorder)
+        (clean,), (clean_attention,) = self._clean
+        columns = torch.from_numpy(positions).to(self._model.device)
+        inputs, seen = erase(self._embeddings, columns, torch.from_numpy(kept))
+        replay = None
+        if self._recorder is not None:
+            replay = AttentionReplay([(slice(None), self._recorder.inputs)])
+        numbers, attention = self._predict(inputs, seen, replay)
+        lost = [positions[~row[:, 0]] for row in kept]
+        # Of nothing that is taken away, there is no attention.
+        shares = [
+            (own[gone].sum(), clean_attention[gone].sum()) if len(gone) else (np.nan, np.nan)
+            for own, gone in zip(attention, lost, strict=True)
+        ]
+        on_lost, on_them_before = np.array(shares).T
+        entropy, labels, norms = numbers.T
+        before = [np.full(len(kept), value) for value in clean[:2]]
+        return np.stack(
+            [entropy, labels, on_lost, norms / clean[2], *before, on_them_before], axis=1
+        )
+
+    def _predict(
+        self, embeddings: torch.Tensor, seen: torch.Tensor | None, routing: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return entropy, label words' probability and norm (B, 3), and attention (B, T).
+
+        Args:
+            embeddings: of the inputs, (B, T, d).
+            seen: which keys are not hidden, (B, T); None: all.
+            routing: records or replays attention; None: it is free, and is read.
+        """
+        model, (batch, length) = self._model, embeddings.shape[:2]
+        options: dict[str, Any] = {}
+        if seen is not None:
+            places = torch.arange(length, device=model.device)[None]
+            options = {"attention_mask": seen.long(), "position_ids": places}
+        norms: list[torch.Tensor] = []
+        handles = [
+            block.register_forward_hook(lambda _, __, output: norms.append(_last_norm(output)))
+            for block in model.blocks[-1:]
+        ]
+        attention = _LastAttention()
+        try:
+            hidden = model.hidden_states(embeddings, probe=routing or attention, **options)
+        finally:
+            for handle in handles:
+                handle.remove()
+        last = torch.full((batch, 1), length - 1, device=model.device)
+        probabilities = model.logits_at(hidden, last)[:, 0].double().softmax(dim=-1)  # (B, V)
+        entropy = torch.special.entr(probabilities).sum(dim=-1)
+        unknown = torch.full_like(entropy, torch.nan)
+        numbers = (
+            entropy,
+            probabilities[:, self._labels].sum(dim=-1) if self._labels else unknown,
+            norms[0].double() if norms else unknown,
+        )
+        looked = attention.total / max(1, attention.layers)
+        if not isinstance(looked, torch.Tensor):
+            looked = torch.full((batch, length), torch.nan)
+        return torch.stack(numbers, dim=1).cpu().numpy(), looked.cpu().numpy()
+
+
+def _masks(
+    settings: InspectSlice, sample_id: str, step: int, tokens: int
+) -> dict[tuple[int, int], np.ndarray]:
+    """Return masks (m, 1) by place of π and number."""
+    uniforms = IndependentUniforms(settings.seed, sample_id, step, (tokens, 1))
+    return {
+        (place, draw): uniforms.kept(place, draw, np.full(tokens, pi))
+        for place, pi in enumerate(settings.pi_grid)
+        for draw in range(settings.draws)
+    }
+
+
+def _last_norm(output: Any) -> torch.Tensor:
+    """Return the Euclidean norm of a layer's output at the last position, (B,)."""
+    states = output[0] if isinstance(output, tuple) else output
+    norms: torch.Tensor = states[:, -1].float().norm(dim=-1)
+    return norms
+
+
+def _means(numbers: np.ndarray) -> Row:
+    """Return the means over masks (K, 7) of what is known of them, by column; None of nothing."""
+    columns = [own[np.isfinite(own)] for own in numbers.T]
+    return {
+        name: float(own.mean()) if len(own) else None
+        for name, own in zip((*READ, *CLEAN), columns, strict=True)
+    }

@@ -1,0 +1,153 @@
+"""What is read of perturbed inputs, against the plain model's own attention and predictions."""
+
+import numpy as np
+import pytest
+import torch
+
+from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices.cells import InspectSlice
+from pisoft.faithfulness.inspection import CLEAN, READ, Inspector
+from pisoft.faithfulness.masks import IndependentUniforms
+from random_models import SHAPES, twins
+
+IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
+CONTENT = np.array([3, 4, 6, 7, 8])
+LABELS = [5, 6]
+PROMPT = {
+    "sample_id": "s", "input_ids": IDS, "content_mask": [i in CONTENT for i in range(len(IDS))],
+    "user_mask": [True] * 10, "bos_mask": [True] + [False] * 9, "label_token_ids": LABELS,
+}  # fmt: skip
+GENERATION = {"sample_id": "s", "output_ids": [5, 61], "steps": [0, 1], "status": "ok"}
+GRID, DRAWS, SEED = (0.2, 0.7), 3, 4
+MODEL = ModelSlice(
+    name="m", repository=None, revision=None, dtype="float64", quantization="none", device="cpu"
+)
+
+
+def settings(protocol="dynamic", operators=("zero", "mean", "hide"), **changes):
+    return InspectSlice(
+        model=MODEL, protocol=protocol, operators=operators, scope="content", pi_grid=GRID,
+        draws=DRAWS, seed=SEED, token_budget=None, **changes,
+    )  # fmt: skip
+
+
+def inspected(model, budget=10_000, prompt=PROMPT, generation=GENERATION, **changes):
+    rows = list(Inspector(model, settings(**changes), budget).rows(prompt, generation))
+    return {(row["step"], row["operator"], row["pi"]): row for row in rows}
+
+
+@torch.no_grad()
+def plainly(plain, read, operator, mask):
+    """Return the numbers of one input, by the network's own eager forward."""
+    table = plain.get_input_embeddings().weight.detach()
+    gone = CONTENT[~mask]
+
+    def forward(operator):
+        inputs = table[torch.tensor(read)].clone()
+        options = {}
+        if operator == "zero":
+            inputs[gone] = 0
+        if operator == "mean":
+            inputs[gone] = table.mean(dim=0)
+        if operator == "hide":
+            seen = torch.ones(1, len(read), dtype=torch.long)
+            seen[0, gone] = 0
+            options = {
+                "attention_mask": seen, "position_ids": torch.arange(len(read))[None],
+            }  # fmt: skip
+        norms = []
+        last = plain.model.layers[-1]
+        handle = last.register_forward_hook(lambda _, __, out: norms.append(out[0]))
+        found = plain(inputs_embeds=inputs[None], output_attentions=True, **options)
+        handle.remove()
+        p = found.logits[0, -1].softmax(-1)
+        looked = torch.stack(found.attentions)[:, 0, :, -1].mean(dim=(0, 1))
+        return {
+            "entropy": float(-(p * p.log()).sum()),
+            "label_probability": float(p[LABELS].sum()),
+            "attention": float(looked[gone].sum()) if len(gone) else np.nan,
+            "hidden_norm": float(norms[0].reshape(-1, norms[0].shape[-1])[-1].norm()),
+        }
+
+    own, clean = forward(operator), forward(None)
+    own["hidden_norm"] /= clean.pop("hidden_norm")
+    return own | {f"clean_{name}": value for name, value in clean.items()}
+
+
+@pytest.mark.parametrize("budget", [1, 50, 10_000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape, budget):
+    model, plain = twins(shape)
+    found = inspected(model, budget)
+    assert len(found) == 2 * 3 * len(GRID)
+    for (step, operator, pi), row in found.items():
+        assert row["status"] == "ok"
+        uniforms = IndependentUniforms(SEED, "s", step, (len(CONTENT), 1))
+        read = [*IDS, *GENERATION["output_ids"][:step]]
+        expected = [
+            plainly(plain, read, operator, uniforms.of_draw(GRID.index(pi), k)[:, 0] < pi)
+            for k in range(DRAWS)
+        ]
+        for name in (*READ, *CLEAN):
+            mean = np.nanmean([numbers[name] for numbers in expected])
+            assert row[name] == pytest.approx(mean, rel=1e-4, abs=1e-6), name
+
+
+def test_hidden_tokens_are_not_attended_to_and_zeroed_ones_are():
+    rows = inspected(twins("llama-gqa")[0])
+    for (_, operator, _), row in rows.items():
+        assert (row["attention"] == 0) == (operator == "hide")
+        assert row["clean_attention"] > 0
+
+
+def test_held_attention_is_not_read():
+    model, _ = twins("llama-gqa")
+    fixed = inspected(model, protocol="fixed", operators=("zero", "mean"))
+    dynamic = inspected(model, operators=("zero", "mean"))
+    for key, row in fixed.items():
+        assert row["attention"] is None
+        assert row["clean_attention"] is None
+        assert row["clean_entropy"] == pytest.approx(dynamic[key]["clean_entropy"])
+        assert row["entropy"] != pytest.approx(dynamic[key]["entropy"], rel=1e-6)
+
+
+def test_open_text_has_no_label_words():
+    model, _ = twins("llama-gqa")
+    for row in inspected(model, prompt={**PROMPT, "label_token_ids": []}).values():
+        assert row["label_probability"] is None
+        assert row["entropy"] is not None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "generation", "status"),
+    [
+        (PROMPT, {**GENERATION, "status": "prompt_too_long"}, "prompt_too_long"),
+        ({**PROMPT, "content_mask": [False] * 10}, GENERATION, "no_content_tokens"),
+    ],
+)
+def test_a_sample_that_failed_has_rows_without_numbers(prompt, generation, status):
+    rows = inspected(twins("llama-gqa")[0], prompt=prompt, generation=generation)
+    assert {row["status"] for row in rows.values()} == {status}
+    assert {row[name] for row in rows.values() for name in (*READ, *CLEAN)} == {None}
+    assert {operator for _, operator, _ in rows} == {"zero", "mean", "hide"}
+
+
+def test_logits_that_are_not_finite_are_said():
+    model, _ = twins("llama-gqa")
+    model.network.lm_head.weight.data.fill_(float("inf"))
+    assert {row["status"] for row in inspected(model).values()} == {"nonfinite_logits"}
+
+
+def test_what_does_not_fit_into_memory_is_said(monkeypatch):
+    model, _ = twins("llama-gqa")
+    own = model.hidden_states
+
+    def small(embeddings, **options):
+        if len(embeddings) > 1 or options.get("attention_mask") is not None:
+            raise MemoryError
+        return own(embeddings, **options)
+
+    monkeypatch.setattr(model, "hidden_states", small)
+    only_one_at_once = inspected(model, operators=("zero",))
+    assert {row["status"] for row in only_one_at_once.values()} == {"ok"}
+    assert {row["status"] for row in inspected(model).values()} == {"too_long_for_memory"}

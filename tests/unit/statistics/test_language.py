@@ -1,0 +1,111 @@
+"""Means of what a model makes of perturbed inputs, from rows to the table and the figure."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rooms
+from pisoft.contracts import read_rows, write_rows
+from pisoft.faithfulness.inspection import CLEAN, READ
+from pisoft.statistics.language import by_sample
+from typesetting import needs_latex, typeset
+
+GRID = (0.1, 0.5, 0.95)
+OPERATORS = ("zero", "hide")
+SHOWN = {
+    "models": {"llama": "Llama"}, "datasets": {"sst2": "SST2", "why": "Why"}, "methods": {},
+}  # fmt: skip
+CELL = {"protocol": "dynamic", "model": "llama"}
+
+
+def input_rows(samples, seed=0, labels=True):
+    """Rows of samples with two steps each; the last sample failed."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for sample, step, operator, pi in itertools.product(samples, (0, 5), OPERATORS, GRID):
+        failed = sample == samples[-1]
+        numbers = {name: float(generator.random()) for name in (*READ, *CLEAN)}
+        if not labels:
+            numbers |= {"label_probability": None, "clean_label_probability": None}
+        status = "nonfinite_logits" if failed else "ok"
+        rows.append(
+            {
+                "sample_id": sample,
+                "step": step,
+                "operator": operator,
+                "pi": pi,
+                **(dict.fromkeys(numbers) if failed else numbers),
+                "status": status,
+            }
+        )
+    return rows
+
+
+def test_a_sample_has_the_mean_over_its_steps():
+    rows = input_rows(["a", "b", "c"])
+    table = by_sample(pd.DataFrame(rows))
+    for sample, name, operator, pi in itertools.product("ab", (*READ, *CLEAN), OPERATORS, GRID):
+        own = [
+            row[name]
+            for row in rows
+            if (row["sample_id"], row["operator"], row["pi"]) == (sample, operator, pi)
+        ]
+        assert len(own) == 2
+        assert table.loc[sample, (name, operator, pi)] == pytest.approx(np.mean(own))
+    assert table.loc["c"].isna().all()
+
+
+@pytest.fixture
+def summary(tmp_path):
+    """The summary of a dataset of label words, and of another one of open text."""
+    folder = tmp_path / "inputs/dynamic/llama"
+    files = {
+        "sst2": [*input_rows(["a", "b", "c"]), *input_rows(["d", "e"], seed=1)],
+        "why": input_rows(["f", "g", "h"], seed=2, labels=False),
+    }
+    for name, rows in files.items():
+        write_rows(folder / f"{name}.parquet", "inputs", rows, {})
+    output = tmp_path / "language.parquet"
+    rooms.summarise(
+        "language", {"seed": 1, "resamples": 200},
+        {"inputs": [folder / f"{name}.parquet" for name in files]}, {"language": output},
+    )  # fmt: skip
+    return output, files
+
+
+def test_means_are_over_samples_and_failures_are_counted(summary):
+    output, files = summary
+    found = pd.DataFrame(read_rows(output, "language"))
+    assert set(found["dataset"]) == {"sst2", "why", "average"}
+    own = found[(found["dataset"] == "sst2") & (found["measure"] == "entropy")]
+    assert set(own["n"]) == {3}
+    assert set(own["n_failed"]) == {2}
+    rows = files["sst2"]
+    for row in own.itertuples():
+        values = [
+            r["entropy"]
+            for r in rows
+            if (r["operator"], r["pi"], r["status"]) == (row.operator, row.pi, "ok")
+        ]
+        assert row.value == pytest.approx(np.mean(values))
+        assert row.low <= row.value <= row.high
+    unknown = found[(found["dataset"] == "why") & (found["measure"] == "label_probability")]
+    assert unknown["value"].isna().all()
+
+
+@needs_latex
+def test_table_and_figure_show_the_clean_input_and_every_dataset(summary, tmp_path):
+    files = {"language": summary[0]}
+    made = rooms.tabulate("language", SHOWN, files, tmp_path, **CELL)
+    typeset(made["tex"])
+    page = made["html"].read_text(encoding="utf-8")
+    for text in ("Nothing", "Zeroed, π = 0.1", "Keys hidden, π = 0.95", "at most 2 failed"):
+        assert text in page
+    assert "Mean embedding" not in page
+    drawn = rooms.plot("language", SHOWN, files, tmp_path, **CELL)["svg"]
+    text = drawn.read_text(encoding="utf-8")
+    for words in ("SST2", "Why", "Keys hidden", "Clean input", "no value"):
+        assert words in text
+    rooms.check_same_files("language", SHOWN, files, tmp_path, **CELL)

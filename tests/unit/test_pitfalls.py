@@ -1,0 +1,61 @@
+"""Every pitfall of the docs shows a figure that is kept, or says why there is none."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keep_figures import FOLDER, PAGE, SHOWN
+
+LARGEST = 250_000  # bytes
+SECTIONS = re.split(
+    r"^## ", (Path(__file__).parents[2] / PAGE).read_text(encoding="utf-8"), flags=re.M
+)[1:]
+TITLES = [section.partition("\n")[0] for section in SECTIONS]
+ABOVE = re.compile(r"\[figure above\]\(#([\w-]+)\)")
+
+
+def anchor(title: str) -> str:
+    return re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=TITLES)
+def test_a_pitfall_has_a_figure_or_a_reason(section: str) -> None:
+    drawn = {anchor(title) for title, text in zip(TITLES, SECTIONS, strict=True) if "![" in text}
+    reason = re.search(r"^No figure: .+", section, flags=re.M)
+    above = ABOVE.findall(section)
+    assert set(above) <= drawn
+    assert bool(reason) != bool(above or SHOWN.search(section))
+
+
+def test_the_figures_that_are_kept_are_those_that_are_shown(root: Path) -> None:
+    shown = [name for section in SECTIONS for name in SHOWN.findall(section)]
+    assert len(shown) == sum(section.count("![") for section in SECTIONS), "one from elsewhere"
+    kept = {path.relative_to(root / FOLDER).as_posix() for path in (root / FOLDER).rglob("*.*")}
+    assert kept == set(shown), "make docs-figures"
+    for name in kept:
+        assert 0 < (root / FOLDER / name).stat().st_size < LARGEST, name
+
+
+def test_figures_are_copied_whole_or_one_line_says_which_is_missing(
+    root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / PAGE).parent.mkdir(parents=True)
+    (tmp_path / PAGE).write_text(f"![A](../{FOLDER.relative_to('docs').as_posix()}/a/b.svg)\n")
+    (tmp_path / FOLDER).mkdir(parents=True)
+    (tmp_path / FOLDER / "old.svg").write_text("old")
+
+    def keep() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(root / "scripts/keep_figures.py"), "--figures", "figures"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert keep().stderr == "error: figures/a/b.svg: not found; the run has to be finished\n"
+    assert (tmp_path / FOLDER / "old.svg").is_file()
+    (tmp_path / "figures/a").mkdir(parents=True)
+    (tmp_path / "figures/a/b.svg").write_text("new")
+    assert keep().returncode == 0
+    assert [path.name for path in (tmp_path / FOLDER).rglob("*.svg")] == ["b.svg"]
