@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from pisoft.contracts import write_rows
-from pisoft.statistics.soft import Cell
+from pisoft.statistics.soft_files import Cell
 
 GRID = (0.1, 0.4, 0.9)
 CELL = Cell("dynamic", "llama", "attention", "sst2")

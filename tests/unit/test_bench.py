@@ -45,7 +45,8 @@ from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.model import LanguageModel
-from pisoft.statistics.soft import CELL, summarise
+from pisoft.statistics.soft import summarise
+from pisoft.statistics.soft_files import CELL
 from random_models import twins
 from tiny_tokenizers import llama_tokenizer
 

@@ -19,7 +19,8 @@ from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
 from pisoft.curves import auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
-from pisoft.statistics.soft import LOW_PI, Steps, read_soft
+from pisoft.statistics.soft import LOW_PI
+from pisoft.statistics.soft_files import Steps, read_soft
 
 METRICS = {"ns": "auc_pi_soft_ns", "nc": "auc_pi_soft_nc"}
 RUN = "run"  # every choice as the run has made it

@@ -27,7 +27,8 @@ from pisoft.config.slices.summaries import SummariseSlice
 from pisoft.curves import auc
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.soft import Cell, Steps, read_soft, sample_rows
+from pisoft.statistics.soft import sample_rows
+from pisoft.statistics.soft_files import Cell, Steps, read_soft
 
 MASKS = "masks"  # fewest that the best is of, at any step and π of a sample
 SAME_COUNT = 1e-6  # tokens; what calibration leaves of a whole number

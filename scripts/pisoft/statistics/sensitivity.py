@@ -58,7 +58,7 @@ from pisoft.statistics.bootstrap import (
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.robustness import DECIMALS, first
-from pisoft.statistics.soft import Cell
+from pisoft.statistics.soft_files import Cell
 
 HALVES = 20
 ONE_DRAW = "a single draw is stored"

@@ -11,7 +11,7 @@ import rooms
 from pisoft.contracts import read_rows
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.soft import Cell
+from pisoft.statistics.soft_files import Cell
 from summarising import GRID, STATISTICS, soft_rows, write_soft
 
 SETTINGS = {"seed": 1, "resamples": 200}

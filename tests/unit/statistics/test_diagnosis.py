@@ -14,7 +14,7 @@ from pisoft.statistics.controls import control_values
 from pisoft.statistics.diagnosis import PAIRS, RESAMPLES, diagnosis
 from pisoft.statistics.oracle_scale import oracle_scale
 from pisoft.statistics.reading import Files
-from pisoft.statistics.soft import Cell
+from pisoft.statistics.soft_files import Cell
 from summarising import GRID, STATISTICS, soft_rows, write_soft
 from typesetting import needs_latex, typeset
 

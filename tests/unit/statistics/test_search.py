@@ -10,7 +10,7 @@ from pisoft.contracts import read_rows
 from pisoft.curves import auc
 from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of
 from pisoft.statistics.search import MASKS, best_distances
-from pisoft.statistics.soft import Cell, Steps
+from pisoft.statistics.soft_files import Cell, Steps
 from summarising import STATISTICS, soft_rows, write_soft
 
 CELL = Cell("dynamic", "llama", "search", "sst2")

@@ -17,7 +17,7 @@ from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.bootstrap import resampled_column_medians
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.sensitivity import HALVES, OWN_DRAWS, kendall_taus
-from pisoft.statistics.soft import Cell
+from pisoft.statistics.soft_files import Cell
 from summarising import MINIMUM_H0, soft_rows, write_soft
 
 GRID = (0.1, 0.3, 0.4, 0.9)

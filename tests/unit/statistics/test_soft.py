@@ -15,7 +15,8 @@ import rooms
 from pisoft.columns import SCHEMAS
 from pisoft.contracts import read_provenance, read_rows, write_table
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, Cell, summarise
+from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, summarise
+from pisoft.statistics.soft_files import Cell
 from summarising import GRID, MINIMUM_H0, PER_DRAW, STATISTICS, soft_row, soft_rows, write_soft
 
 
