@@ -41,13 +41,13 @@ include: "rules/attributions.smk"
 include: "rules/evaluations.smk"
 include: "rules/shards.smk"
 include: "rules/summaries.smk"
+include: "rules/trust.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/pages.smk"
 include: "rules/stale.smk"
 include: "rules/unchanged.smk"
-include: "rules/terminal.smk"
-include: "rules/scheduler.smk"
+include: "rules/driver.smk"
 
 
 rule all:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from pisoft.attribution import load_method
@@ -11,6 +12,8 @@ from pisoft.commandline import run
 from pisoft.config.captions import settings_in_words
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
+from pisoft.config.methods import Method
+from pisoft.config.resolved import Config
 from pisoft.config.slices.display import display_slice
 from pisoft.contracts import read_provenance
 from pisoft.errors import BenchmarkError
@@ -19,6 +22,7 @@ from pisoft.pages.real_numbers import KEPT, About, keep
 from pisoft.statistics.reading import load_rows
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
+CATALOGUE = CONFIG_FOLDER, load_method
 FOLDER = Path("docs/assets/real-numbers")
 CURVES = "pi_curves.svg"
 IN_WORDS = ("samples", "answers", "scores", "grid", "masks", "clamp", "tests")
@@ -26,7 +30,8 @@ IN_WORDS = ("samples", "answers", "scores", "grid", "masks", "clamp", "tests")
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the summaries of a run of one model, and the curves of its first dataset."""
-    config = load_run(*run_file(arguments), CONFIG_FOLDER, load_method)
+    raw, paths = run_file(arguments)
+    config = load_run(raw, paths, *CATALOGUE)
     if len(config.models) > 1:
         raise BenchmarkError(f"models: {len(config.models)} are selected; a page is of one")
     (model,), dataset = config.models, next(iter(config.datasets))
@@ -50,10 +55,20 @@ def main(arguments: argparse.Namespace) -> None:
         methods=labels.methods,
         protocols=protocols,
         settings=tuple(sentences[name] for name in IN_WORDS),
+        left_out=left_out(config, load_run({**raw, "methods": "all"}, paths, *CATALOGUE).methods),
         facts=facts_of({label: origin}),
     )
     keep(arguments.folder / FOLDER, rows, about)
     shutil.copyfile(drawn, arguments.folder / FOLDER / CURVES)
+
+
+def left_out(config: Config, methods: Mapping[str, Method]) -> tuple[str, ...]:
+    """Return the labels of the catalogue's methods that a run is without, and what they need."""
+    return tuple(
+        f"{method.label}, which needs a masked model" if method.needs_masked_model else method.label
+        for name, method in methods.items()
+        if name not in config.methods
+    )
 
 
 def parser() -> argparse.ArgumentParser:

@@ -43,6 +43,7 @@ class About:
         protocols: routing protocols.
         settings: what was asked for, in sentences.
         facts: what made the results.
+        left_out: methods of the catalogue that were not run.
     """
 
     model: str
@@ -51,6 +52,7 @@ class About:
     protocols: tuple[str, ...]
     settings: tuple[str, ...]
     facts: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
@@ -101,6 +103,8 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
     listed = ", ".join(f"{label} {counts[name]}" for name, label in about.datasets.items())
     yield f"Samples that could be evaluated: {listed}. Where intervals are wide, a difference"
     yield "that a test does not find may exist: what that decides, cannot be told."
+    if about.left_out:
+        yield f"Not run: {'; '.join(about.left_out)}."
     yield ""
     yield "## Do the paper's findings hold on this model?"
     yield ""

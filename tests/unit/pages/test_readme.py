@@ -12,8 +12,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from keep_summary import CURVES, FOLDER
+from keep_summary import CATALOGUE, CURVES, FOLDER, left_out
 from make_readme import PAGE, SHOWN
+from pisoft.config.loading import load_run
+from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.readme import BEGIN, END, put_between_markers, result_text
 from pisoft.pages.real_numbers import ABOUT, KEPT
@@ -104,6 +106,17 @@ def test_the_kept_summary_holds_no_record(root: Path) -> None:
         columns = pd.read_csv(root / FOLDER / f"{kind}.csv").columns
         assert "sample_id" not in columns
         assert "n" in columns, "a mean says of how many"
+
+
+def test_methods_that_a_run_is_without_are_named(root: Path) -> None:
+    path = root / "config/laptop.yaml"
+    raw = read_yaml(path)
+    whole = load_run(raw, [path], *CATALOGUE)
+    most = [name for name in whole.methods if name not in {"reagent", "occlusion"}]
+    part = load_run({**raw, "methods": most}, [path], *CATALOGUE)
+    needs = "ReAGent, which needs a masked model"
+    assert left_out(part, whole.methods) == (needs, "Occlusion")
+    assert left_out(whole, whole.methods) == ()
 
 
 def test_readme_fits_on_two_screens(root: Path) -> None:

@@ -1,8 +1,10 @@
-# What a run says on the terminal. A workflow that uses this one as a module has its own. Snakemake's
-# plugins for that (`--logger`) are packages, which every environment of a caller would have to have.
+# The run itself: what it says on the terminal, and what it takes while thousands of jobs are done.
+# A workflow that uses this one as a module has its own terminal. Snakemake's plugins for that
+# (`--logger`) are packages, which every environment of a caller would have to have.
 from snakemake.logging import logger
 
 from pisoft.terminal import one_line_per_job
+from pisoft.timers import one_timer
 
 
 def ending():
@@ -18,6 +20,10 @@ def ending():
 if workflow.modifier.is_main_snakefile() and workflow.is_main_process:
     if not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
         one_line_per_job(logger, ending)
+
+
+onstart:
+    one_timer(workflow.scheduler)
 
 
 onsuccess:
