@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import get_terminal_size
+from statistics import fmean, median
 from typing import Any
 
 from snakemake.settings.enums import Quietness
@@ -17,7 +18,7 @@ from tqdm import tqdm
 from pisoft.units import duration
 
 # What Snakemake says besides, once or before each round of jobs. Its own log file keeps all of it.
-OMITTED_EVENTS = ("job_started", "resources_info", "run_info")
+OMITTED_EVENTS = ("job_started", "resources_info")
 OMITTED_TEXTS = (
     "Select jobs to execute",
     "Job rate limit reached",
@@ -44,9 +45,10 @@ def one_line_per_job(logger: logging.Logger, ending: Callable[[], str]) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """A running job: what it does, its log file if it has one, and when it began."""
+    """A running job: what it does, its rule, its log file if it has one, and when it began."""
 
     message: str
+    rule: str
     log: Path | None
     begin: float
 
@@ -71,6 +73,8 @@ class JobLines(logging.Handler):
         self.running: dict[int, Job] = {}  # by number; the first has run for longest
         self.ended: list[Job] = []  # those that wait for the count of all
         self.begin: float | None = None  # of the first job
+        self.counts: dict[str, int] = {}  # jobs of the run, by rule
+        self.seconds: dict[str, list[float]] = {}  # that ended jobs took, by rule
         self.on_terminal = shown.stream.isatty()
         if self.on_terminal:
             threading.Thread(target=self._keep_status, daemon=True).start()
@@ -79,9 +83,12 @@ class JobLines(logging.Handler):
         """Take a record of Snakemake's; those of a job come in this order."""
         said: Any = record  # each event has attributes of its own
         match getattr(record, "event", None):
+            case "run_info":
+                self.counts = {rule: n for rule, n in said.stats.items() if rule != "total"}
             case "job_info":
                 message = (said.rule_msg or said.rule_name).rstrip()  # of a rule without a cell
-                job = Job(message, Path(said.log[0]) if said.log else None, time.monotonic())
+                log = Path(said.log[0]) if said.log else None
+                job = Job(message, said.rule_name, log, time.monotonic())
                 self.running[said.jobid] = job
                 self.begin = self.begin or job.begin
             case "job_finished":
@@ -101,10 +108,12 @@ class JobLines(logging.Handler):
 
     def _line(self, job: Job, done: int, total: int) -> str:
         now = time.monotonic()
-        line = f"{done:>{len(str(total))}} of {total}  {job.message}: {duration(now - job.begin)}"
+        seconds = now - job.begin
+        self.seconds.setdefault(job.rule, []).append(seconds)
+        line = f"{done:>{len(str(total))}} of {total}  {job.message}: {duration(seconds)}"
         if done == total or self.begin is None:
             return line
-        left = (now - self.begin) / done * (total - done)
+        left = time_left(self.counts, self.seconds, now - self.begin)
         return f"{line}, {tqdm.format_interval(left)} left"
 
     def _show(self, record: logging.LogRecord) -> None:
@@ -132,6 +141,25 @@ class JobLines(logging.Handler):
         return (
             f"{job.message}{more}: {_last_line(job.log) or duration(time.monotonic() - job.begin)}"
         )
+
+
+def time_left(
+    counts: Mapping[str, int], seconds: Mapping[str, list[float]], elapsed: float
+) -> float:
+    """Return how many seconds a run still takes, if it does as much at once as it did so far.
+
+    Args:
+        counts: jobs of the run by rule.
+        seconds: that the jobs which have ended took, by rule; one at least.
+        elapsed: seconds since the first job began.
+    """
+    means = {rule: fmean(taken) for rule, taken in seconds.items()}
+    unknown = median(means.values())  # of a rule without an ended job: few rules take long
+    left = sum(
+        max(0, n - len(seconds.get(rule, []))) * means.get(rule, unknown)
+        for rule, n in counts.items()
+    )
+    return left * elapsed / (sum(map(sum, seconds.values())) or 1)
 
 
 def _last_line(file: Path | None) -> str:
