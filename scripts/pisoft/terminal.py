@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import get_terminal_size
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from snakemake.settings.enums import Quietness
@@ -154,7 +154,7 @@ def time_left(
         elapsed: seconds since the first job began.
     """
     means = {rule: fmean(taken) for rule, taken in seconds.items()}
-    unknown = median(means.values())  # of a rule without an ended job: few rules take long
+    unknown = min(means.values())  # of a rule without an ended job: few rules take long
     left = sum(
         max(0, n - len(seconds.get(rule, []))) * means.get(rule, unknown)
         for rule, n in counts.items()
