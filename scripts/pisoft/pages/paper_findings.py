@@ -32,12 +32,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Rows of one model's summary files, the means over datasets, and labels of methods."""
+    """Rows of one model's summary files, the means over datasets, and labels of methods.
+
+    What the model answered is of each dataset.
+    """
 
     statistics: pd.DataFrame
     comparisons: pd.DataFrame
     density_correlations: pd.DataFrame
     advantage: pd.DataFrame
+    accuracy: pd.DataFrame
     methods: Mapping[str, str]
 
     def of(self, rows: pd.DataFrame, protocol: str, metric: str) -> pd.DataFrame:

@@ -18,16 +18,19 @@ from pisoft.files import whole_files
 from pisoft.pages.paper_findings import HALVES, Numbers, paper_findings
 from pisoft.pages.readme import number_rows, sample_counts
 from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.tables.accuracy import accuracy_table
 from pisoft.tables.layout import dataset_columns
 from pisoft.tables.soft import AUC_METRICS
 
-# Kinds of summary files, and which rows of them are kept.
+# Kinds of summary files, and which metrics of them are kept; `accuracy` is kept whole.
 KEPT = {
     "statistics": [*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained"],
     "comparisons": [*AUC_METRICS],
     "density_correlations": [*AUC_METRICS],
     "advantage": ["pi_soft_ns", "pi_soft_nc"],
+    "accuracy": [],
 }
+PER_DATASET = ("statistics", "accuracy")
 ABOUT = "about.json"
 DIGITS = "%.6g"
 
@@ -56,12 +59,12 @@ class About:
 
 
 def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
-    """Write a summary: means over datasets of each kind, of `statistics` also of each dataset."""
+    """Write a summary: means over datasets of each kind, of PER_DATASET those of each dataset."""
     paths = [folder / f"{kind}.csv" for kind in KEPT]
     with whole_files("{}", *paths, folder / ABOUT) as (*written, facts):
         for path, (kind, metrics) in zip(written, KEPT.items(), strict=True):
-            kept = rows[kind][rows[kind]["metric"].isin(metrics)]
-            if kind != "statistics":
+            kept = rows[kind][rows[kind]["metric"].isin(metrics)] if metrics else rows[kind]
+            if kind not in PER_DATASET:
                 kept = kept[kept["dataset"] == AVERAGE]
             if kind == "advantage":
                 kept = kept[kept["part"].isin(HALVES)]
@@ -106,6 +109,7 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
     if about.left_out:
         yield f"Not run: {'; '.join(about.left_out)}."
     yield ""
+    yield from _answers(numbers.accuracy, about)
     yield "## Do the paper's findings hold on this model?"
     yield ""
     findings = paper_findings(numbers, list(about.protocols))
@@ -134,3 +138,23 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
     yield "## What made these numbers"
     yield ""
     yield from (f"- {fact}" for fact in (*about.settings, *about.facts))
+
+
+def _answers(rows: pd.DataFrame, about: About) -> Iterator[str]:
+    """Yield what the model answered: what the scores are to explain."""
+    (model,) = set(rows["model"])
+    table = accuracy_table(rows, models={model: about.model}, datasets=about.datasets)
+    yield "## What the model answers"
+    yield ""
+    yield markdown_table(
+        (table.corner, *table.columns),
+        [
+            (row.label, *(f"{entry.text} {entry.interval or ''}" for entry in row.entries))
+            for row in table.blocks[0].rows
+        ],
+    )
+    yield " ".join(table.notes)
+    yield "Where an interval of accuracy holds 0.5, the model cannot be told from guessing between"
+    yield "two answers. Scores explain the prediction it makes, right or wrong; whether this is"
+    yield "worth explaining is for the reader to judge."
+    yield ""

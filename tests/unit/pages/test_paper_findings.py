@@ -65,7 +65,7 @@ def verdicts(p_value: float = APART, order: list[str] | None = None, **changes):
         }
         for part, value in (("lower", changes.get("lower", -0.1)), ("upper", 0.1))
     )  # fmt: skip
-    numbers = Numbers(statistics, comparisons, density, advantage, METHODS)
+    numbers = Numbers(statistics, comparisons, density, advantage, pd.DataFrame(), METHODS)
     found = list(paper_findings(numbers, ["dynamic", "fixed"]))
     assert all(one.claim.endswith(".") and one.why.endswith(".") for one in found)
     return dict(zip(CLAIMS, (one.verdict for one in found), strict=True))
