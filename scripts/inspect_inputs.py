@@ -36,6 +36,8 @@ def main(arguments: argparse.Namespace) -> None:
         **model_facts(model),
         **peak_memory(model.device),
         "token_budget_used": inspector.token_budget,
+        "forwards": inspector.forwards,
+        "tokens": inspector.tokens,
     }
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)

@@ -72,6 +72,8 @@ class Inspector:
         self._settings = settings
         self._erasers = {name: Eraser(model, name) for name in settings.operators}
         self.token_budget = token_budget
+        self.forwards = 0  # clean and perturbed inputs read
+        self.tokens = 0  # of these
 
     def rows(self, prompt: Row, generation: Row) -> Iterator[Row]:
         """Yield `inputs` rows of every explained step of a sample.
@@ -129,6 +131,8 @@ class Inspector:
         found: dict[Key, np.ndarray | None] = {}
         for of_batch in fitted_batches(keys, lambda _: len(ids), self.token_budget, work, give_up):
             found |= of_batch
+        self.forwards += reader.forwards
+        self.tokens += reader.forwards * len(ids)
         known = {key: numbers for key, numbers in found.items() if numbers is not None}
         if len(known) < len(found):
             return TOO_LONG_FOR_MEMORY, {}
@@ -161,6 +165,7 @@ class _Reader:
         if fixed:
             self._recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
         self._clean: tuple[np.ndarray, np.ndarray] | None = None
+        self.forwards = 0
 
     def read(self, erase: Eraser, positions: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Return what is read of masks (n, m, 1), (n, 7) in the order of `READ` and `CLEAN`.
@@ -215,6 +220,7 @@ class _Reader:
         finally:
             for handle in handles:
                 handle.remove()
+        self.forwards += batch
         last = torch.full((batch, 1), length - 1, device=model.device)
         probabilities = model.logits_at(hidden, last)[:, 0].double().softmax(dim=-1)  # (B, V)
         entropy = torch.special.entr(probabilities).sum(dim=-1)

@@ -13,7 +13,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.planning.plan import Job, Plan
 
 # Folders with the Parquet files of rules whose jobs count their forwards, if they do.
-COUNTING = {"evaluate_soft": "soft", "evaluate_ranking": "ranking"}
+COUNTING = {"evaluate_soft": "soft", "evaluate_ranking": "ranking", "inspect_inputs": "inputs"}
 
 
 def cost_rows(plan: Plan, results: Path) -> list[dict[str, Any]]:

@@ -93,6 +93,16 @@ def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape, budget):
             assert row[name] == pytest.approx(mean, rel=1e-4, abs=1e-6), name
 
 
+@pytest.mark.parametrize("budget", [1, 10_000])
+def test_inputs_that_are_read_are_counted(budget):
+    inspector = Inspector(twins("llama-gqa")[0], settings(), budget)
+    list(inspector.rows(PROMPT, GENERATION))
+    of_step = 1 + 3 * len(GRID) * DRAWS  # the clean input, and each operator's
+    lengths = [len(IDS) + step for step in GENERATION["steps"]]
+    assert inspector.forwards == of_step * len(lengths)
+    assert inspector.tokens == of_step * sum(lengths)
+
+
 def test_hidden_tokens_are_not_attended_to_and_zeroed_ones_are():
     rows = inspected(twins("llama-gqa")[0])
     for (_, operator, _), row in rows.items():
