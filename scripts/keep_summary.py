@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from pisoft.attribution import load_method
 from pisoft.commandline import run
-from pisoft.config.captions import settings_in_words
+from pisoft.config.captions import left_out, settings_in_words
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
-from pisoft.config.methods import Method
-from pisoft.config.resolved import Config
 from pisoft.config.slices.display import display_slice
 from pisoft.contracts import read_provenance
 from pisoft.errors import BenchmarkError
@@ -60,15 +57,6 @@ def main(arguments: argparse.Namespace) -> None:
     )
     keep(arguments.folder / FOLDER, rows, about)
     shutil.copyfile(drawn, arguments.folder / FOLDER / CURVES)
-
-
-def left_out(config: Config, methods: Mapping[str, Method]) -> tuple[str, ...]:
-    """Return the labels of the catalogue's methods that a run is without, and what they need."""
-    return tuple(
-        f"{method.label}, which needs a masked model" if method.needs_masked_model else method.label
-        for name, method in methods.items()
-        if name not in config.methods
-    )
 
 
 def parser() -> argparse.ArgumentParser:

@@ -7,10 +7,11 @@ were filled in, so it takes these sentences instead.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pisoft.config.base import Erasure
 from pisoft.config.evaluation import CLAMPS, DrawBudget, DrawSettings, RankingSettings
+from pisoft.config.methods import Method
 from pisoft.config.operators import Operators
 from pisoft.config.parts import sample_limit
 from pisoft.config.resolved import Config
@@ -85,6 +86,15 @@ def settings_in_words(config: Config) -> Sentences:
             f"At most {run_file.explorer.samples} samples of each model and dataset."
         )
     return Sentences(found)
+
+
+def left_out(config: Config, methods: Mapping[str, Method]) -> tuple[str, ...]:
+    """Return the labels of the catalogue's methods that a run is without, and what they need."""
+    return tuple(
+        f"{method.label}, which needs a masked model" if method.needs_masked_model else method.label
+        for name, method in methods.items()
+        if name not in config.methods
+    )
 
 
 def demonstration_warning(config: Config) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from keep_summary import CATALOGUE, CURVES, FOLDER, left_out
+from keep_summary import CATALOGUE, CURVES, FOLDER
 from make_readme import PAGE, SHOWN
+from pisoft.config.captions import left_out
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
