@@ -230,6 +230,7 @@ rule summarise_cost:
         ranked_controls=ranked_control_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
         search=search_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
         twins=twin_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        inspected=inspected_cells("<data>/inputs/{protocol}/{model}/{dataset}.parquet"),
     output:
         cost="<data>/summary/cost.parquet",
     log:
