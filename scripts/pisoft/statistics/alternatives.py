@@ -86,7 +86,7 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
     """Return the areas of one `soft` file, means over each sample's steps that count.
 
     Raises:
-        BenchmarkError: as :func:`pisoft.statistics.soft.summarise`.
+        BenchmarkError: as :func:`pisoft.statistics.soft_files.read_soft`.
     """
     further = [f"{metric}_total_variations" for metric in METRICS]
     rows, grid, steps = read_soft(path, minimum_h0, further)

@@ -45,7 +45,7 @@ def best_of_cell(path: Path, minimum_h0: float, clamp: Clamp) -> pa.Table:
     """Return the `soft_samples` rows of one file: both areas by the best masks, and their number.
 
     Raises:
-        BenchmarkError: as :func:`pisoft.statistics.soft.summarise`.
+        BenchmarkError: as :func:`pisoft.statistics.soft_files.read_soft`.
     """
     rows, grid, steps = read_soft(path, minimum_h0)
     ns, nc, masks = best_distances(steps)

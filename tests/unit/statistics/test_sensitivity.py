@@ -16,7 +16,8 @@ from pisoft.keyed import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.bootstrap import resampled_column_medians
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.sensitivity import HALVES, OWN_DRAWS, kendall_taus
+from pisoft.statistics.orders import HALVES, OWN_DRAWS
+from pisoft.statistics.sensitivity import kendall_taus
 from pisoft.statistics.soft_files import Cell
 from summarising import MINIMUM_H0, soft_rows, write_soft
 
