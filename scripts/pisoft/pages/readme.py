@@ -95,7 +95,7 @@ def number_rows(
     """
     columns = [statistic_entries(values, *cell, 3, methods) for cell in cells]
     return [
-        (label, *map(_cell, row))
+        (label, *map(entry_text, row))
         for label, row in zip(methods.values(), zip(*columns, strict=True), strict=True)
     ]
 
@@ -110,7 +110,7 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(entry: Entry) -> str:
+def entry_text(entry: Entry) -> str:
     """Return a number with its marks, and its interval in small type, unbroken."""
     number = f"**{entry.text}**" if entry.strong else entry.text
     tied = " ≈" if entry.tied else ""

@@ -16,7 +16,7 @@ from pisoft.config.reference import markdown_table
 from pisoft.errors import BenchmarkError
 from pisoft.files import whole_files
 from pisoft.pages.paper_findings import HALVES, Numbers, paper_findings
-from pisoft.pages.readme import number_rows, sample_counts
+from pisoft.pages.readme import entry_text, number_rows, sample_counts
 from pisoft.statistics.metrics import AVERAGE, METRICS
 from pisoft.tables.accuracy import accuracy_table
 from pisoft.tables.layout import dataset_columns
@@ -148,10 +148,7 @@ def _answers(rows: pd.DataFrame, about: About) -> Iterator[str]:
     yield ""
     yield markdown_table(
         (table.corner, *table.columns),
-        [
-            (row.label, *(f"{entry.text} {entry.interval or ''}" for entry in row.entries))
-            for row in table.blocks[0].rows
-        ],
+        [(row.label, *map(entry_text, row.entries)) for row in table.blocks[0].rows],
     )
     yield " ".join(table.notes)
     yield "Where an interval of accuracy holds 0.5, the model cannot be told from guessing between"

@@ -104,7 +104,7 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
     for (label, accuracy, *_), name in zip(rows_of(told)[2:], about["datasets"], strict=False):
         assert label == about["datasets"][name]
         known = answers.loc[name, "accuracy"]
-        assert accuracy.startswith("–" if pd.isna(known) else f"{known:.3f} [")
+        assert accuracy.startswith("–" if pd.isna(known) else f"{known:.3f}&nbsp;<sub>[")
     assert 0 < (root / FOLDER / CURVES).stat().st_size < LARGEST_FIGURE
 
 
