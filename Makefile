@@ -25,7 +25,7 @@ RESULTS := results/demo
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
-.PHONY: demo kills plan fetch export check-scores compare test test-all lint docs bench bench-gpu \
+.PHONY: demo kills plan fetch export check-scores compare diff test test-all lint docs bench bench-gpu \
 	bench-aggregation bench-readings bench-precision bench-comparisons bench-scheduler bench-start-up \
 	schema families summary readme docs-figures lock audit licences unlock slurm env clean help
 
@@ -50,6 +50,9 @@ check-scores: export ## say what is wrong with the scores made elsewhere that a 
 
 compare: $(STAMP) ## say how far two runs order the methods alike: make compare RUNS="results/a results/b"
 	@$(BIN)/python scripts/compare_runs.py $(RUNS)
+
+diff: $(STAMP) ## list the differences between the files of two runs: make diff RUNS="results/a results/b"
+	@$(BIN)/python tools/diff_runs.py $(RUNS)
 
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 

@@ -44,8 +44,8 @@ rule attribute:
 
 rule export_prompts:
     input:
-        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
-        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
+        prompts=cells("<data>/prompts/{model}/{part}.parquet"),
+        generations=cells("<data>/generations/{model}/{part}.parquet"),
     output:
         to_score="<data>/to_score.parquet",
     log:
@@ -73,7 +73,7 @@ rule import_scores:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        whole=whole_prompts,
+        whole=all_parts("<data>/prompts/{model}/{part}.parquet"),
         scores=given_scores,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
@@ -91,11 +91,12 @@ rule import_scores:
         runtime=30,
     params:
         **job("import_scores", "import"),
+        whole=lambda wildcards, input: shortened(input["whole"], SHARDED),
     message:
         "Importing scores of {wildcards.model} on {wildcards.part} by {wildcards.method}"
     shell:
         "{params.command} --settings {params.settings:q} --scores {input.scores:q} "
-        "--prompts {input.prompts:q} --generations {input.generations:q} --whole {input.whole:q} "
+        "--prompts {input.prompts:q} --generations {input.generations:q} --whole {params.whole:q} "
         "--output {output.attributions:q} > {log:q} 2>&1"
 
 

@@ -125,7 +125,11 @@ def qualitative_cells(pattern):
 
 
 def files_of(chosen, pattern):
-    """Return a pattern's files for cells, each file once."""
+    """Return a pattern's files for cells, each file once; those with `{part}`, for every part."""
     keys = ("protocol", "model", "method", "dataset")
-    files = (pattern.format(**dict(zip(keys, cell))) for cell in chosen)
-    return list(dict.fromkeys(files))
+    files = {}
+    for names in chosen:
+        cell = dict(zip(keys, names))
+        every = parts(CONFIG, cell["model"], cell["dataset"]) if "{part}" in pattern else [""]
+        files |= dict.fromkeys(pattern.format(**cell, part=part) for part in every)
+    return [*files]

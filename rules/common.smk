@@ -3,6 +3,7 @@ import os
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -18,25 +19,31 @@ SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from pisoft.attribution import load_method
-from pisoft.config.captions import Sentences, demonstration_warning, settings_in_words
+from pisoft.config.captions import Sections, demonstration_warning, settings_as_yaml
 from pisoft.config.loading import load_run
 from pisoft.config.references import check_scores_files
 from pisoft.config.parts import dataset_of, parts
-from pisoft.config.slices import slice_makers
-from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
-from pisoft.config.slices.hub import commit_file, hub_datasets, hub_models
+from pisoft.config.slices import (
+    SLICES,
+    FetchSlice,
+    commit_file,
+    evidence_datasets,
+    hub_datasets,
+    hub_models,
+    ranked_datasets,
+)
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.fingerprint import code_hash
-from pisoft.pages.groups import ORDER, group_of
 from pisoft.planning.limits import RunLimits
 from pisoft.planning.speed import flops_per_second
+from pisoft.shards import shortened
 from pisoft.statistics.metrics import CONTROL
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
-if isinstance(config.get("settings"), Sentences):
+if isinstance(config.get("settings"), Sections):
     del config["settings"]
 
 delete_stale = str(config.pop("delete_stale", False)).lower()
@@ -51,11 +58,10 @@ def stated_throughput():
     return None if stated is None else flops_per_second(str(stated))
 
 
-SLICES = slice_makers()
 try:
     CONFIG = load_run(config, workflow.configfiles, ROOT / "config", load_method)
     for name in CONFIG.datasets:
-        check_columns(SLICES["fetch"](CONFIG, name), made_source)
+        check_columns(FetchSlice.of(CONFIG, dataset=name), made_source)
         for model in CONFIG.models:
             parts(CONFIG, model, name)
     LIMITS = RunLimits(CONFIG, Path("results", CONFIG.run_file.run), stated_throughput())
@@ -68,7 +74,7 @@ except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 
 # Captions see nothing but the configuration; by now it is checked and no longer read.
-config["settings"] = settings_in_words(CONFIG)
+config["settings"] = settings_as_yaml(CONFIG)
 # Stands on every table and page. Without one, the option has no value: an empty text is not quoted.
 WARNING = demonstration_warning(CONFIG)
 
@@ -140,14 +146,17 @@ def job(script, slice_name, *others, module=None):
 
 def settings(name):
     """Return a params function: the job's slice of the configuration as JSON."""
-    make = SLICES[name]
-    keys = [key for key in make.__annotations__ if key not in ("config", "return")]
+    made = SLICES[name]
+
+    @cache
+    def text(*known):
+        return made.of(CONFIG, **dict(known)).to_json()
 
     def slice_of(wildcards):
         known = dict(wildcards.items())
         if "part" in known:
             known["dataset"] = dataset_of(known["part"])
-        return make(CONFIG, *(known[key] for key in keys)).to_json()
+        return text(*((key, known[key]) for key in made.wildcards()))
 
     return slice_of
 
@@ -157,12 +166,14 @@ def records_of(wildcards):
     return f"<data>/datasets/{dataset_of(wildcards.part)}.parquet"
 
 
-def shards(pattern):
-    """Return an input function: a pattern's files for every shard of a model and dataset."""
+def all_parts(pattern):
+    """Return an input function: a pattern's files for every part of a job's model and dataset."""
 
     def files(wildcards):
-        found = parts(CONFIG, wildcards.model, wildcards.dataset)
-        return [pattern.format(**{**wildcards, "part": part}) for part in found]
+        known = dict(wildcards.items())
+        dataset = known.get("dataset") or dataset_of(known["part"])
+        every = parts(CONFIG, wildcards.model, dataset)
+        return [pattern.format(**{**known, "part": part}) for part in every]
 
     return files
 
@@ -203,11 +214,6 @@ def scores_of_twin(wildcards):
 def scores_of_twin_option(wildcards, input):
     """Return the command-line option that names them, if there are any."""
     return f"--attributions {shlex.quote(input.attributions)}" if input.attributions else ""
-
-
-def whole_prompts(wildcards):
-    """Return the prompts of the whole dataset of a part."""
-    return f"<data>/prompts/{wildcards.model}/{dataset_of(wildcards.part)}.parquet"
 
 
 def model_resource(name):

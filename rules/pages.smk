@@ -28,8 +28,8 @@ rule build_index:
         leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
         cost=rules.summarise_cost.output.cost,
         soft_samples=SOFT_SAMPLES,
-        figure=next(iter(FIGURES)),
-        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
+        figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
+        generations=cells("<data>/generations/{model}/{part}.parquet"),
     output:
         html=report(
             "<results>/index.html",
@@ -105,10 +105,10 @@ rule compare_with_paper:
 
 rule build_explorer:
     input:
-        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
-        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
-        attributions=cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
-        soft=first_protocol_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        prompts=cells("<data>/prompts/{model}/{part}.parquet"),
+        generations=cells("<data>/generations/{model}/{part}.parquet"),
+        attributions=cells("<data>/attributions/{model}/{method}/{part}.parquet"),
+        soft=first_protocol_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
         soft_samples=rules.summarise.output.soft_samples,
         evidence_samples=EVIDENCE_SAMPLES,
         stored_samples=STORED_SAMPLES,
@@ -131,14 +131,11 @@ rule build_explorer:
         runtime=30,
     params:
         **job("build_explorer", "explorer", *EXPLORER_TEMPLATES),
+        files=named_files,
         warning=WARNING,
     message:
         "Building the attribution explorer"
     shell:
         "{params.command} --settings {params.settings:q} "
-        "--prompts {input.prompts:q} "
-        "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "--soft {input.soft:q} --soft-samples {input.soft_samples:q} "
-        "--evidence-samples {input.evidence_samples:q} "
-        "--stored-samples {input.stored_samples:q} --warning {params.warning:q} "
+        "--files {params.files:q} --warning {params.warning:q} "
         "--output {output.html:q} > {log:q} 2>&1"

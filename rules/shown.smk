@@ -1,92 +1,21 @@
-# What rules of summaries, tables and figures share: outputs as the report shows them, and jobs.
-
-TABLES, FIGURES = {}, {}  # titles of what a run makes by default, by path; their rules add to them
-
-
-def table_files(path, title, of=cells):
-    """Return the outputs of a table, by format; its HTML is a target, and shown in the report.
-
-    Args:
-        path: below tables/, without ending: the table's name, and wildcards of what a file shows.
-        title: under which the report lists it.
-        of: what it is made for by default: a function from a pattern to files.
-    """
-    files = formats(f"tables/{path}", "csv", "tex", "html")
-    TABLES.update(dict.fromkeys(of(files["html"]), title))
-    return {**files, "html": reported(files["html"], f"tables/{path}", "2 Tables", table=title)}
-
-
-def figure_files(path, title, of=cells, **labels):
-    """Return the outputs of a figure, as :func:`table_files` does; its SVG is what is shown.
-
-    Labels, besides its wildcards, tell it from others of its title in the report.
-    """
-    files = formats(f"figures/{path}", "pdf", "png", "svg")
-    FIGURES.update(dict.fromkeys(of(files["svg"]), title))
-    shown = reported(files["svg"], f"figures/{path}", "3 Figures", figure=title, **labels)
-    return {**files, "svg": shown}
-
-
-def token_files(*parts):
-    """Return the outputs of the figures of single texts, one file of each format for each part."""
-    title = "Most important tokens of single texts"
-    made = [
-        figure_files(
-            f"tokens/{{model}}/{{dataset}}/{part}", title, of=qualitative_cells, shown=part
-        )
-        for part in parts
-    ]
-    return {ending: [files[ending] for files in made] for ending in ("pdf", "png", "svg")}
-
-
-def formats(path, *endings):
-    """Return files of a run by their ending, alike but for it."""
-    return {ending: f"<results>/{path}.{ending}" for ending in endings}
-
-
-def reported(path, name, category, **labels):
-    """Return an output that the report shows, labelled by its wildcards as well.
-
-    Its caption, if there is one, is captions/ROOM/NAME.rst. It is listed in the group that the
-    front page has it in. The report sorts groups by name, so they are numbered. Labels say all
-    that tells an output from others, because its search lists all outputs together.
-    """
-    wildcards = re.findall(r"{(\w+)}", path)
-    labels |= {name.replace("protocol", "routing"): f"{{{name}}}" for name in wildcards}
-    named = Path("captions", *(part for part in Path(name).parts if not part.startswith("{")))
-    caption = f"{named}.rst"
-    group = group_of(Path(name).parts[1])
-    return report(
-        path,
-        caption=caption if (ROOT / "rules" / caption).is_file() else None,
-        category=category,
-        subcategory=f"{ORDER.index(group) + 1} {group}",
-        labels=labels,
-    )
-
-
-ROOM_SCRIPTS = {
-    "statistics": "summarise_results",
-    "tables": "tabulate_results",
-    "figures": "plot_results",
-}
+# What rules of summaries, displays and pages share.
+from pisoft.displays import ENDINGS, displays_in
+from pisoft.pages.groups import ORDER, group_of, place_of
 
 
 def room_job(name, slice_name):
-    """Return the parameters of a summary's, a table's or a figure's job.
+    """Return the parameters of a summary's job.
 
     Args:
-        name: its room and module, such as `tables/ranks`.
+        name: its room and module, such as `statistics/ranks`.
         slice_name: its slice of settings.
     """
     room, module = name.split("/")
-    templates = TABLE_TEMPLATES if room == "tables" else []
     return {
-        **job(ROOM_SCRIPTS[room], slice_name, f"pisoft.{room}.{module}", *templates),
+        **job("summarise_results", slice_name, f"pisoft.{room}.{module}"),
         "name": module,
         "cell": shown_cell,
         "files": named_files,
-        **({"warning": WARNING, "explorer": explorer_address} if room == "tables" else {}),
     }
 
 
@@ -97,16 +26,125 @@ def explorer_address(wildcards, output):
 
 
 def shown_cell(wildcards):
-    """Return what a table or a figure shows, as KEY=NAME."""
+    """Return what a summary is of, as KEY=NAME."""
     return [f"{key}={name}" for key, name in wildcards.items()]
 
 
 def named_files(wildcards, input):
-    """Return a job's input files as KIND=FILE, the kind being the input's name."""
+    """Return a job's input files as patterns KIND=FILES, the kind being the input's name."""
     listed = ((kind, [files] if isinstance(files, str) else files) for kind, files in input.items())
-    return [f"{kind}={file}" for kind, files in listed for file in files]
+    return [f"{kind}={pattern}" for kind, files in listed for pattern in shortened(files, SHARDED)]
 
 
 def named_outputs(wildcards, output):
     """Return a job's output files as KIND=FILE, the kind being the output's name."""
     return named_files(wildcards, output)
+
+
+# Tables and figures --------------------------------------------------------------------------
+
+TABLE_TEMPLATES = [
+    f"scripts/pisoft/tables/templates/{name}.jinja"
+    for name in ("parts.html", "table.html", "table.tex")
+]
+# Which combinations a display may be made of, by the name that it gives them.
+COMBINATIONS = {
+    "all": cells,
+    "compared": compared_cells,
+    "control": control_cells,
+    "drawn": drawn_cells,
+    "evidence": evidence_cells,
+    "inspected": inspected_cells,
+    "qualitative": qualitative_cells,
+    "ranking": ranking_cells,
+    "sanity": sanity_cells,
+    "scaled": scaled_cells,
+    "study": study_cells,
+    "timed": timed_cells,
+    "twin": twin_cells,
+}
+# Files that not every run makes, beside others that it does.
+LEFT_OUT = () if STUDY_CELLS else ("summary/depth_selected/soft_samples",)
+
+
+def paths_of(name, display):
+    """Return where the files of a display lie, without ending: one for all that it is made of."""
+    of = COMBINATIONS[display.cells]
+    return [path for pattern in display.patterns(name) for path in of(pattern)]
+
+
+def made_displays(room):
+    """Return the displays of a room that the run has any of, by name, in order of reading."""
+    in_order = sorted(displays_in(room).items(), key=lambda display: place_of(display[0]))
+    return {name: display for name, display in in_order if paths_of(name, display)}
+
+
+def shown_files(room):
+    """Return the title of each file to look at, by its path."""
+    return {
+        f"<results>/{room}/{path}.{ENDINGS[room][-1]}": display.title
+        for name, display in DISPLAYS[room].items()
+        for path in paths_of(name, display)
+    }
+
+
+DISPLAYS = {room: made_displays(room) for room in ENDINGS}
+TABLES, FIGURES = shown_files("tables"), shown_files("figures")
+
+
+def patterns_read(displays):
+    """Return where the files lie that displays read, by the kind of their rows."""
+    read = {kind: path for display in displays.values() for kind, path in display.reads.items()}
+    return {kind: f"{DATA}/{path}.parquet" for kind, path in read.items() if path not in LEFT_OUT}
+
+
+def display_inputs(displays):
+    """Return the files that displays read, by the kind of their rows."""
+    inputs = {}
+    for display in displays.values():
+        for kind, pattern in patterns_read({"": display}).items():
+            files = COMBINATIONS[display.cells](pattern)
+            inputs[kind] = list(dict.fromkeys([*inputs.get(kind, []), *files]))
+    return inputs
+
+
+def display_outputs(room, displays):
+    """Return the files of displays by their ending; the report shows those to look at."""
+    outputs = {}
+    for name, display in displays.items():
+        for path in paths_of(name, display):
+            for ending in display.endings(room):
+                outputs.setdefault(ending, []).append(f"<results>/{room}/{path}.{ending}")
+            outputs[ending][-1] = reported(outputs[ending][-1], room, name, display.cell(path))
+    return outputs
+
+
+def reported(file, room, name, cell):
+    """Return a file of a display as the report shows it.
+
+    It is listed in the group that the front page has it in; the report sorts groups by name, so they
+    are numbered. Labels say all that tells a file from others, because its search lists all together.
+    """
+    caption, group = f"captions/{room}/{name}.rst", group_of(name)
+    keys = {"protocol": "routing", "part": "shown"}
+    return report(
+        file,
+        caption=caption if (ROOT / "rules" / caption).is_file() else None,
+        category={"tables": "2 Tables", "figures": "3 Figures"}[room],
+        subcategory=f"{ORDER.index(group) + 1} {group}",
+        labels={
+            room.removesuffix("s"): DISPLAYS[room][name].title,
+            **{keys.get(key, key): value for key, value in cell.items()},
+        },
+    )
+
+
+def display_job(script, room, displays, *templates):
+    """Return the parameters of the job that makes displays; files are named by their patterns."""
+    files = [f"{kind}={pattern}" for kind, pattern in patterns_read(displays).items()]
+    return {
+        **job(script, "display", *(f"pisoft.{room}.{name}" for name in displays), *templates),
+        "files": lambda wildcards: files,
+        "folder": lambda wildcards: f"{RESULTS}/{room}",
+        "show": [path for name, display in displays.items() for path in paths_of(name, display)],
+    }

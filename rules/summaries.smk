@@ -8,7 +8,7 @@
 
 rule summarise:
     input:
-        soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/soft_samples.parquet",
         soft_curves="<data>/summary/soft_curves.parquet",
@@ -35,7 +35,7 @@ rule summarise:
 
 use rule summarise as summarise_ranking with:
     input:
-        ranking=ranking_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
+        ranking=ranking_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
     output:
         ranking_samples="<data>/summary/ranking_samples.parquet",
     log:
@@ -48,8 +48,8 @@ use rule summarise as summarise_ranking with:
 
 use rule summarise as summarise_evidence with:
     input:
-        prompts=evidence_cells("<data>/prompts/{model}/{dataset}.parquet"),
-        attributions=evidence_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+        prompts=evidence_cells("<data>/prompts/{model}/{part}.parquet"),
+        attributions=evidence_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
     output:
         evidence_samples="<data>/summary/evidence_samples.parquet",
     log:
@@ -62,7 +62,7 @@ use rule summarise as summarise_evidence with:
 
 use rule summarise as summarise_layer_study with:
     input:
-        soft=study_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=study_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         layer_study="<data>/summary/layer_study.parquet",
         soft_samples="<data>/summary/depth_selected/soft_samples.parquet",
@@ -76,9 +76,9 @@ use rule summarise as summarise_layer_study with:
 
 use rule summarise as summarise_stored_draws with:
     input:
-        prompts=drawn_cells("<data>/prompts/{model}/{dataset}.parquet"),
-        attributions=drawn_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
-        soft=drawn_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{dataset}}.parquet"),
+        prompts=drawn_cells("<data>/prompts/{model}/{part}.parquet"),
+        attributions=drawn_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
+        soft=drawn_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{part}}.parquet"),
     output:
         stored_samples="<data>/summary/stored_samples.parquet",
     log:
@@ -145,8 +145,8 @@ use rule summarise as summarise_advantage with:
 
 use rule summarise as summarise_sensitivity with:
     input:
-        soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        operators=operator_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        operators=operator_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         sensitivity="<data>/summary/sensitivity.parquet",
     log:
@@ -163,8 +163,8 @@ use rule summarise as summarise_sensitivity with:
 
 use rule summarise as summarise_density with:
     input:
-        prompts=fitting_cells("<data>/prompts/{model}/{dataset}.parquet"),
-        attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+        prompts=fitting_cells("<data>/prompts/{model}/{part}.parquet"),
+        attributions=fitting_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
         soft_samples=rules.summarise.output.soft_samples,
     output:
         density="<data>/summary/density/{model}.parquet",
@@ -179,8 +179,8 @@ use rule summarise as summarise_density with:
 
 use rule summarise as summarise_accuracy with:
     input:
-        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
-        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
+        prompts=cells("<data>/prompts/{model}/{part}.parquet"),
+        generations=cells("<data>/generations/{model}/{part}.parquet"),
     output:
         accuracy="<data>/summary/accuracy.parquet",
     log:
@@ -193,7 +193,7 @@ use rule summarise as summarise_accuracy with:
 
 use rule summarise as summarise_timings with:
     input:
-        attribution_times=timed_cells("<data>/attribution_times/{model}/{method}/{dataset}.parquet"),
+        attribution_times=timed_cells("<data>/attribution_times/{model}/{method}/{part}.parquet"),
     output:
         timings="<data>/summary/timings.parquet",
     log:
@@ -206,8 +206,8 @@ use rule summarise as summarise_timings with:
 
 use rule summarise as compare_methods with:
     input:
-        prompts="<data>/prompts/{model}/{dataset}.parquet",
-        attributions=fitting_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+        prompts=all_parts("<data>/prompts/{model}/{part}.parquet"),
+        attributions=fitting_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
     output:
         agreement="<data>/summary/agreement/{model}/{dataset}.parquet",
     log:
@@ -221,16 +221,16 @@ use rule summarise as compare_methods with:
 # Benchmark files are no inputs: results that were copied without them are not computed again.
 rule summarise_cost:
     input:
-        prompts=cells("<data>/prompts/{model}/{dataset}.parquet"),
-        generations=cells("<data>/generations/{model}/{dataset}.parquet"),
-        soft=cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        ranking=ranking_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
-        study=study_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        controls=control_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        ranked_controls=ranked_control_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
-        search=search_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        twins=twin_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
-        inspected=inspected_cells("<data>/inputs/{protocol}/{model}/{dataset}.parquet"),
+        prompts=cells("<data>/prompts/{model}/{part}.parquet"),
+        generations=cells("<data>/generations/{model}/{part}.parquet"),
+        soft=cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        ranking=ranking_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
+        study=study_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        controls=control_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        ranked_controls=ranked_control_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
+        search=search_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        twins=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        inspected=inspected_cells("<data>/inputs/{protocol}/{model}/{part}.parquet"),
     output:
         cost="<data>/summary/cost.parquet",
     log:

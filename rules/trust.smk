@@ -8,7 +8,7 @@
 
 use rule summarise as summarise_controls with:
     input:
-        soft=control_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=control_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/controls/soft_samples.parquet",
         soft_curves="<data>/summary/controls/soft_curves.parquet",
@@ -23,7 +23,7 @@ use rule summarise as summarise_controls with:
 
 use rule summarise_ranking as summarise_ranking_of_controls with:
     input:
-        ranking=ranked_control_cells("<data>/ranking/{model}/{method}/{dataset}.parquet"),
+        ranking=ranked_control_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
     output:
         ranking_samples="<data>/summary/controls/ranking_samples.parquet",
     log:
@@ -36,12 +36,12 @@ use rule summarise_ranking as summarise_ranking_of_controls with:
 
 use rule summarise_stored_draws as summarise_stored_draws_of_controls with:
     input:
-        prompts=control_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        prompts=control_cells("<data>/prompts/{model}/{part}.parquet"),
         attributions=[
-            *control_cells(f"<data>/attributions/{{model}}/{CONTROL}/{{dataset}}.parquet"),
-            *control_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+            *control_cells(f"<data>/attributions/{{model}}/{CONTROL}/{{part}}.parquet"),
+            *control_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
         ],
-        soft=control_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{dataset}}.parquet"),
+        soft=control_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{part}}.parquet"),
     output:
         stored_samples="<data>/summary/controls/stored_samples.parquet",
     log:
@@ -54,7 +54,7 @@ use rule summarise_stored_draws as summarise_stored_draws_of_controls with:
 
 use rule summarise as summarise_search with:
     input:
-        soft=search_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=search_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/search/soft_samples.parquet",
     log:
@@ -115,7 +115,7 @@ use rule summarise as scale_by_oracle with:
 
 use rule summarise as summarise_twins with:
     input:
-        soft=twin_cells("<data>/soft/{protocol}/{model}/{method}/{dataset}.parquet"),
+        soft=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/twins/soft_samples.parquet",
         soft_curves="<data>/summary/twins/soft_curves.parquet",
@@ -146,10 +146,10 @@ use rule summarise as compare_with_twins with:
 
 use rule summarise as check_sanity with:
     input:
-        prompts=checked_cells("<data>/prompts/{model}/{dataset}.parquet"),
+        prompts=checked_cells("<data>/prompts/{model}/{part}.parquet"),
         attributions=[
-            *checked_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
-            *sanity_cells("<data>/attributions/{model}/{method}/{dataset}.parquet"),
+            *checked_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
+            *sanity_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
         ],
     output:
         sanity="<data>/summary/sanity.parquet",
@@ -163,7 +163,7 @@ use rule summarise as check_sanity with:
 
 use rule summarise as summarise_language with:
     input:
-        inputs=inspected_cells("<data>/inputs/{protocol}/{model}/{dataset}.parquet"),
+        inputs=inspected_cells("<data>/inputs/{protocol}/{model}/{part}.parquet"),
     output:
         language="<data>/summary/language.parquet",
     log:

@@ -9,7 +9,7 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row, time_row, warm_up
 from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices.cells import AttributeSlice
+from pisoft.config.slices import AttributeSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import add_files, run
-from pisoft.config.slices.pages import IndexSlice
+from pisoft.config.slices import IndexSlice
 from pisoft.contracts import read_provenance
 from pisoft.files import whole_files
 from pisoft.pages.findings import Findings, Names

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.data import PromptSlice
+from pisoft.config.slices import PromptSlice
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.data.prompts import build_prompts
 from pisoft.lm.repository import at_commit

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from pisoft.commandline import run
-from pisoft.config.slices.pages import PublishedSlice
+from pisoft.config.slices import PublishedSlice
 from pisoft.files import whole_files
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.page import write_html, write_latex

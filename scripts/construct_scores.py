@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.cells import ConstructSlice
+from pisoft.config.slices import ConstructSlice
 from pisoft.config.trust import Control
 from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.controls import control_rows, twin_rows

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.training import DequantiseSlice
+from pisoft.config.slices import DequantiseSlice
 from pisoft.lm.gguf import dequantise
 
 

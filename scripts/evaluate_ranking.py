@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices.cells import RankingSlice
+from pisoft.config.slices import RankingSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
 from pisoft.lm.batching import blocks

@@ -6,7 +6,7 @@ import argparse
 
 from pisoft.commandline import model_job_parser, run
 from pisoft.config.parts import is_repeated
-from pisoft.config.slices.cells import EvaluateSlice
+from pisoft.config.slices import EvaluateSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber

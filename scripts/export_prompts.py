@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import add_files, run
-from pisoft.config.slices.summaries import RunSlice
+from pisoft.config.slices import RunSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.given_scores import rows_to_score
 from pisoft.relations import read_generations, read_prompts

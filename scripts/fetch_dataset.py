@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import FetchSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.data.sources import at_commit, fetch
 from pisoft.embedded.source import made_source

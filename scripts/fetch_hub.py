@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.hub import FetchHubSlice
+from pisoft.config.slices import FetchHubSlice
 from pisoft.errors import BenchmarkError
 from pisoft.hub import download, hub_advice, read_commit
 from pisoft.units import scaled

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 
 from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices.cells import GenerateSlice
+from pisoft.config.slices import GenerateSlice
 from pisoft.contracts import OK, provenance, write_rows
 from pisoft.data.token_texts import token_texts
 from pisoft.lm.batching import blocks

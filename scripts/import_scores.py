@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pisoft.columns import SCHEMAS
 from pisoft.commandline import run
-from pisoft.config.slices.cells import ImportSlice
+from pisoft.config.slices import ImportSlice
 from pisoft.contracts import provenance, read_table, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.given_scores import (

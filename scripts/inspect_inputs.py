@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices.cells import InspectSlice
+from pisoft.config.slices import InspectSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.inspection import Inspector
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget

@@ -8,21 +8,23 @@ from pathlib import Path
 
 from pisoft.attribution import load_method
 from pisoft.commandline import run
-from pisoft.config.captions import left_out, settings_in_words
+from pisoft.config.captions import left_out, settings_as_yaml
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
-from pisoft.config.slices.display import display_slice
+from pisoft.config.parts import shards
+from pisoft.config.slices import LabelsSlice
 from pisoft.contracts import read_provenance
 from pisoft.errors import BenchmarkError
 from pisoft.pages.index import facts_of
 from pisoft.pages.real_numbers import KEPT, About, keep
+from pisoft.shards import cell_path
 from pisoft.statistics.reading import load_rows
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method
 FOLDER = Path("docs/assets/real-numbers")
 CURVES = "pi_curves.svg"
-IN_WORDS = ("samples", "answers", "scores", "grid", "masks", "clamp", "tests")
+SETTINGS = ("seed", "max_samples", "generation", "evaluation", "statistics")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -33,7 +35,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise BenchmarkError(f"models: {len(config.models)} are selected; a page is of one")
     (model,), dataset = config.models, next(iter(config.datasets))
     results = Path("results", config.run_file.run)
-    data, labels = results / "data", display_slice(config)
+    data, labels = results / "data", LabelsSlice.of(config)
     protocols = tuple(dict.fromkeys(protocol for protocol, *_ in config.cells))
     drawn = results / "figures/pi_curves" / protocols[0] / model / f"{dataset}.svg"
     if not drawn.is_file():
@@ -44,14 +46,15 @@ def main(arguments: argparse.Namespace) -> None:
         for kind in KEPT
     }
     label = labels.models[model]
-    origin = read_provenance(data / f"generations/{model}/{dataset}.parquet")
-    sentences = settings_in_words(config)
+    answers = cell_path(f"generations/{model}", dataset, shards(config, model, dataset))
+    origin = read_provenance(data / answers)
+    settings = settings_as_yaml(config)
     about = About(
         model=label,
         datasets=labels.datasets,
         methods=labels.methods,
         protocols=protocols,
-        settings=tuple(sentences[name] for name in IN_WORDS),
+        settings="".join(settings[name] for name in SETTINGS),
         left_out=left_out(config, load_run({**raw, "methods": "all"}, paths, *CATALOGUE).methods),
         facts=facts_of({label: origin}),
     )

@@ -9,7 +9,7 @@ from pisoft.attribution import load_method
 from pisoft.commandline import run
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
-from pisoft.config.slices.plan import plan_slice
+from pisoft.config.slices import PlanSlice
 from pisoft.planning.plan import plan_run
 from pisoft.planning.report import plan_text
 from pisoft.planning.speed import flops_per_second, given_speed, measured_speed
@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Validate the run file, plan its jobs and print them."""
     raw, files = run_file(arguments)
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
-    plan = plan_run(plan_slice(config), Path("results", config.run_file.run))
+    plan = plan_run(PlanSlice.of(config), Path("results", config.run_file.run))
     if arguments.throughput is None:
         speed = measured_speed(config.models)
     else:

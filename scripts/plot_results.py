@@ -1,32 +1,36 @@
-"""Draw one figure as PDF, SVG and PNG: `plot_results.py NAME` is `pisoft/figures/NAME.py`."""
+"""Draw figures as PDF, PNG and SVG: `--show NAME/…` is one of `pisoft/figures/NAME.py`."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pisoft.commandline import room_module, room_parser, run
+from pisoft.commandline import display_parser, run
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import drawing, files_of
 from pisoft.figures.style import save_figure
 from pisoft.files import whole_files
 from pisoft.statistics.reading import Files
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Draw the figure from its files and write it; some modules draw more than one."""
-    module = room_module("figures", arguments.name, "plot")
-    settings = module.Settings.model_validate_json(arguments.settings)
-    drawn = module.plot(Files(arguments.files), settings, dict(arguments.cell))
-    for figure, *files in zip(drawn, arguments.pdf, arguments.svg, arguments.png, strict=True):
-        with whole_files(arguments.settings, *files) as paths:
-            save_figure(figure, paths)
+    """Draw each figure from its files and write it, some with their numbers beside them."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    for path in arguments.show:
+        described, draw = drawing("figures", path.split("/")[0])
+        cell = described.cell(path)
+        files = Files(files_of(described, arguments.files, cell, settings))
+        drawn = draw(files, settings, cell)
+        figure, numbers = drawn if described.numbers else (drawn, None)
+        outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("figures")]
+        with whole_files(arguments.settings, *outputs) as written:
+            save_figure(figure, written[-3:])
+            if numbers is not None:
+                numbers.to_csv(written[0], index=False, lineterminator="\n")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = room_parser(__doc__)
-    for kind in ("pdf", "svg", "png"):
-        line.add_argument(f"--{kind}", required=True, type=Path, nargs="+")
-    return line
+    return display_parser(__doc__)
 
 
 if __name__ == "__main__":

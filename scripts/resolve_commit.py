@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.hub import ResolveSlice
+from pisoft.config.slices import ResolveSlice
 from pisoft.hub import resolve_commit
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.data import SampleSlice
+from pisoft.config.slices import SampleSlice
 from pisoft.contracts import provenance, read_rows, write_rows
 from pisoft.data.sampling import sample
 

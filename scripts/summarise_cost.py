@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.plan import PlanSlice
+from pisoft.config.slices import PlanSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.planning.costs import cost_rows
 from pisoft.planning.plan import plan_run

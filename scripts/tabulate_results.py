@@ -1,12 +1,14 @@
-"""Write one table as CSV, LaTeX and HTML: `tabulate_results.py NAME` is `pisoft/tables/NAME.py`."""
+"""Write tables as CSV, LaTeX and HTML: `--show NAME/…` is one of `pisoft/tables/NAME.py`."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import replace
-from pathlib import Path
 
-from pisoft.commandline import room_module, room_parser, run
+from pisoft.commandline import display_parser, run
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import drawing, files_of
 from pisoft.files import whole_files
 from pisoft.statistics.reading import Files
 from pisoft.tables.explorer_links import explorer_links
@@ -14,25 +16,26 @@ from pisoft.tables.writer import write
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Build the table from its files and write it."""
-    module = room_module("tables", arguments.name, "table")
-    settings = module.Settings.model_validate_json(arguments.settings)
-    cell = dict(arguments.cell)
-    table = module.table(Files(arguments.files), settings, cell)
-    shown = [cell["model"]] if "model" in cell else settings.models
-    models = {name: settings.models[name] for name in shown}
-    links = explorer_links(arguments.explorer, models, settings.datasets)
-    files = (arguments.csv, arguments.tex, arguments.html)
-    with whole_files(arguments.settings, *files) as (csv, tex, html):
-        write(replace(table, links=links), csv, tex, html, arguments.warning)
+    """Build each table from its files and write it."""
+    settings = DisplaySlice.model_validate_json(arguments.settings)
+    for path in arguments.show:
+        described, build = drawing("tables", path.split("/")[0])
+        cell = described.cell(path)
+        files = Files(files_of(described, arguments.files, cell, settings))
+        table = build(files, settings, cell)
+        shown = [cell["model"]] if "model" in cell else settings.models
+        models = {name: settings.models[name] for name in shown}
+        outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]
+        explorer = arguments.explorer and os.path.relpath(arguments.explorer, outputs[0].parent)
+        links = explorer_links(explorer, models, settings.datasets)
+        with whole_files(arguments.settings, *outputs) as (csv, tex, html):
+            write(replace(table, links=links), csv, tex, html, arguments.warning)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = room_parser(__doc__)
-    for kind in ("csv", "tex", "html"):
-        line.add_argument(f"--{kind}", required=True, type=Path)
-    line.add_argument("--explorer", nargs="?", const="", default="", help="its address, from HTML")
+    line = display_parser(__doc__)
+    line.add_argument("--explorer", nargs="?", const="", default="", help="its page, if there is")
     line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
     return line
 

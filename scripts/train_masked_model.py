@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.training import TrainingTask, TrainMaskedSlice
+from pisoft.config.slices import TrainingTask, TrainMaskedSlice
 from pisoft.embedded.masked_models import Prompt, train_tiny_masked_model
 from pisoft.embedded.records import make_records
 

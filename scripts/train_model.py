@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from pisoft.commandline import run
-from pisoft.config.slices.training import TrainingTask, TrainSlice
+from pisoft.config.slices import TrainingTask, TrainSlice
 from pisoft.embedded.models import train_tiny_model
 from pisoft.embedded.records import make_records
 from pisoft.embedded.shuffled import shuffle_answers

@@ -48,11 +48,11 @@ VALUES = {
 
 
 def agreement_files(folder):
-    """Write a file of every dataset."""
+    """Write a file of every dataset, and return their pattern."""
     rows, paths = agreement_of(VALUES), {name: folder / f"{name}.parquet" for name in DATASETS}
     for name, path in paths.items():
         write_frame(path, "agreement", rows[rows["dataset"] == name])
-    return list(paths.values())
+    return folder / "{dataset}.parquet"
 
 
 def metric_rows(values, protocol="dynamic", datasets=("average",)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from pisoft.statistics.sign_flips import P_VALUES
+from pisoft.statistics.estimates import P_VALUES
 
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 MEASURES = ("mean_score", "gini")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config.slices.pages import ExplorerSlice
+from pisoft.config.slices import ExplorerSlice
 from pisoft.contracts import (
     DEGENERATE_BASELINE,
     NO_EVIDENCE,

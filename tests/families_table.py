@@ -22,7 +22,7 @@ from eager_reference import BY_HAND, NAME, EagerModel, logits, observed
 from evaluating import distances
 from families import FAMILIES, network
 from pisoft.attribution import available_methods
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.attention import AttentionRecorder

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pisoft.config.models import ModelShape
-from pisoft.config.slices.plan import PlanSlice
+from pisoft.config.slices import PlanSlice
 from pisoft.planning.lengths import SampleLengths
 
 # Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
 SHORT = (
     "resolve",
-    "join",
     "construct",
     "summarise",
     "diagnose",
@@ -65,7 +64,7 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
                 "dtype": "float32",
                 "quantization": "none",
                 "token_budget": 1024,
-                "parts": {name: [name] for name in datasets},
+                "shards": dict.fromkeys(datasets),
             }
         },
         "shuffled_models": [],

@@ -16,11 +16,13 @@ import pyarrow as pa
 
 import pisoft
 from pisoft.columns import SCHEMAS
+from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import write_table
+from pisoft.displays import ENDINGS
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
 SUMMARISE, TABULATE, PLOT = "summarise_results", "tabulate_results", "plot_results"
-FORMATS = {TABULATE: ("csv", "tex", "html"), PLOT: ("pdf", "svg", "png")}
+FORMATS = {TABULATE: ENDINGS["tables"], PLOT: ENDINGS["figures"]}
 
 Settings = Any
 """A slice of the configuration, or what its JSON holds."""
@@ -49,38 +51,45 @@ def shown(
     script: str, name: str, settings: Settings, files: Paths, folder: Path, **cell: str
 ) -> dict[str, Path]:
     """Write a table or a figure, and return its files by their ending."""
-    made = {ending: folder / f"{name}.{ending}" for ending in FORMATS[script]}
-    outputs = [part for ending, path in made.items() for part in (f"--{ending}", str(path))]
-    main(script, *arguments(name, settings, files, **cell), *outputs)
-    return made
+    path = "/".join((name, *cell.values()))
+    main(script, *display_arguments(path, settings, files, folder))
+    return {ending: folder / f"{path}.{ending}" for ending in FORMATS[script]}
 
 
-def check_same_files(
-    name: str,
-    settings: Settings,
-    files: Paths,
-    folder: Path,
-    parts: Sequence[str] = ("figure",),
-    **cell: str,
-) -> None:
-    """Check that processes that order sets in other ways draw the same files, without a warning."""
-    found = []
-    for seed in ("1", "2"):
-        made = {end: [folder / f"{seed}-{part}.{end}" for part in parts] for end in FORMATS[PLOT]}
-        outputs = [part for ending, paths in made.items() for part in (f"--{ending}", *paths)]
-        line = (*arguments(name, settings, files, **cell), *outputs)
-        finished = call(PLOT, *line, PYTHONHASHSEED=seed)
-        assert finished.returncode == 0, finished.stderr
-        assert finished.stderr == "", "no warnings in the log"
-        found.append([path.read_bytes() for paths in made.values() for path in paths])
-    assert found[0] == found[1]
+def display_arguments(path: str, settings: Settings, files: Paths, folder: Path) -> list[str]:
+    """Return what a script that makes a table or a figure is called with.
+
+    Args:
+        path: its name, and what it shows.
+        settings: some of those of displays, or all of them.
+        files: by kind, a file, or the pattern of several.
+        folder: where it is written.
+    """
+    written = settings if isinstance(settings, DisplaySlice) else display_settings(**settings)
+    return [
+        *("--settings", written.to_json(), "--folder", str(folder)),
+        *("--files", *pairs(files), "--show", path),
+    ]
 
 
-def arguments(name: str, settings: Settings, files: Paths, **cell: str) -> list[str]:
-    """Return what all three scripts are called with, before their outputs."""
+def display_settings(**settings: Any) -> DisplaySlice:
+    """Return settings of tables and figures: those given, and plain ones."""
+    names = {"models": {}, "datasets": {}, "methods": {}} | settings
+    plain = {
+        "methods_of": dict.fromkeys(names["models"], tuple(names["methods"])),
+        "families": dict.fromkeys(names["methods"], "gradient"),
+        "types": dict.fromkeys(names["models"], "bfloat16"),
+        **{"baselines": (), "imported": (), "controls": {}, "clamp": "draw"},
+        **{"score_floor": 1e-4, "top_share": 0.25},
+        "shards": {name: dict.fromkeys(names["datasets"]) for name in names["models"]},
+    }
+    return DisplaySlice(**plain | names)
+
+
+def arguments(name: str, settings: Settings, files: Paths) -> list[str]:
+    """Return what the script of summaries is called with, before its outputs."""
     written = settings.to_json() if hasattr(settings, "to_json") else json.dumps(settings)
-    line = [name, "--settings", written, "--files", *pairs(files)]
-    return [*line, "--cell", *(f"{key}={name}" for key, name in cell.items())]
+    return [name, "--settings", written, "--files", *pairs(files)]
 
 
 def pairs(files: Paths) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from estimating import estimated
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables.pi_soft_auc import auc_table
-from pisoft.tables.soft import SoftRows
+from pisoft.tables.soft import AUC_METRICS, SoftRows
 from pisoft.tables.writer import write
 
 GRID = [0.05, 0.5, 0.95]
@@ -65,6 +67,13 @@ def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp="draw"):
 def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp="draw", noise=()):
     noise = pd.DataFrame(noise, columns=["metric", "value"])
     return auc_table(soft_rows(rows, methods, datasets, clamp), GRID, "bfloat16", noise)
+
+
+def areas_of(*rows, **names):
+    """The table without statistics that no single sample can rule."""
+    table = auc_of(*rows, **names)
+    shown = table.values["metric"].isin(AUC_METRICS)
+    return replace(table, blocks=table.blocks[: len(AUC_METRICS)], values=table.values[shown])
 
 
 def value_of(table, metric, dataset, method):

@@ -65,7 +65,6 @@ def comparison_rows(
             "difference": 0.1,
             "n": 20,
             "p_value": 0.01,
-            "p_holm": 0.5,
             "p_smallest": 0.0001,
             "p_adjusted": 0.9 if any({method, other} <= group for group in groups) else 0.001,
         }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.shards import expanded
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
@@ -81,15 +82,29 @@ def room_parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("name", help="which one: the name of its module")
     parser.add_argument("--settings", required=True, help="the job's slice of settings as JSON")
-    parser.add_argument(
-        "--cell", nargs="*", default=[], type=_pair, metavar="KEY=NAME", help="what is shown"
-    )
     add_files(parser, "--files")
     return parser
 
 
+def display_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a script that makes tables or figures."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--settings", required=True, help="the job's slice of settings as JSON")
+    parser.add_argument(
+        "--files", nargs="+", default=[], action=_Mapping, type=_pair, metavar="KIND=PATTERN"
+    )
+    parser.add_argument("--folder", required=True, type=Path, help="where they are written")
+    parser.add_argument(
+        "--show", nargs="+", required=True, metavar="NAME/…", help="files in it, without endings"
+    )
+    return parser
+
+
 def add_files(parser: argparse.ArgumentParser, option: str) -> None:
-    """Add an option that takes files by the kind of rows they hold, as lists."""
+    """Add an option that takes files by the kind of rows they hold, as lists of paths.
+
+    A pattern stands for several; see :mod:`pisoft.shards`.
+    """
     parser.add_argument(
         option, nargs="+", required=True, action=_Grouped, type=_pair, metavar="KIND=FILE"
     )
@@ -124,11 +139,18 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
+class _Mapping(argparse.Action):
+    """Collects pairs of kind and pattern as a mapping."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        setattr(namespace, self.dest, dict(values))
+
+
 class _Grouped(argparse.Action):
     """Collects pairs of kind and file as lists of files by kind."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
         grouped: dict[str, list[Path]] = {}
         for key, value in values:
-            grouped.setdefault(key, []).append(Path(value))
+            grouped.setdefault(key, []).extend(expanded(value))
         setattr(namespace, self.dest, grouped)

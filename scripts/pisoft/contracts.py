@@ -8,6 +8,7 @@ missing rows.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 
 from pisoft.columns import SCHEMAS
 from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.shards import shards_of
 
 OK = "ok"
 EMPTY_RECORD = "empty_record"
@@ -63,6 +65,7 @@ logger = logging.getLogger(__name__)
 
 _REPAIR = "delete the file and run the workflow again"
 ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip the others
+PEAKS = ("peak_memory_mb", "peak_device_memory_mb")  # facts
 PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
 
 
@@ -150,19 +153,32 @@ def read_table(
     columns: Sequence[str] | None = None,
     where: pc.Expression | None = None,
 ) -> pa.Table:
-    """Read a Parquet file and check it against its schema.
+    """Read a Parquet file, or the shards of a cell one after the other, and check the schema.
 
     Args:
-        path: the file.
+        path: the file, or what stands for all shards; see :mod:`pisoft.shards`.
         kind: a key of :data:`pisoft.columns.SCHEMAS`.
         columns: those to read and check; None: all.
         where: which rows to read; parts of the file that hold none of them are skipped.
 
     Raises:
         BenchmarkError: missing or corrupt file, a column that is missing or of another type, a null
-            that may not be, or an unknown status.
+            that may not be, an unknown status, or a sample that is in two shards.
     """
     names = SCHEMAS[kind].names if columns is None else list(columns)
+    files = shards_of(path)
+    tables = [_read_file(file, kind, names, where) for file in files]
+    if len(files) == 1:
+        return tables[0]
+    if "sample_id" in names:
+        _check_disjoint(files, tables)
+    return pa.concat_tables(tables)
+
+
+def _read_file(
+    path: Path, kind: str, names: Sequence[str], where: pc.Expression | None
+) -> pa.Table:
+    """Read columns of one file; see :func:`read_table`."""
     try:
         present = set(pq.read_schema(path).names)
         chosen = [name for name in names if name in present]
@@ -185,6 +201,19 @@ def read_table(
             )
     _check_values(path, table, kind)
     return table.select(names)
+
+
+def _check_disjoint(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+    """Check that no sample is in two shards."""
+    places: dict[str, Path] = {}
+    for file, table in zip(files, tables, strict=True):
+        for sample in table.column("sample_id").unique().to_pylist():
+            if sample in places:
+                raise BenchmarkError(
+                    f"{file}: sample '{sample}' is in {places[sample]}, too; delete both and run "
+                    "the workflow again"
+                )
+            places[sample] = file
 
 
 def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
@@ -225,9 +254,22 @@ def provenance(
 def read_provenance(path: Path) -> dict[str, Any]:
     """Return the provenance stored in a Parquet file; nothing of a file that has none.
 
+    Of the shards of a cell, it is what they agree in; where they differ, the largest peak of
+    memory, and else a list in words. Their inputs are left out, for they are of one shard each.
+
     Raises:
         BenchmarkError: no such file, or it cannot be read.
     """
+    origins = [_provenance_of_file(file) for file in shards_of(path)]
+    if len(origins) == 1:
+        return origins[0]
+    for facts in origins:
+        facts.pop("inputs", None)
+    return _of_all(origins)
+
+
+def _provenance_of_file(path: Path) -> dict[str, Any]:
+    """Return the provenance stored in one file; see :func:`read_provenance`."""
     try:
         metadata = pq.read_schema(path).metadata or {}
         found = json.loads(metadata.get(b"pisoft", b"{}"))
@@ -240,6 +282,22 @@ def read_provenance(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _of_all(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one fact of each name."""
+    common: dict[str, Any] = {}
+    for name in dict.fromkeys(itertools.chain(*facts)):
+        values: list[Any] = [of_shard.get(name) for of_shard in facts]
+        if all(value == values[0] for value in values):
+            common[name] = values[0]
+        elif name in PEAKS:
+            common[name] = max(value for value in values if value is not None)
+        elif all(isinstance(value, dict) for value in values):
+            common[name] = _of_all(values)
+        else:
+            common[name] = ", ".join(dict.fromkeys(map(str, values)))
+    return common
+
+
 def identity(*paths: Path) -> str:
     """Return a hash of what made result files: their settings, those of their inputs, and so on.
 
@@ -247,8 +305,8 @@ def identity(*paths: Path) -> str:
         BenchmarkError: a file cannot be read.
     """
     digest = hashlib.sha256()
-    for path in paths:
-        facts = read_provenance(path)
+    for file in itertools.chain.from_iterable(map(shards_of, paths)):
+        facts = _provenance_of_file(file)
         made_of = [facts.get(name) for name in ("kind", "settings", "inputs")]
         digest.update(json.dumps(made_of, sort_keys=True).encode())
     return digest.hexdigest()
@@ -257,16 +315,19 @@ def identity(*paths: Path) -> str:
 def check_inputs(path: Path, **inputs: Path) -> None:
     """Check that a result was made from these files, by kind, and not from others.
 
+    Each shard of a cell was made from one shard of each kind.
+
     Raises:
         BenchmarkError: it was made from files of other settings, or cannot be read.
     """
-    made_from = read_provenance(path).get("inputs", {})
     for kind, given in inputs.items():
-        if made_from.get(kind, identity(given)) != identity(given):
-            raise BenchmarkError(
-                f"{path}: was made from other {kind} than {given}; delete it and run the workflow "
-                "again"
-            )
+        for made, source in zip(shards_of(path), shards_of(given), strict=True):
+            expected = identity(source)
+            if _provenance_of_file(made).get("inputs", {}).get(kind, expected) != expected:
+                raise BenchmarkError(
+                    f"{made}: was made from other {kind} than {source}; delete it and run the "
+                    "workflow again"
+                )
 
 
 def _version(package: str) -> str | None:

@@ -66,6 +66,7 @@ def _with_imports(modules: Iterable[str]) -> set[str]:
     return found
 
 
+@cache
 def _imported_modules(script: Path) -> set[str]:
     """Return the package's modules that a script imports."""
     names = set()

@@ -21,8 +21,7 @@ from pisoft.config.base import Clamp, Normalisation, Protocol, Scope
 from pisoft.config.datasets import Message
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.config.models import ModelEntry
-from pisoft.config.slices.base import ModelSlice, model_slice
-from pisoft.config.slices.data import PromptSlice
+from pisoft.config.slices import ModelSlice, PromptSlice, model_slice
 from pisoft.config.validation import validate
 from pisoft.contracts import OK, STATUSES, TOO_LONG_FOR_MEMORY
 from pisoft.data.prompts import build_prompts

@@ -36,14 +36,13 @@ from pisoft.columns import SCHEMAS
 from pisoft.commandline import run
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
-from pisoft.config.slices import slice_makers
-from pisoft.config.slices.cells import ranked_datasets
+from pisoft.config.slices import SLICES, ranked_datasets
 from pisoft.config.validation import read_yaml
 from pisoft.contracts import OK, provenance, write_rows, write_table
+from pisoft.displays import ENDINGS, displays_in
 from pisoft.errors import BenchmarkError
 from pisoft.progress import progress
 
-SLICES = slice_makers()
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"
 SECONDS_AIM = 300.0
@@ -66,33 +65,14 @@ class Job:
     threads: int = 1
 
 
-@dataclass(frozen=True)
-class Display:
-    """A table or a figure, whose rule is named after its script and its module."""
-
-    rule: str
-    slice_name: str
-    kinds: tuple[str, ...]  # of its files
-    keys: tuple[str, ...] = ("protocol", "model")  # one is made for each of them
-
-
-DISPLAYS = (
-    Display("tabulate_pi_soft_auc", "soft_display", ("statistics", "soft_samples", "soft_curves")),
-    Display("tabulate_original_soft", "soft_display", ("statistics", "soft_samples")),
-    Display("tabulate_robust_statistics", "soft_display", ("statistics", "soft_samples")),
-    Display("tabulate_variances", "soft_display", ("variances",)),
-    Display("tabulate_insertion_deletion", "ranked", ("statistics", "ranking_samples"), ("model",)),
-    Display("tabulate_ranks", "model_display", ("statistics", "leave_one_out")),
-    Display("tabulate_metric_agreement", "model_display", ("statistics",), ("model",)),
-    Display("tabulate_advantage", "soft_display", ("advantage",)),
-    Display("plot_advantage", "display", ("advantage",), ("protocol", "model", "dataset")),
-    Display("tabulate_sensitivity", "model_display", ("sensitivity",)),
-    Display("plot_sensitivity", "model_display", ("sensitivity",)),
-    Display("plot_ranks", "model_display", ("statistics", "comparisons")),
-    Display(
-        "plot_pi_curves", "display", ("soft_curves", "statistics"), ("protocol", "model", "dataset")
-    ),
-    Display("plot_pi_curves_all", "display", ("soft_curves",), ("protocol", "model", "dataset")),
+# Those that need no more than the bench has.
+TABLES = (
+    *("pi_soft_auc", "original_soft", "variances", "insertion_deletion"),
+    *("ranks", "advantage", "sensitivity"),
+)
+FIGURES = (
+    *("metric_agreement", "advantage", "sensitivity", "ranks"),
+    *("pi_curves", "pi_curves_all"),
 )
 
 
@@ -143,7 +123,9 @@ def make_results(config: Config, samples: int, root: Path) -> None:
             write_table(path, "ranking", ranking_table(noise, number, names), {})
     for model in config.models:
         for dataset in config.datasets:
-            settings = SLICES["generate"](config, model, dataset).model_dump(mode="json")
+            settings = (
+                SLICES["generate"].of(config, model=model, dataset=dataset).model_dump(mode="json")
+            )
             path = cell_path(root / "generations", model, dataset)
             write_rows(path, "generations", [], provenance(settings, device="none"))
     for kind in ("timings", "cost"):
@@ -253,18 +235,39 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
 
 
 def display_jobs(config: Config, root: Path) -> Iterator[Job]:
-    """Return the tables and figures."""
-    files = summary_files(root)
-    for display in DISPLAYS:
-        verb, _, name = display.rule.partition("_")
-        given = pairs({kind: files[kind] for kind in display.kinds})
-        for cell in cells_of(config, display.keys):
-            settings = slice_of(config, display.slice_name, cell)
-            made = display_files(root, display.rule, cell)
-            warned = {"explorer": "", "warning": ""} if verb == "tabulate" else {}
-            shown = options(settings=settings, cell=pairs(cell), files=given, **warned, **made)
-            line = [name, *shown]
-            yield Job(display.rule, f"{verb}_results", line, tuple(made.values()))
+    """Return the job of all tables, and one of each kind of figure."""
+    yield display_job(config, root, "tabulate", "tables", TABLES, explorer="", warning="")
+    for name in FIGURES:
+        yield display_job(config, root, f"plot_{name}", "figures", (name,))
+
+
+def display_job(
+    config: Config, root: Path, rule: str, room: str, names: Iterable[str], **more: str
+) -> Job:
+    """Return the job of some tables or figures."""
+    displays = {name: display for name, display in displays_in(room).items() if name in names}
+    read = {
+        kind: path
+        for display in displays.values()
+        for kind, path in display.reads.items()
+        if kind != "selected_samples"  # there is no layer study
+    }
+    shown = [
+        pattern.format(**cell)
+        for name, display in displays.items()
+        for pattern in display.patterns(name)
+        for cell in cells_of(config, display.by)
+    ]
+    folder, script = root / room, {"tables": "tabulate_results", "figures": "plot_results"}[room]
+    line = options(
+        settings=slice_of(config, "display", {}),
+        files=pairs({kind: root / f"{path}.parquet" for kind, path in read.items()}),
+        **more,
+        folder=folder,
+        show=shown,
+    )
+    made = tuple(folder / f"{path}.{ENDINGS[room][-1]}" for path in shown)
+    return Job(rule, script, line, made)
 
 
 def page_jobs(config: Config, root: Path) -> Iterator[Job]:
@@ -281,7 +284,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
     made = {"output": root / "index.html", "verdicts": root / "verdicts.txt"}
     named = {kind: files[kind] for kind in kinds}
-    named["figure"] = display_files(root, "plot_pi_curves", cell)["svg"]
+    named["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
     given = [f"{kind}={path}" for kind, path in named.items()]
     given += [f"generations={path}" for path in (root / "generations").glob("*/*.parquet")]
     others = {"links": ["Scores token by token=explorer.html"], "warning": ""}
@@ -292,13 +295,6 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
 def summary_files(root: Path) -> dict[str, Path]:
     """Return the summary files by kind."""
     return {kind: root / f"summary/{kind}.parquet" for kind in SCHEMAS}
-
-
-def display_files(root: Path, rule: str, cell: Mapping[str, str]) -> dict[str, Path]:
-    """Return the files of a table or figure by their ending."""
-    endings = ("csv", "tex", "html") if rule.startswith("tabulate") else ("pdf", "svg", "png")
-    *folders, name = cell.values()
-    return {ending: root.joinpath(rule, *folders, f"{name}.{ending}") for ending in endings}
 
 
 def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
@@ -312,9 +308,7 @@ def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
 
 def slice_of(config: Config, name: str, cell: Mapping[str, str]) -> str:
     """Return a job's slice of settings as JSON."""
-    make = SLICES[name]
-    keys = [key for key in make.__annotations__ if key not in ("config", "return")]
-    return make(config, *(cell[key] for key in keys)).to_json()
+    return SLICES[name].of(config, **cell).to_json()
 
 
 def pairs(values: Mapping[str, Any]) -> list[str]:

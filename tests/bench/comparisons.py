@@ -20,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from statsmodels.stats.multitest import multipletests
 
 from measuring import markdown
 from pisoft.commandline import run
 from pisoft.progress import progress
-from pisoft.statistics.sign_flips import sign_flip_tests
+from pisoft.statistics.estimates import sign_flip_tests
 
 LEVEL = 0.05
 FLIPS = 10_000
@@ -69,19 +70,21 @@ def repetition(
     better = np.maximum(np.arange(methods) - methods // 2, 0) / (methods - 1 - methods // 2)
     better = better * FARTHEST * np.sqrt(2 / samples)
     pairs = list(combinations(range(methods), 2))
-    control = [0 in pair for pair in pairs]
+    control = np.array([0 in pair for pair in pairs])
+    one_family = np.zeros(len(pairs))
     one, other = np.transpose(pairs)
     differs = better[one] != better[other]
     found = {}
     for case, given in {"equal": values, "better": values + better}.items():
         parts = given[:, one] - given[:, other]
         key = (number, case)
-        together = sign_flip_tests(parts, [0] * len(pairs), FLIPS, key)
+        together = sign_flip_tests(parts, one_family, FLIPS, key)
+        holm = multipletests(together["p_value"], method="holm")[1]
         unit = parts / np.sqrt((parts**2).sum(axis=0))
-        studentised = sign_flip_tests(unit, [0] * len(pairs), FLIPS, key)["p_adjusted"]
+        studentised = sign_flip_tests(unit, one_family, FLIPS, key)["p_adjusted"]
         apart = sign_flip_tests(parts, control, FLIPS, key)["p_adjusted"]
-        tests = (together["p_holm"], studentised, together["p_adjusted"], apart)
-        found[case] = [p_values.to_numpy() < LEVEL for p_values in tests]
+        tests = (holm, studentised, together["p_adjusted"], apart)
+        found[case] = [np.asarray(p_values) < LEVEL for p_values in tests]
     for name, none, some in zip(PROCEDURES, found["equal"], found["better"], strict=True):
         yield {
             "procedure": name,

@@ -40,7 +40,7 @@ from measuring import Row, report, row
 from pisoft.commandline import run
 from pisoft.config.base import Protocol
 from pisoft.config.evaluation import PRESETS, DrawBudget, DrawSettings
-from pisoft.config.slices.cells import EvaluateSlice
+from pisoft.config.slices import EvaluateSlice
 from pisoft.config.validation import validate
 from pisoft.contracts import OK, read_provenance, read_rows
 from pisoft.errors import BenchmarkError, did_you_mean
@@ -168,7 +168,7 @@ def chosen_files(arguments: argparse.Namespace) -> list[Path]:
     """
     root = arguments.run / "data/soft" / arguments.protocol
     return [
-        dataset
+        dataset if dataset.is_file() else _first_shard(dataset)
         for model in _chosen(arguments.models, root, "--models")
         for method in _chosen(arguments.methods, model, "--methods")
         for dataset in _chosen(arguments.datasets, method, "--datasets")
@@ -189,6 +189,11 @@ def _chosen(wanted: Sequence[str] | None, folder: Path, option: str) -> list[Pat
     return [found[name] for name in wanted or list(found)[:1]]
 
 
+def _first_shard(dataset: Path) -> Path:
+    """Return the first shard of a dataset; of several, made for more or fewer samples, any."""
+    return min(dataset.glob("0-*.parquet"))
+
+
 def _name(path: Path) -> str:
     return path.name.removesuffix(".parquet")  # a stem would lose what follows the dot of `v0.3`
 
@@ -199,14 +204,14 @@ def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
     Raises:
         BenchmarkError: unreadable files, or a file of another version of this benchmark.
     """
-    model, method, dataset = *path.parts[-3:-1], path.name
+    model, method, *part = path.relative_to(arguments.run / "data/soft" / arguments.protocol).parts
     raw = read_provenance(path).get("settings", {})
     where = f"{path}: settings in its metadata (run the workflow again if another version made it)"
     settings = validate(EvaluateSlice, raw, where)
-    prompts = read_rows(arguments.run / "data/prompts" / model / dataset, "prompts")
-    generations = read_rows(arguments.run / "data/generations" / model / dataset, "generations")
+    prompts = read_rows(arguments.run / Path("data/prompts", model, *part), "prompts")
+    generations = read_rows(arguments.run / Path("data/generations", model, *part), "generations")
     attributions = read_rows(
-        arguments.run / "data/attributions" / model / method / dataset, "attributions"
+        arguments.run / Path("data/attributions", model, method, *part), "attributions"
     )
     answered = {generation["sample_id"]: generation for generation in generations}
     samples = [

@@ -173,6 +173,8 @@ def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
     datasets = set(load_rows(results / STATISTICS, "statistics")["dataset"])
     found = sorted((results / "data/soft/dynamic").glob("*/*/*.parquet"))
     paths = [path for path in found if path.stem in datasets]  # others are of an earlier run
+    if missing := datasets - {AVERAGE} - {path.stem for path in paths}:
+        raise BenchmarkError(f"dataset '{min(missing)}': is cut into shards; set shard_size: null")
     with tempfile.TemporaryDirectory() as folder:
         squared = [Path(folder, *path.parts[-5:]) for path in paths]
         for path, new in zip(paths, squared, strict=True):

@@ -32,7 +32,7 @@ from pisoft.errors import BenchmarkError
 REPOSITORY = Path(__file__).parents[2]
 USAGE = Path(__file__).with_name("usage.py")
 LIBRARIES = ["-c", "import torch; from transformers import LlamaForCausalLM"]
-IMPORTS_ONLY = ("train_model", "tabulate_ranks", "plot_ranks")
+IMPORTS_ONLY = ("train_model", "tabulate_results", "plot_results")
 Command = list[str]
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from attributing import attribute
 from evaluating import distances
 from pisoft.attribution import available_methods
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.layers import checkpointed_layers

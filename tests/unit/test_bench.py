@@ -34,8 +34,7 @@ from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row
 from pisoft.config.evaluation import DrawBudget, DrawSettings
 from pisoft.config.run_file import RunFile
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.cells import EvaluateSlice
+from pisoft.config.slices import EvaluateSlice, ModelSlice
 from pisoft.config.validation import validate
 from pisoft.contracts import provenance, read_table, write_rows
 from pisoft.errors import BenchmarkError
@@ -383,10 +382,15 @@ def test_the_bench_of_aggregation_runs(tmp_path, monkeypatch):
 
 
 def rule_sections(root):
-    """Return the text of every section of every rule, with those that it has from another."""
+    """Return the text of every section of every rule, with those that it has from another.
+
+    The rule of figures stands in a function, and has the name `plot_NAME` here.
+    """
     rules = {}
     for path in sorted((root / "rules").glob("*.smk")):
         text = path.read_text(encoding="utf-8")
+        for rule in re.findall(r"^    rule:\n(.*?)(?=^\S|\Z)", text, re.M | re.S):
+            text += "\nrule plot_NAME:\n" + re.sub(r"^    ", "", rule, flags=re.M)
         head = r"^(?:use rule (\w+) as (\w+) with|rule (\w+)):\n"
         for base, changed, new, body in re.findall(rf"{head}(.*?)(?=^\S|\Z)", text, re.M | re.S):
             own = dict(re.findall(r"^    (\w+):(.*?)(?=^    \w|\Z)", body, flags=re.M | re.S))
@@ -411,9 +415,14 @@ def test_the_bench_calls_scripts_as_the_rules_do(root, tmp_path):
         aggregation.parser().parse_args(["--models", "1", "--methods", "2"])
     )
     for task in aggregation.jobs(config, tmp_path):
-        rule, values = rules[task.rule], values_of(task.line)
+        rule = rules[re.sub("^plot_.*", "plot_NAME", task.rule)]
+        values = values_of(task.line)
         assert f"{task.threads}" == rule["threads"].strip()
         assert set(values) == set(re.findall(r"--[a-z-]+", rule["shell"])), task.rule
+        if task.script in ("tabulate_results", "plot_results"):
+            assert f'"{task.script}"' in rule["params"]
+            assert values["--settings"] == [aggregation.slice_of(config, "display", {})]
+            continue
         room, name, slice_name = re.search(
             r'job\("(?:(\w+)/)?(\w+)", "(\w+)"', rule["params"]
         ).groups()
@@ -422,12 +431,7 @@ def test_the_bench_calls_scripts_as_the_rules_do(root, tmp_path):
         if room is None:
             assert task.script == name
             continue
-        scripts = {
-            "statistics": "summarise_results",
-            "tables": "tabulate_results",
-            "figures": "plot_results",
-        }
-        assert [task.script, task.line[0]] == [scripts[room], name]
+        assert [room, task.script, task.line[0]] == ["statistics", "summarise_results", name]
         for section, option in (("input", "--files"), ("output", "--outputs")):
             if option in values:
                 kinds = {pair.partition("=")[0] for pair in values[option]}

@@ -10,23 +10,27 @@ import pytest
 
 import rooms
 from pisoft.commandline import room_module, room_parser
+from pisoft.displays import ENDINGS, displays_in, drawing
 from pisoft.errors import BenchmarkError
 
-ROOMS = {"statistics": "summaries", "tables": "table", "figures": "plot"}
-OUTPUTS = {
-    rooms.SUMMARISE: ["--outputs", "accuracy=a.parquet"],
-    **{
-        script: [part for ending in endings for part in (f"--{ending}", f"a.{ending}")]
-        for script, endings in rooms.FORMATS.items()
-    },
-}
+OUTPUTS = ["--outputs", "accuracy=a.parquet"]
 
 
 def names_of(room):
     """Return the modules of a room that its script serves."""
+    if room in ENDINGS:
+        return set(displays_in(room))
     package = import_module(f"pisoft.{room}")
     names = [found.name for found in pkgutil.iter_modules(package.__path__)]
-    return {n for n in names if hasattr(import_module(f"pisoft.{room}.{n}"), ROOMS[room])}
+    return {n for n in names if hasattr(import_module(f"pisoft.{room}.{n}"), "summaries")}
+
+
+def line_of(script, name, settings, folder):
+    """Return what a script is called with, to make one summary, table or figure."""
+    files = {"cost": folder / "cost.parquet"}
+    if script == rooms.SUMMARISE:
+        return [*rooms.arguments(name, settings, files), *OUTPUTS]
+    return rooms.display_arguments(name, {"models": {"llama": "Llama"}}, files, folder)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +42,7 @@ def names_of(room):
     ],
 )
 def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, nearest, tmp_path):
-    line = [name, "--settings", "{}", "--files", f"statistics={tmp_path}", *OUTPUTS[script]]
-    finished = rooms.call(script, *line)
+    finished = rooms.call(script, *line_of(script, name, {}, tmp_path))
     assert finished.returncode == 1
     assert finished.stderr == (
         f"error: pisoft/{room}: unknown name '{name}'; did you mean '{nearest}'? "
@@ -52,30 +55,26 @@ def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, 
     [
         (rooms.SUMMARISE, "accuracy", "prompts"),
         (rooms.TABULATE, "accuracy", "accuracy"),
-        (rooms.PLOT, "pi_curves", "soft_curves"),
+        (rooms.PLOT, "pi_curves/dynamic/llama/sst2", "soft_curves"),
     ],
 )
 def test_a_kind_of_file_that_is_missing_is_one_line(script, name, kind, tmp_path):
-    shown = {"models": {}, "datasets": {}, "methods": {}}
-    settings = {"run": "demo"} if script == rooms.SUMMARISE else shown
-    line = rooms.arguments(name, settings, {"cost": tmp_path / "cost.parquet"})
-    finished = rooms.call(script, *line, *OUTPUTS[script])
+    finished = rooms.call(script, *line_of(script, name, {"run": "demo"}, tmp_path))
     assert finished.returncode == 1
     assert finished.stderr == f"error: --files: none of kind '{kind}' is given\n"
 
 
-@pytest.mark.parametrize(
-    ("room", "helper"), [("statistics", "reading"), ("tables", "layout"), ("figures", "style")]
-)
-def test_a_module_that_others_use_is_no_name(room, helper):
-    with pytest.raises(BenchmarkError, match=f"unknown name '{helper}'"):
-        room_module(room, helper, ROOMS[room])
+def test_a_module_that_others_use_is_no_name():
+    with pytest.raises(BenchmarkError, match="unknown name 'reading'"):
+        room_module("statistics", "reading", "summaries")
+    for room, helper in {"tables": "layout", "figures": "style"}.items():
+        with pytest.raises(BenchmarkError, match=f"unknown name '{helper}'"):
+            drawing(room, helper)
 
 
-@pytest.mark.parametrize("option", ["--files", "--cell"])
-def test_what_is_no_pair_is_refused(option, capsys):
+def test_what_is_no_pair_is_refused(capsys):
     with pytest.raises(SystemExit):
-        room_parser("").parse_args(["ranks", "--settings", "{}", option, "statistics.parquet"])
+        room_parser("").parse_args(["ranks", "--settings", "{}", "--files", "statistics.parquet"])
     assert "'statistics.parquet' is not of the form KEY=VALUE" in capsys.readouterr().err
 
 
@@ -88,7 +87,6 @@ def test_files_are_grouped_by_kind_and_a_path_may_have_an_equals_sign():
     }
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_name_is_that_of_a_rule(room, root):
+def test_every_name_is_that_of_a_rule(root):
     text = "\n".join(path.read_text(encoding="utf-8") for path in (root / "rules").glob("*.smk"))
-    assert set(re.findall(rf'room_job\("{room}/(\w+)"', text)) == names_of(room)
+    assert set(re.findall(r'room_job\("statistics/(\w+)"', text)) == names_of("statistics")

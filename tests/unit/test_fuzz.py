@@ -23,9 +23,7 @@ from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.evaluation import DrawSettings, RankingSettings
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.cells import AttributeSlice, EvaluateSlice, RankingSlice
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import AttributeSlice, EvaluateSlice, FetchSlice, ModelSlice, RankingSlice
 from pisoft.contracts import read_rows, write_rows, write_table
 from pisoft.data.sources import fetch
 from pisoft.embedded.source import made_source

@@ -15,8 +15,7 @@ import check_scores
 import export_prompts
 import import_scores
 from explained import answer, prompt
-from pisoft.config.slices.cells import ImportSlice
-from pisoft.config.slices.summaries import RunSlice
+from pisoft.config.slices import ImportSlice, RunSlice
 from pisoft.contracts import check_inputs, provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.relations import read_attributions

@@ -89,7 +89,7 @@ def test_no_contract_is_of_a_kind_that_the_page_leaves_out() -> None:
         ("records.py", "import pisoft.config.datasets", "circles"),
         ("statistics/metrics.py", "import pisoft.statistics.robustness", "circles"),
         ("tables/layout.py", "import pisoft.figures.ranks", "numbers"),
-        ("lm/device.py", "import pisoft.statistics.bootstrap", "jobs"),
+        ("lm/device.py", "import pisoft.statistics.estimates", "jobs"),
     ],
 )
 def test_a_planted_import_is_refused(tmp_path: Path, file: str, line: str, broken: str) -> None:

@@ -14,8 +14,7 @@ import torch
 from loopback_hub import GOOD_TOKEN, STRANGER, loopback_hub
 from pisoft.config.datasets import HubDataset, TextField
 from pisoft.config.models import HubModel
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import FetchSlice, ModelSlice
 from pisoft.config.validation import validate
 from pisoft.data import sources
 from pisoft.errors import BenchmarkError
@@ -34,8 +33,7 @@ PROBE = """
 import json, sys, time
 time.sleep = lambda seconds: None  # between two attempts
 import torch
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import ModelSlice, FetchSlice
 from pisoft.data.sources import fetch
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError

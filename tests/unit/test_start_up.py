@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.embedded.models import train_tiny_model
 from pisoft.embedded.tokenizers import Dialogue
 from pisoft.lm.imports import without_collection

@@ -98,6 +98,9 @@ class Project:
         """Return the outputs that a dry run would make, relative to the run's results."""
         listed = self.snakemake("--dry-run", "--printshellcmds", *arguments).stdout
         plain = re.findall(r"--(?:output(?:-folder)?|html|svg) (\S+)", listed)
+        for folder, paths in re.findall(r"--folder (\S+) --show ([^>]+) >", listed):
+            ending = "html" if folder.endswith("tables") else "svg"
+            plain += [f"{folder}/{path}.{ending}" for path in paths.split()]
         by_kind = re.findall(r"--outputs ((?:\w+=\S+ ?)+)", listed)
         named = [name.partition("=")[2] for names in by_kind for name in names.split()]
         return {name.removeprefix("results/tiny/") for name in (*plain, *named)}

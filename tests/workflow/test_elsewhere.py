@@ -56,11 +56,12 @@ def test_a_snakefile_of_another_folder_finds_its_code(elsewhere):
     run.snakemake(*there, "--cores", "1")
     assert (run.folder / TABLE).is_file()
     assert not (code / "results").exists()
-    script = code / "scripts/pisoft/tables/accuracy.py"
+    script = code / "scripts/pisoft/figures/ranks.py"
     script.write_text(script.read_text() + "\n# edited\n")
     listed = run.snakemake(*there, "--dry-run").stdout
-    assert "tabulate_accuracy" in listed, "an edit is noticed there, too"
-    assert "tabulate_ranks" not in listed
+    assert "plot_ranks" in listed, "an edit is noticed there, too"
+    assert "tabulate" not in listed
+    assert "plot_scores" not in listed
 
 
 def test_the_embedded_default_needs_no_file_in_the_working_directory(elsewhere, tmp_path):
@@ -86,7 +87,7 @@ def test_another_directory_gets_the_results(elsewhere):
 def test_another_workflow_uses_this_one_as_a_module(elsewhere):
     run, code = elsewhere
     run.write("Snakefile", OUTER.format(snakefile=code / "Snakefile"))
-    assert "benchmark_tabulate_accuracy" not in run.bare("--dry-run").stdout, "nothing is stale"
+    assert "benchmark_tabulate" not in run.bare("--dry-run").stdout, "nothing is stale"
     (run.folder / TABLE).with_suffix(".csv").unlink()
     run.bare("--cores", "1")
     assert "MODEL" in (run.folder / "loud.csv").read_text()

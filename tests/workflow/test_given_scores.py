@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pisoft.config.parts import Shards
 from pisoft.contracts import read_rows
+from pisoft.shards import cell_path, shards_of
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -116,15 +118,16 @@ def test_the_python_of_the_docs_makes_scores_of_all_shards(project):
     assert checked.stdout == "my_scores, toy on toy-sentiment: fine: 3 rows\n"
     assert checked.returncode == 0
     made = [
-        f"results/tiny/data/attributions/toy/{name}/toy-sentiment.parquet"
+        Path(cell_path(f"results/tiny/data/attributions/toy/{name}", "toy-sentiment", Shards(3, 2)))
         for name in ("my_scores", "logit")
     ]
-    project.snakemake("--cores", "2", *made)
+    project.snakemake("--cores", "2", *(str(file) for path in made for file in shards_of(path)))
     own, theirs = (pd.DataFrame(read_rows(project.folder / name, "attributions")) for name in made)
     assert list(own["sample_id"]) == list(theirs["sample_id"])
     for row, other in zip(own["raw_scores"], theirs["raw_scores"], strict=True):
         np.testing.assert_allclose(row, other, rtol=1e-4)
     listed = project.snakemake("--dry-run", "--forceall", "--config", "methods=[my_scores]").stdout
     assert "import_scores" in listed
-    for rule in ("attribute", "summarise_timings", "tabulate_timings"):
+    for rule in ("attribute", "summarise_timings"):
         assert not re.search(rf"^{rule} +\d", listed, flags=re.M), f"{rule} has nothing to do"
+    assert "tables/timings.html" not in listed

@@ -23,16 +23,13 @@ SOFT = {
     "figures/pi_curves_all/dynamic/toy/toy-sentiment.svg",
     "figures/protocol/dynamic/toy.svg",
     "data/summary/advantage.parquet",
-    "tables/advantage/dynamic/toy.html",
     "figures/advantage/dynamic/toy/toy-sentiment.svg",
     "data/summary/sensitivity.parquet",
-    "tables/sensitivity/dynamic/toy.html",
     "figures/sensitivity/dynamic/toy.svg",
 }
 DENSITY = {  # reads scores, too
     "data/summary/density/toy.parquet",
     "data/summary/density_correlations/toy.parquet",
-    "tables/density/dynamic/toy.html",
 }
 EVIDENCE = {"data/summary/evidence_samples.parquet"}
 STORED = {"data/summary/stored_samples.parquet"}
@@ -42,14 +39,6 @@ STATISTICS = {
         f"data/summary/{name}.parquet"
         for name in ("statistics", "comparisons", "leave_one_out", "variances")
     ),
-    *(
-        f"tables/{name}/dynamic/toy.html"
-        for name in ("pi_soft_auc", "robust_statistics", "original_soft", "variances", "ranks")
-    ),
-    "tables/stored_draws/dynamic/toy.html",
-    "tables/insertion_deletion/toy.html",
-    "tables/evidence/toy.html",
-    "tables/metric_agreement/toy.html",
     "tables/published/against_paper.html",
     "figures/metric_agreement/toy.svg",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
@@ -57,21 +46,30 @@ STATISTICS = {
     "figures/density/dynamic/toy/toy-sentiment.svg",
     "index.html",
 }
-SCORES = {"figures/scores/toy.svg", "figures/tokens/toy/toy-sentiment/sentence.svg"}
-COST = {"data/summary/cost.parquet", "tables/cost.html", "index.html"}
+SCORES = {
+    "figures/scores/toy.svg",
+    *(f"figures/tokens/toy/toy-sentiment/{part}.svg" for part in ("sentence", "text")),
+}
+TABLES = {  # made by one job
+    *(
+        f"tables/{name}/dynamic/toy.html"
+        for name in ("pi_soft_auc", "original_soft", "variances", "stored_draws", "ranks")
+    ),
+    *(f"tables/{name}/dynamic/toy.html" for name in ("sensitivity", "advantage", "density")),
+    *(f"tables/{name}/toy.html" for name in ("insertion_deletion", "evidence")),
+    *(f"tables/{name}.html" for name in ("accuracy", "timings", "cost")),
+}
+COST = {"data/summary/cost.parquet", "index.html"} | TABLES
 EXPLORER = {"explorer.html"}
 TAIL = SOFT | DENSITY | EVIDENCE | STORED | RANKING | STATISTICS | SCORES | COST | EXPLORER
 TIMINGS = {
     "data/summary/timings.parquet",
-    "tables/timings.html",
     "tables/published/against_paper.html",
 }
 AGREEMENT = {
     "data/summary/agreement/toy/toy-sentiment.parquet",
-    "tables/method_agreement/toy.html",
     "figures/method_agreement/toy.svg",
 }
-ACCURACY = {"data/summary/accuracy.parquet", "tables/accuracy.html"}
 
 
 def of_method(name):
@@ -162,7 +160,7 @@ def test_scores_made_elsewhere_add_exactly_their_cells(finished):
     entry = "  methods: {mine: {source: {kind: scores, path: mine.parquet}}}\n"
     run_file.write_text(run_file.read_text() + entry)
     finished.write("mine.parquet", "read when it is imported")
-    expected = of_method("mine") | AGREEMENT | TAIL | {"tables/timings.html"}
+    expected = of_method("mine") | AGREEMENT | TAIL
     assert finished.pending() == expected, "which takes no time, so that there is none to summarise"
 
 
@@ -171,13 +169,12 @@ TABLE = '''\
 
 from collections.abc import Mapping
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 
-Settings = DisplaySlice
-
-
+@display(title="Answered samples", by=("model",), reads={"accuracy": "summary/accuracy"})
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     values = files.rows("accuracy", **cell)
@@ -187,27 +184,12 @@ def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Tabl
     ]
     return Table(settings.where(cell), "Dataset", ("n",), (Block("", tuple(rows)),), (), values)
 '''
-RULE = """
-
-use rule tabulate_pi_soft_auc as tabulate_answered with:
-    input:
-        accuracy=rules.summarise_accuracy.output.accuracy,
-    output:
-        **table_files("answered/{model}", "Answered samples"),
-    log:
-        "<logs>/tabulate_answered/{model}.log",
-    benchmark:
-        "<logs>/tabulate_answered/{model}.tsv"
-    params:
-        **room_job("tables/answered", "display"),
-"""
 
 
-def test_a_table_is_added_by_one_file_and_one_short_rule(finished):
+def test_a_table_is_added_by_one_file(finished):
     finished.write("scripts/pisoft/tables/answered.py", TABLE)
-    rules = finished.folder / "rules/tables.smk"
-    rules.write_text(rules.read_text() + RULE)
-    assert finished.pending() == {"tables/answered/toy.html", "index.html"}, "which links to it"
+    expected = TABLES | {"tables/answered/toy.html", "index.html"}
+    assert finished.pending() == expected, "the front page links to it"
     finished.run()
     assert finished.pending() == set()
     made = finished.folder / "results/tiny/tables/answered/toy"

@@ -8,15 +8,19 @@ import subprocess
 import sys
 import time
 from base64 import urlsafe_b64decode
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pisoft.config.parts import Shards
 from pisoft.files import recorded
+from pisoft.shards import cell_path, shards_of
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -24,6 +28,7 @@ KILLS = 25
 # What jobs compute, and what is made of it; but for how long each job took.
 COMPARED = ("generations", "attributions", "soft", "ranking", "inputs", "summary")
 TIMED = {"data/summary/timings.parquet", "data/summary/cost.parquet"}
+NOTHING: Mapping[str, Shards] = {}
 OVER_THE_DEMO = "PISOFT_KILL_DEMO"
 
 
@@ -31,7 +36,8 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
     run_file = project.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text().rstrip() + "\n      shard_size: 2\n")
     command = project.command("--cores", "2")
-    check_kills(project, command, finished_once.folder / "results/tiny", most_between=2)
+    whole = finished_once.folder / "results/tiny"
+    check_kills(project, command, whole, most_between=2, cut={"toy-sentiment": Shards(3, 2)})
 
 
 @pytest.mark.skipif(OVER_THE_DEMO not in os.environ, reason="`make kills` takes half an hour")
@@ -47,7 +53,9 @@ def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
     check_kills(clone, [snakemake, "--cores", "2"], root / "results/demo", most_between=10)
 
 
-def check_kills(project, command: list[str], whole: Path, most_between: int) -> None:
+def check_kills(
+    project, command: list[str], whole: Path, most_between: int, cut: Mapping[str, Shards] = NOTHING
+) -> None:
     """Kill a run at random moments, let it end, and hold its results against another's.
 
     Args:
@@ -55,12 +63,15 @@ def check_kills(project, command: list[str], whole: Path, most_between: int) -> 
         command: without the targets.
         whole: results of a run that nobody killed.
         most_between: files that are finished from one kill to the next, at most.
+        cut: datasets that only the killed run cuts into shards.
     """
     files = (file for kind in COMPARED for file in whole.glob(f"data/{kind}/**/*.parquet"))
     names = sorted({str(file.relative_to(whole)) for file in files} - TIMED)
     assert names, f"{whole} holds no results"
     results = Path("results", whole.name)
-    line = [*command, "--retries", str(KILLS), *(str(results / name) for name in names)]
+    files_of = {name: killed_files(results / name, cut) for name in names}
+    targets = [str(file) for of_name in files_of.values() for file in of_name]
+    line = [*command, "--retries", str(KILLS), *targets]
     chance = random.Random(25)
     killed: list[str] = []
     before: dict[str, int] = {}
@@ -92,8 +103,15 @@ def check_kills(project, command: list[str], whole: Path, most_between: int) -> 
     after = finished_files(project.folder)
     assert before.items() <= after.items(), "made again"
     for name in names:
-        made = pq.read_table(project.folder / results / name)
+        made = pa.concat_tables(pq.read_table(project.folder / file) for file in files_of[name])
         assert made.equals(pq.read_table(whole / name)), name
+
+
+def killed_files(path: Path, cut: Mapping[str, Shards]) -> list[Path]:
+    """Return the files of the killed run that hold what a file of the other holds."""
+    if path.stem not in cut or "summary" in path.parts:
+        return [path]
+    return shards_of(Path(cell_path(str(path.parent), path.stem, cut[path.stem])))
 
 
 def unlock(project) -> None:

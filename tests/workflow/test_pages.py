@@ -14,7 +14,7 @@ def test_the_explorer_is_made_unless_the_run_file_says_null(project):
     without = project.snakemake("--dry-run", "--printshellcmds").stdout
     assert "build_explorer" in with_page
     assert "build_explorer" not in without
-    assert "--explorer ../../../explorer.html --warning" in with_page, "where tables lead to"
+    assert "--explorer results/tiny/explorer.html --warning" in with_page, "where tables lead to"
     assert "explorer.html" not in without
 
 
@@ -30,4 +30,4 @@ def test_a_run_of_one_method_ends(project):
     project.snakemake("--cores", "2", "--config", "methods=[saliency]")
     results = project.folder / "results/tiny"
     assert (results / "index.html").is_file()
-    assert not (results / "tables/method_agreement").exists(), "there is nothing to compare"
+    assert not (results / "figures/method_agreement").exists(), "there is nothing to compare"

@@ -11,7 +11,7 @@ import pytest
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
-from pisoft.config.slices.plan import plan_slice
+from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
 from pisoft.contracts import read_rows
 from pisoft.planning.plan import plan_run
@@ -36,7 +36,7 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
     assert counts.pop("total") > counts.pop("all") == 1
     monkeypatch.chdir(project.folder)
     config = load_run(read_yaml(Path(run_file)), [run_file], Path("config"), load_method)
-    plan = plan_run(plan_slice(config), Path("results") / name)
+    plan = plan_run(PlanSlice.of(config), Path("results") / name)
     costly = {rule: count for rule, count in counts.items() if not rule.startswith(SHORT)}
     assert collections.Counter(job.rule for job in plan.jobs) == costly, FIX
 

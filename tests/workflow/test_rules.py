@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import pkgutil
 import shlex
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,13 +15,15 @@ from snakemake.settings.types import ConfigSettings, Quietness
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
-from pisoft.config.slices.plan import plan_slice
+from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
+from pisoft.displays import ENDINGS, displays_in
 from pisoft.planning.limits import LEAST_RUNTIME, RUNTIME_SAFETY
 from pisoft.planning.plan import LOADING_RULES, plan_run
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
+MAIN = "figures/pi_curves/"  # the front page shows it
 HUB_WILDCARDS = {"kind", "repository", "revision"}
 WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"} | HUB_WILDCARDS
 
@@ -132,7 +132,7 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
     file.write_text(Path("config/paper.yaml").read_text() + "\noperators: {}\n")
     shard = ("dynamic", "llama-3.1-8b-instruct", "random", "sst2/0-1024")
     config = load_run(read_yaml(file), [str(file)], Path("config"), load_method)
-    jobs = {(job.rule, job.cell): job for job in plan_run(plan_slice(config), None).jobs}
+    jobs = {(job.rule, job.cell): job for job in plan_run(PlanSlice.of(config), None).jobs}
     cells = {
         "generate": "{1}/{3}",
         "attribute": "{1}/{2}/{3}",
@@ -156,12 +156,18 @@ def test_paths_hold_no_options(rules):
         assert rule.wildcard_names <= WILDCARDS, f"rule {name}"
 
 
-def test_adding_a_display_needs_no_other_line(rules):
-    """Every table or figure is a module and a rule of its name; nothing else lists them."""
-    for room, script, function in (("tables", "tabulate", "table"), ("figures", "plot", "plot")):
-        package = import_module(f"pisoft.{room}")
-        names = {found.name for found in pkgutil.iter_modules(package.__path__)}
-        modules = {n for n in names if hasattr(import_module(f"pisoft.{room}.{n}"), function)}
-        assert {f"{script}_{name}" for name in modules} == {
-            name for name in rules if name.startswith(f"{script}_")
-        }
+def test_adding_a_display_needs_no_other_line():
+    """Every table or figure is one decorated function; neither rules nor scripts name any."""
+    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk"), *SCRIPTS.glob("*_results.py")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    for room in ENDINGS:
+        assert not [
+            name for name in displays_in(room) if f"{room}/{name}" in text.replace(MAIN, "")
+        ]
+
+
+def test_an_edit_of_a_figure_draws_no_other_one(rules):
+    """Nothing but the settings and the way figures look is in common."""
+    codes = {name: rule.params.code for name, rule in rules.items() if name.startswith("plot_")}
+    assert set(codes) <= {f"plot_{name}" for name in displays_in("figures")}
+    assert len(set(codes.values())) == len(codes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,30 +16,41 @@ CELLS = (
     "soft/dynamic/toy/saliency/toy-sentiment",
     "ranking/toy/saliency/toy-sentiment",
 )
+PLACES = ("0-2", "2-3")
+MEASURED = ("cost", "timings")  # what a computation took
 
 
-def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(project, finished):
+def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
+    project, finished_once
+):
     path = project.folder / "config/tiny.yaml"
     path.write_text(path.read_text().rstrip() + "\n      shard_size: 2\n")
-    wanted = [f"data/{cell}.parquet" for cell in CELLS]
+    shards = [f"data/{cell}/{places}.parquet" for cell in CELLS for places in PLACES]
     pages = [
         "index.html",
         "explorer.html",
         "tables/density/dynamic/toy.html",
         "tables/timings.html",
     ]
-    project.snakemake("--cores", "2", *(f"results/tiny/{name}" for name in (*wanted, *pages)))
-    for name in wanted:
-        whole = pq.read_table(finished.folder / "results/tiny" / name)
-        assert pq.read_table(project.folder / "results/tiny" / name).equals(whole), name
-        shards = project.folder / "results/tiny" / name.removesuffix(".parquet")
-        assert sorted(shard.name for shard in shards.iterdir()) == ["0-2.parquet", "2-3.parquet"]
+    project.snakemake("--cores", "2", *(f"results/tiny/{name}" for name in (*shards, *pages)))
+    here, there = project.folder / "results/tiny", finished_once.folder / "results/tiny"
+    for cell in CELLS:
+        files = [here / f"data/{cell}/{places}.parquet" for places in PLACES]
+        assert sorted(files) == sorted((here / "data" / cell).iterdir())
+        made = pa.concat_tables([pq.read_table(file) for file in files])
+        assert made.equals(pq.read_table(there / f"data/{cell}.parquet")), cell
+    summaries = [*(here / "data/summary").rglob("*.parquet")]
+    for summary in summaries:
+        if summary.stem not in MEASURED:
+            whole = pq.read_table(there / summary.relative_to(here))
+            assert pq.read_table(summary).equals(whole), summary.stem
+    assert {"soft_samples", "ranking_samples", "statistics"} <= {path.stem for path in summaries}
 
     path.write_text(path.read_text().replace("max_samples: 3", "max_samples: 5"))
     pending = {Path(name) for name in project.pending()}
     made = ("samples", "prompts", "generations", "attributions", "soft")  # for all methods
-    shards = {
+    added = {
         name for name in pending if name.parent.name == "toy-sentiment" and name.parts[1] in made
     }
-    assert {name.name for name in shards} == {"2-4.parquet", "4-5.parquet"}
-    assert Path("data/soft/dynamic/toy/saliency/toy-sentiment/2-4.parquet") in shards
+    assert {name.name for name in added} == {"2-4.parquet", "4-5.parquet"}
+    assert Path("data/soft/dynamic/toy/saliency/toy-sentiment/2-4.parquet") in added

@@ -70,12 +70,12 @@ def test_the_tests_of_metrics_and_methods_add_exactly_their_own_jobs(project):
 
 def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_before(project):
     asked = ("--config", "models=[demo-llama]", "datasets=[demo-sentiment, demo-why]")
-    table = "results/tiny/tables/sanity/demo-llama.html"
+    summary = "results/tiny/data/summary/sanity.parquet"
 
     def folders(labels):
         """Return the folders of models that are trained, and by scores the one they are of."""
         sanity = f"sanity={{layers: [1], methods: [saliency], datasets: [demo-why], {labels}}}"
-        listed = project.snakemake("--dry-run", "--printshellcmds", table, *asked, sanity).stdout
+        listed = project.snakemake("--dry-run", "--printshellcmds", summary, *asked, sanity).stdout
         scores = re.findall(r"attribute\.py .*--model-folder (\S+) .*--output (\S+)", listed)
         return (
             re.findall(r"train_model\.py .*--output-folder (\S+)", listed),
@@ -93,7 +93,7 @@ def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_bef
 
 def test_figures_of_single_texts_are_left_out_if_not_wanted(project):
     run_file = project.folder / "config/tiny.yaml"
-    texts = {"figures/tokens/toy/toy-sentiment/sentence.svg"}
+    texts = {f"figures/tokens/toy/toy-sentiment/{part}.svg" for part in ("sentence", "text")}
     wanted = project.pending()
     run_file.write_text(run_file.read_text() + "qualitative: null\n")
     assert wanted - project.pending() == texts

@@ -9,7 +9,8 @@ import pytest
 pytestmark = pytest.mark.workflow
 
 FRONT = "Start here: results/tiny/index.html (links to all else)"
-TABLES = ("results/tiny/tables/accuracy.html", "results/tiny/tables/ranks/dynamic/toy.html")
+TABLE = "results/tiny/tables/accuracy.html"
+FIGURE = "results/tiny/figures/ranks/dynamic/toy.svg"
 # All that is printed besides: of the command line, before the workflow is read, and of its end.
 OTHERS = (
     "Using workflow specific profile",
@@ -21,8 +22,8 @@ OTHERS = (
 
 
 def test_each_job_is_one_line_and_the_end_says_what_came_out(finished):
-    for table in TABLES:
-        (finished.folder / table).unlink()
+    for result in (TABLE, FIGURE):
+        (finished.folder / result).unlink()
     printed = finished.snakemake("--cores", "2").stdout
     verdicts = (finished.folder / "results/tiny/verdicts.txt").read_text(encoding="utf-8")
     assert "which scores are faithful?" in verdicts
@@ -30,8 +31,8 @@ def test_each_job_is_one_line_and_the_end_says_what_came_out(finished):
     others = printed.replace(verdicts, "").replace(FRONT, "").splitlines()
     lines = [line for line in others if line and not line.startswith(OTHERS)]
     patterns = (
-        r"1 of 3  Tabulating (accuracy|ranks protocol=dynamic model=toy): \S+ s, \d\d:\d\d left",
-        r"2 of 3  Tabulating (accuracy|ranks protocol=dynamic model=toy): \S+ s, \d\d:\d\d left",
+        r"1 of 3  (Writing all tables|Plotting ranks): \S+ s, \d\d:\d\d left",
+        r"2 of 3  (Writing all tables|Plotting ranks): \S+ s, \d\d:\d\d left",
         r"3 of 3  All results are there: \S+ s",
     )
     assert len(lines) == len(patterns), printed
@@ -48,25 +49,26 @@ def test_where_nothing_is_to_be_done_the_end_says_where_to_look(finished):
 
 
 def test_a_run_that_leaves_out_the_front_page_says_nothing_of_it(finished):
-    (finished.folder / TABLES[0]).unlink()
-    printed = finished.snakemake("--cores", "1", TABLES[0]).stdout
-    assert "1 of 1  Tabulating accuracy" in printed
+    (finished.folder / TABLE).unlink()
+    printed = finished.snakemake("--cores", "1", TABLE).stdout
+    assert "1 of 1  Writing all tables" in printed
     assert "Start here" not in printed
 
 
 def test_a_dry_run_gives_reasons(finished):
-    (finished.folder / TABLES[0]).unlink()
+    (finished.folder / TABLE).unlink()
     printed = finished.snakemake("--dry-run").stdout
-    assert f"Reason: Missing output files: {TABLES[0]}" in printed
+    assert f"Reason: Missing output files: {TABLE}" in printed
     assert "Start here" not in printed
 
 
 def test_a_failed_job_shows_its_log_among_the_lines(finished):
     scores = finished.folder / "results/tiny/data/attributions/toy/random/toy-sentiment.parquet"
     scores.write_bytes(b"no Parquet")
-    (finished.folder / TABLES[0]).unlink()
-    targets = (TABLES[0], "results/tiny/figures/scores/toy.svg", "results/tiny/index.html")
+    summary = "results/tiny/data/summary/accuracy.parquet"
+    (finished.folder / summary).unlink()
+    targets = (summary, "results/tiny/figures/scores/toy.svg", "results/tiny/index.html")
     printed = finished.snakemake("--cores", "1", *targets, check=False).stdout
     assert "is not a readable Parquet file" in printed
-    assert "Tabulating accuracy: " in printed, "others went on"
+    assert "Summarising accuracy: " in printed, "others went on"
     assert FRONT not in printed

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pisoft.config.base import AttributedFunction, Family
+from pisoft.config.base import AttributedFunction, Family, Strict
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 Baseline = Literal["reference", "zero"]
 
 
-class MethodOptions(BaseModel):
+class MethodOptions(Strict):
     """Options of a method; none unless a subclass adds some."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class GradientOptions(MethodOptions):

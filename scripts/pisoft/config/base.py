@@ -11,7 +11,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    model_validator,
 )
+
+from pisoft.errors import did_you_mean
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -83,7 +86,24 @@ def check_hub_name(name: str) -> str:
 HubName = Annotated[str, AfterValidator(check_hub_name)]
 
 
+class UnknownKeyError(ValueError):
+    """A section has a key that its model does not know."""
+
+    def __init__(self, key: str, hint: str) -> None:
+        super().__init__(f"unknown key{hint}")
+        self.key = key
+
+
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_unknown_keys(cls, section: Any) -> Any:
+        """Report an unknown key with its nearest match."""
+        for key in section if isinstance(section, dict) else ():
+            if key not in cls.model_fields:
+                raise UnknownKeyError(str(key), did_you_mean(str(key), cls.model_fields))
+        return section

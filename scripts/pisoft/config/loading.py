@@ -10,25 +10,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.base import Selection, Strict
+from pisoft.config.base import Strict
 from pisoft.config.datasets import DatasetEntry
-from pisoft.config.entries import (
-    catalogue_entries,
-    extended,
-    fill_local_root,
-    with_local_root,
-    with_resources,
-)
 from pisoft.config.methods import LoadMethod, MethodEntry, resolve_method
 from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.references import check_references, check_restrictions
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import RunFile
-from pisoft.config.sections import with_layer_study, with_operators, with_sanity, with_trust
-from pisoft.config.validation import read_yaml, selected, validate
-from pisoft.errors import BenchmarkError
+from pisoft.config.sections import with_sections
+from pisoft.config.validation import read_yaml, selected, validate, validate_name
+from pisoft.errors import BenchmarkError, did_you_mean
 
-CATALOGUES = ("models", "masked_models", "datasets", "methods")
+ENTRIES: dict[str, type[Strict]] = {
+    "models": ModelEntry,
+    "masked_models": MaskedModelEntry,
+    "datasets": DatasetEntry,
+    "methods": MethodEntry,
+}
+CATALOGUES = tuple(ENTRIES)
 
 
 def load_run(
@@ -73,57 +72,92 @@ def load_config(
     Raises:
         BenchmarkError: anything that is wrong and can be known without reading data or weights.
     """
-    run_file = validate(RunFile, raw, origin)
-    entries: dict[str, dict[str, Any]] = {}
+    run_file: RunFile = validate(RunFile, raw, origin)
     names: dict[str, list[str]] = {}
-    entry_types: dict[str, type[Strict]] = dict(
-        zip(CATALOGUES, (ModelEntry, MaskedModelEntry, DatasetEntry, MethodEntry), strict=True)
-    )
-    for kind in CATALOGUES:
-        path = catalogue_folder / f"{kind}.yaml"
-        listed = catalogue_entries(path)
-        additions = getattr(run_file.catalogue, kind)
-        for name in sorted(set(listed) & set(additions)):
+    found: dict[str, dict[str, Any]] = {}
+    for kind, schema in ENTRIES.items():
+        catalogue = _Catalogue(catalogue_folder / f"{kind}.yaml", run_file, kind, origin)
+        names[kind] = list(catalogue.entries)
+        key = "masked_model" if kind == "masked_models" else kind
+        selection = getattr(run_file, key)
+        selection = (selection,) if kind == "masked_models" else selection
+        chosen = selected(selection, names[kind], f"{origin}: {key}")
+        found[kind] = {name: catalogue.entry(name, schema) for name in chosen}
+    selected(run_file.resources, names["models"], f"{origin}: resources")
+    methods = {
+        name: resolve_method(name, entry, load_method, f"{origin}: method '{name}'")
+        for name, entry in found.pop("methods").items()
+    }
+    config = Config(run_file=run_file, methods=methods, **found)
+    check_restrictions(config, names, origin)
+    check_references(config, origin)
+    return with_sections(config, names["methods"], load_method, origin)
+
+
+class _Catalogue:
+    """The entries of a catalogue file and of the run file, as they stand there."""
+
+    def __init__(self, path: Path, run_file: RunFile, kind: str, origin: str) -> None:
+        listed, added = read_yaml(path), getattr(run_file.catalogue, kind)
+        for name in listed:  # names become folders and parts of command lines
+            validate_name(name, str(path))
+        for name in sorted(listed.keys() & added):
             raise BenchmarkError(
                 f"{origin}: catalogue.{kind}.{name}: duplicate name; {path} has it already"
             )
-        where = {name: str(path) for name in listed} | dict.fromkeys(
-            additions, f"{origin}: catalogue.{kind}"
+        self.entries = {**listed, **added}
+        self._where = dict.fromkeys(listed, str(path)) | dict.fromkeys(
+            added, f"{origin}: catalogue.{kind}"
         )
-        available = {**listed, **additions}
-        names[kind] = list(available)
-        key, selection = _selection(run_file, kind)
-        chosen = selected(selection, available, f"{origin}: {key}")
-        given = {name: extended(name, available, where) for name in chosen}
-        if kind == "models":
-            selected(run_file.resources, available, f"{origin}: resources")
-            given = {name: with_resources(name, given[name], run_file) for name in chosen}
-        entries[kind] = {}
-        for name, entry in given.items():
-            place, schema = f"{where[name]}: {name}", entry_types[kind]
-            placed = with_local_root(entry, schema, run_file.local_root, place)
-            filled = fill_local_root(placed, run_file.local_root, origin)
-            entries[kind][name] = validate(schema, filled, place)
-    methods = {
-        name: resolve_method(name, entry, load_method, f"{origin}: method '{name}'")
-        for name, entry in entries.pop("methods").items()
-    }
-    config = Config(run_file=run_file, methods=methods, **entries)
-    check_restrictions(config, names, origin)
-    check_references(config, origin)
-    if run_file.layer_study is not None:
-        config = with_layer_study(config, run_file.layer_study, load_method, origin)
-    if run_file.trust is not None:
-        config = with_trust(config, run_file.trust, names["methods"], origin)
-    if run_file.operators is not None:
-        config = with_operators(config, run_file.operators, names["methods"], origin)
-    if run_file.sanity is not None:
-        config = with_sanity(config, run_file.sanity, names["methods"], origin)
-    return config
+        self._run_file, self._kind, self._origin = run_file, kind, origin
 
+    def entry(self, name: str, schema: type[Strict]) -> Any:
+        """Return an entry on top of the one it `extends`, with the run file's changes, checked."""
+        where, root = f"{self._where[name]}: {name}", self._run_file.local_root
+        entry = self._extended(name, where, ())
+        changes = entry.pop("with_local_root", {})
+        if not isinstance(changes, dict):
+            raise BenchmarkError(
+                f"{where}: with_local_root: must be keys with values, found {changes}"
+            )
+        for key in changes.keys() - schema.model_fields.keys():
+            hint = did_you_mean(key, schema.model_fields)
+            raise BenchmarkError(f"{where}: with_local_root.{key}: unknown key{hint}")
+        if root is not None:
+            entry |= changes
+        if self._kind == "models" and name in self._run_file.resources:
+            asked = self._run_file.resources[name].model_dump(exclude_unset=True)
+            entry["resources"] = {**(entry.get("resources") or {}), **asked}
+        if isinstance(entry.get("source"), dict) and "path" in entry["source"]:
+            path = self._placed(entry["source"]["path"], root)
+            entry["source"] = {**entry["source"], "path": path}
+        return validate(schema, entry, where)
 
-def _selection(run_file: RunFile, kind: str) -> tuple[str, Selection]:
-    """Return the key of the run file that selects from a catalogue, and what it selects."""
-    if kind == "masked_models":
-        return "masked_model", (run_file.masked_model,)
-    return kind, getattr(run_file, kind)
+    def _extended(self, name: str, where: str, above: tuple[str, ...]) -> dict[str, Any]:
+        """Return an entry on top of the one it extends, key by key (sections are not merged)."""
+        entry = self.entries[name] or {}
+        if not isinstance(entry, dict):
+            raise BenchmarkError(f"{where}: must be a section of keys, found {entry!r}")
+        if "extends" not in entry:
+            return dict(entry)
+        base, seen = entry["extends"], (*above, name)
+        if not isinstance(base, str):
+            raise BenchmarkError(f"{where}: extends: must be a name, found {base}")
+        if base in seen:
+            raise BenchmarkError(f"{where}: extends itself: {' → '.join(seen)}")
+        selected([base], self.entries, f"{where}: extends")
+        own = {key: value for key, value in entry.items() if key != "extends"}
+        return self._extended(base, where, seen) | own
+
+    def _placed(self, path: Any, root: str | None) -> Any:
+        """Return a path, or each of a list, with the run's `local_root` filled in."""
+        if isinstance(path, list | tuple):
+            return [self._placed(one, root) for one in path]
+        if not isinstance(path, str) or "{local_root}" not in path:
+            return path
+        if root is None:
+            raise BenchmarkError(
+                f"{self._origin}: local_root: not set, but '{path}' needs it; "
+                "add `--config local_root=DIR` to the command line"
+            )
+        return path.replace("{local_root}", root)

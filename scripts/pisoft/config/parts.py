@@ -7,7 +7,7 @@ stay what they are, but for the last one if it was not full.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pisoft.errors import BenchmarkError
 
@@ -21,8 +21,20 @@ def sample_limit(config: Config, dataset: str) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def parts(config: Config, model: str, dataset: str) -> list[str]:
-    """Return the parts of a dataset that are jobs of their own for a model.
+class Shards(NamedTuple):
+    """How a dataset is cut for a model."""
+
+    samples: int  # in all
+    size: int  # samples of each shard but the last, which has what is left
+
+    def names(self) -> list[str]:
+        """Return what the shards are called, in their order: places of their samples."""
+        starts = range(0, self.samples, self.size)
+        return [f"{first}-{min(first + self.size, self.samples)}" for first in starts]
+
+
+def shards(config: Config, model: str, dataset: str) -> Shards | None:
+    """Return how a dataset is cut for a model; None: it is not.
 
     A shard holds `shard_size` samples, times the model's `shard_factor`, cut down to whole blocks,
     which no shard may cut: so any size gives the same bits.
@@ -32,7 +44,7 @@ def parts(config: Config, model: str, dataset: str) -> list[str]:
     """
     size = config.datasets[dataset].shard_size
     if size is None:
-        return [dataset]
+        return None
     count = sample_limit(config, dataset)
     if count is None:
         raise BenchmarkError(
@@ -41,8 +53,17 @@ def parts(config: Config, model: str, dataset: str) -> list[str]:
         )
     block = config.run_file.block_size
     blocks = int(size * config.models[model].shard_factor / block)
-    step = block * max(1, blocks)
-    return [f"{dataset}/{first}-{min(first + step, count)}" for first in range(0, count, step)]
+    return Shards(count, block * max(1, blocks))
+
+
+def parts(config: Config, model: str, dataset: str) -> list[str]:
+    """Return the parts of a dataset that are jobs of their own for a model; see :func:`shards`."""
+    return parts_of(dataset, shards(config, model, dataset))
+
+
+def parts_of(dataset: str, cut: Shards | None) -> list[str]:
+    """Return the parts of a dataset that is cut, or not."""
+    return [dataset] if cut is None else [f"{dataset}/{name}" for name in cut.names()]
 
 
 def is_repeated(block: int) -> bool:

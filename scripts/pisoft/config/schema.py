@@ -9,15 +9,8 @@ from pydantic import BaseModel
 
 from pisoft.config.base import NAME_PATTERN
 from pisoft.config.datasets import DatasetEntry
-from pisoft.config.loading import CATALOGUES
-from pisoft.config.methods import MethodEntry
-from pisoft.config.models import MaskedModelEntry, ModelEntry
+from pisoft.config.loading import CATALOGUES, ENTRIES
 from pisoft.config.run_file import RunFile
-
-ENTRIES: dict[str, type[BaseModel]] = dict(
-    zip(CATALOGUES, (ModelEntry, MaskedModelEntry, DatasetEntry, MethodEntry), strict=True)
-)
-
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from pisoft.config.slices.data import PromptSlice
+from pisoft.config.slices import PromptSlice
 from pisoft.contracts import NO_CONTENT_TOKENS, OK, PROMPT_TOO_LONG
 from pisoft.data.rendering import (
     ChatFormat,

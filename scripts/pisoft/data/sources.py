@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import FetchSlice
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL
 from pisoft.data.files import DELIMITERS, file_columns, file_records
 from pisoft.data.rationales import with_evidence

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from pisoft.config.base import Erasure
-from pisoft.config.slices.cells import InspectSlice
+from pisoft.config.slices import InspectSlice
 from pisoft.contracts import NO_CONTENT_TOKENS, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
 from pisoft.faithfulness.masks import IndependentUniforms
 from pisoft.faithfulness.scope import perturbable_positions

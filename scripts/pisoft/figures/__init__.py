@@ -1,4 +1,5 @@
 """One file for each figure, named after what it makes.
 
-`scripts/plot_results.py NAME` calls `NAME.plot(…)` and writes what it returns as PDF, SVG and PNG.
+`scripts/plot_results.py` calls `NAME.plot(…)`, which `display` decorates, and writes what that
+returns as PDF, SVG and PNG.
 """

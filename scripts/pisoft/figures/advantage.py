@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import draw_curves
 from pisoft.figures.style import theme
 from pisoft.statistics.metrics import NO_CONTROL
@@ -21,13 +22,15 @@ MIDDLE = 0.5  # from which on the paper sees an advantage
 ZERO = "#4D4D4D"
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Advantage over random scores by π",
+    by=("protocol", "model", "dataset"),
+    reads={"advantage": "summary/advantage"},
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
     rows = of_cell(files.rows("advantage"), cell)
-    return (plot_advantage(rows, present(settings.methods, rows), settings.where(cell)),)
+    return plot_advantage(rows, present(settings.methods, rows), settings.where(cell))
 
 
 def plot_advantage(rows: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:

@@ -9,7 +9,8 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import draw_legend, sample_text
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.reading import Files, present
@@ -18,17 +19,23 @@ PANELS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft
 MEASURE = "mean_score"
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Are dense scores what is rewarded?",
+    by=("protocol", "model", "dataset"),
+    reads={
+        "statistics": "summary/statistics",
+        "density": "summary/density/{model}",
+        "density_correlations": "summary/density_correlations/{model}",
+    },
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
     measured = {"model": cell["model"], "dataset": cell["dataset"], "measure": MEASURE}
     density = files.rows("density", **measured)
     correlations = files.rows("density_correlations", **measured, protocol=cell["protocol"])
     statistics = files.rows("statistics", **cell)
     methods = present(settings.methods, density)
-    return (plot_density(density, statistics, correlations, methods, settings.where(cell)),)
+    return plot_density(density, statistics, correlations, methods, settings.where(cell))
 
 
 def plot_density(

@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import PI_SOFT, draw_curve, finish_panel, sample_text, share_range
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.reading import Files
@@ -21,13 +22,18 @@ PAIRS = {
 }
 CHANCE = 0.5
 GREY = "#4D4D4D"
-Settings = DisplaySlice
 
 
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Can the metrics tell?",
+    by=("protocol", "model", "dataset"),
+    reads={"diagnosis": "summary/diagnosis"},
+    cells="control",
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
     rows = files.rows("diagnosis", **cell)
-    return (plot_diagnosis(rows, settings.methods, settings.where(cell)),)
+    return plot_diagnosis(rows, settings.methods | settings.controls, settings.where(cell))
 
 
 def plot_diagnosis(rows: pd.DataFrame, labels: Mapping[str, str], where: str) -> Figure:

@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import draw_curve, draw_legend, finish_panel, sample_text
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.language import OPERATORS
@@ -21,13 +22,18 @@ PANELS = {
     "hidden_norm": "Norm of the last layer, clean = 1",
 }
 CLEAN = "#4D4D4D"
-Settings = DisplaySlice
 
 
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Is a perturbed input still language?",
+    by=("protocol", "model"),
+    reads={"language": "summary/language"},
+    cells="inspected",
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol and model."""
     rows = of_cell(files.rows("language"), cell)
-    return (plot_language(rows, settings.datasets, settings.where(cell)),)
+    return plot_language(rows, settings.datasets, settings.where(cell))
 
 
 def plot_language(rows: pd.DataFrame, datasets: Mapping[str, str], where: str) -> Figure:

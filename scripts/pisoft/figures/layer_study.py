@@ -13,7 +13,8 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from pisoft.config import naming
 from pisoft.config.base import TokenWeights
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import draw_legend
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.intervals import half_widths
@@ -31,12 +32,15 @@ STYLES = dict(
 )
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Layers that Grad-ELLM sums",
+    by=("protocol", "model", "dataset"),
+    reads={"layer_study": "summary/layer_study"},
+    cells="study",
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
-    return (plot_layer_study(files.rows("layer_study", **cell), settings.where(cell)),)
+    return plot_layer_study(files.rows("layer_study", **cell), settings.where(cell))
 
 
 def plot_layer_study(samples: pd.DataFrame, where: str) -> Figure:

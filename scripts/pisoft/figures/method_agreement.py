@@ -9,7 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.heatmap import (
     CELL,
     SMALLEST_PANEL,
@@ -42,29 +43,35 @@ OVERLAP: Look = ("Purples", 0.0, 1.0)
 OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
-    """Draw the figure of one model."""
-    agreement, where = files.rows("agreement", **cell), settings.where(cell)
-    return (plot_method_agreement(agreement, settings.methods, settings.datasets, where),)
+@display(
+    title="Do methods agree on tokens?",
+    by=("model",),
+    reads={"agreement": "summary/agreement/{model}/{dataset}"},
+    cells="compared",
+    numbers=True,
+)
+def plot(
+    files: Files, settings: DisplaySlice, cell: Mapping[str, str]
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw the figure of one model, and return its numbers."""
+    rows = with_average(files.rows("agreement", **cell), settings.datasets)
+    methods, where = settings.methods_on(cell["model"]), settings.where(cell)
+    return plot_method_agreement(rows, methods, settings.datasets, where), rows
 
 
 def plot_method_agreement(
-    agreement: pd.DataFrame, methods: Mapping[str, str], datasets: Mapping[str, str], where: str
+    rows: pd.DataFrame, methods: Mapping[str, str], datasets: Mapping[str, str], where: str
 ) -> Figure:
     """Draw how far methods agree: Kendall's τ below the diagonal, top-10 % overlap above it.
 
     The first panel shows the means over datasets; a dash stands where there is no value.
 
     Args:
-        agreement: rows of kind `agreement` of one model.
+        rows: rows of kind `agreement` of one model, with averages.
         methods: label of each method, in the order of lines and columns.
         datasets: label of each dataset, in the order of the panels.
         where: model, for the title.
     """
-    rows = with_average(agreement, datasets)
     titles = {AVERAGE: "Mean over datasets", **datasets}
     names, side = list(methods.values()), max(SMALLEST_PANEL, CELL * len(methods))
     lines = -(-len(titles) // PANELS_ABREAST)

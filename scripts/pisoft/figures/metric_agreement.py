@@ -10,7 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.heatmap import (
     CELL,
     SMALLEST_PANEL,
@@ -45,18 +46,31 @@ LONG_NAMES = 3.2  # of metrics
 TITLE_CHARACTERS = 70
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
-    """Draw the figure of one model."""
+@display(
+    title="Do metrics agree on methods?",
+    by=("model",),
+    reads={"statistics": "summary/statistics"},
+    numbers=True,
+)
+def plot(
+    files: Files, settings: DisplaySlice, cell: Mapping[str, str]
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw the figure of one model, and return its numbers."""
     statistics = files.rows("statistics", **cell)
-    statistics = statistics[statistics["method"].isin(settings.methods)]
-    return (plot_metric_agreement(statistics, settings.datasets, settings.where(cell)),)
+    on_model = settings.methods_on(cell["model"])  # not those of selected depths
+    statistics = statistics[statistics["method"].isin(on_model)]
+    metrics, left_out = ordering_metrics(statistics)
+    rows = metric_agreement(statistics, metrics, settings.datasets)
+    where = settings.where(cell)
+    return plot_metric_agreement(rows, metrics, left_out, settings.datasets, where), rows
 
 
 def plot_metric_agreement(
-    statistics: pd.DataFrame, datasets: Mapping[str, str], where: str
+    rows: pd.DataFrame,
+    metrics: Sequence[OrderingMetric],
+    left_out: Sequence[OrderingMetric],
+    datasets: Mapping[str, str],
+    where: str,
 ) -> Figure:
     """Draw how far metrics agree on which method is better: for the mean over datasets, and each.
 
@@ -64,12 +78,12 @@ def plot_metric_agreement(
     value are left out and named.
 
     Args:
-        statistics: rows of kind `statistics` of one model.
+        rows: τ by dataset and two metrics, averages included; see :func:`metric_agreement`.
+        metrics: those that have values, in the order of lines and columns.
+        left_out: those that have none.
         datasets: label of each dataset, in the order of the small panels.
         where: model, for the title.
     """
-    metrics, left_out = ordering_metrics(statistics)
-    rows = metric_agreement(statistics, metrics, datasets)
     side = max(SMALLEST_PANEL, CELL * len(metrics))
     abreast = min(SMALL_PANELS_ABREAST, len(datasets))
     lines = -(-len(datasets) // abreast)

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import (
     PI_SOFT,
     begin_at_zero,
@@ -36,14 +37,16 @@ LABEL_HEIGHT = 0.064  # in panels, line spacing included
 KEYS, LABELS = 1.05, 1.075  # where markers stand and labels begin, in panels
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Curves over the retaining probability",
+    by=("protocol", "model", "dataset"),
+    reads={"soft_curves": "summary/soft_curves", "statistics": "summary/statistics"},
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
     curves, statistics = files.rows("soft_curves", **cell), files.rows("statistics", **cell)
     methods = present(settings.methods, curves)
-    return (plot_pi_curves(curves, statistics, methods, settings.where(cell)),)
+    return plot_pi_curves(curves, statistics, methods, settings.where(cell))
 
 
 def plot_pi_curves(

@@ -7,17 +7,21 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import PI_SOFT, begin_at_zero, draw_curves, with_bands
 from pisoft.statistics.reading import Files, present
 
-Settings = DisplaySlice
 
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Curves over the retaining probability, all methods",
+    by=("protocol", "model", "dataset"),
+    reads={"soft_curves": "summary/soft_curves"},
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
     curves = files.rows("soft_curves", **cell)
-    return (plot_all_curves(curves, present(settings.methods, curves), settings.where(cell)),)
+    return plot_all_curves(curves, present(settings.methods, curves), settings.where(cell))
 
 
 def plot_all_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:

@@ -19,8 +19,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pisoft.config.slices.display import ProtocolFigureSlice
+from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import OK, read_table
+from pisoft.displays import display
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.figures.lines import legend_columns
 from pisoft.figures.style import LineStyle, line_styles, theme
@@ -108,25 +109,32 @@ def calibrated(
     return None
 
 
-Settings = ProtocolFigureSlice
-
-
-def plot(
-    files: Files, settings: ProtocolFigureSlice, cell: Mapping[str, str]
-) -> tuple[Figure, ...]:
-    """Draw the figure of one protocol and model, on the dataset of the prompts."""
-    prompts, cell = files["prompts"][0], {**cell, "dataset": files["prompts"][0].stem}
+@display(
+    title="Why scores are calibrated",
+    by=("protocol", "model"),
+    reads={
+        "soft_samples": "summary/soft_samples",
+        "soft_curves": "summary/soft_curves",
+        "prompts": "prompts/{model}/{part}",
+        "attributions": "attributions/{model}/{method}/{part}",
+        "soft": "soft/{protocol}/{model}/{method}/{part}",
+    },
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+    """Draw the figure of one protocol and model, on the run's first dataset."""
+    first, prompts = next(iter(settings.datasets)), files["prompts"][0]
+    cell = {**cell, "dataset": first}
     samples, curves = files.rows("soft_samples", **cell), files.rows("soft_curves", **cell)
     methods = present(settings.methods, curves)
     shares = retaining_shares(samples, perturbable_counts(prompts, settings.scope))
     shown = shown_methods(shares, methods)
     pi = min(curves["pi"], key=lambda pi: abs(pi - TARGET), default=TARGET)
-    by_method = {path.parts[-2]: path for path in files["soft"]}
+    by_method = {path.parts[-2]: path for path in files["soft"] if path.stem == first}
     alphas = {name: read_alphas(path, pi) for name, path in by_method.items() if name in shown}
-    read = [path for path in files["attributions"] if path.parts[-2] in shown]
-    steps = read_scores(prompts, read, settings)
+    scores = [path for path in files["attributions"] if path.stem == first]
+    steps = read_scores(prompts, [path for path in scores if path.parts[-2] in shown], settings)
     example = calibrated(steps, alphas, settings.score_floor)
-    return (plot_protocol(shares, example, curves, methods, pi, settings.where(cell)),)
+    return plot_protocol(shares, example, curves, methods, pi, settings.where(cell))
 
 
 def plot_protocol(

@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files, of_cell
+from pisoft.statistics.reading import Files, of_cell, present
 from pisoft.statistics.standing import LEVEL
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
@@ -23,14 +24,17 @@ MOST_TICKS = 10  # with a number each; of more ranks, every other one has one
 LABEL_GAP = 0.15  # ranks between a label and the line that leads to it
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Ranks and critical differences",
+    by=("protocol", "model"),
+    reads={"statistics": "summary/statistics", "comparisons": "summary/comparisons"},
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol and model."""
     comparisons = of_cell(files.rows("comparisons"), cell)  # of a single method: no pair
     statistics, where = files.rows("statistics", **cell), settings.where(cell)
-    return (plot_ranks(statistics, comparisons, settings.methods, where),)
+    methods = present(settings.methods, statistics)
+    return plot_ranks(statistics, comparisons, methods, where)
 
 
 def plot_ranks(

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from numpy.typing import ArrayLike
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import draw_legend, sample_text
 from pisoft.figures.style import Dash, LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
@@ -22,13 +23,18 @@ GREY = "#4D4D4D"
 DODGE = 1.03  # factor between neighbours, so that error bars do not overlap
 SPREAD = 0.7  # of all methods, where checks stand side by side, 1 apart
 OTHERS = {"labels": "Shuffled\nlabels", "input": "Another\ninput"}
-Settings = DisplaySlice
 
 
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Do scores change with model and input?",
+    by=("model",),
+    reads={"sanity": "summary/sanity"},
+    cells="sanity",
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one model."""
     rows = files.rows("sanity", **cell)
-    return (plot_sanity(rows, present(settings.methods, rows), settings.where(cell)),)
+    return plot_sanity(rows, present(settings.methods, rows), settings.where(cell))
 
 
 def plot_sanity(rows: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:

@@ -10,7 +10,8 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import ScoresSlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.reading import Files
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
@@ -66,10 +67,15 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
     )
 
 
-Settings = ScoresSlice
-
-
-def plot(files: Files, settings: ScoresSlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Distribution of the scores",
+    by=("model",),
+    reads={
+        "prompts": "prompts/{model}/{part}",
+        "attributions": "attributions/{model}/{method}/{part}",
+    },
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one model, reading one method and dataset at a time."""
     prompts = {path.stem: path for path in files["prompts"]}
     found: dict[str, dict[str, Distribution]] = {}
@@ -80,7 +86,7 @@ def plot(files: Files, settings: ScoresSlice, cell: Mapping[str, str]) -> tuple[
     explained_by = {name for by_method in found.values() for name in by_method}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
     where = f"{settings.where(cell)} · normalisation: {settings.normalisation}"
-    return (plot_scores(found, methods, where),)
+    return plot_scores(found, methods, where)
 
 
 def plot_scores(

@@ -9,7 +9,8 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import sample_text
 from pisoft.figures.style import theme
 from pisoft.statistics.alternatives import ALTERNATIVES
@@ -24,13 +25,15 @@ NONE_APPLIES = "does not apply"
 BESIDE = 1.02  # in widths of a panel: where shares stand
 
 
-Settings = DisplaySlice
-
-
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Would other choices change the order?",
+    by=("protocol", "model"),
+    reads={"sensitivity": "summary/sensitivity"},
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol and model."""
     rows = files.rows("sensitivity", **cell)
-    return (plot_sensitivity(rows, settings.datasets, settings.where(cell)),)
+    return plot_sensitivity(rows, settings.datasets, settings.where(cell))
 
 
 def plot_sensitivity(rows: pd.DataFrame, datasets: Mapping[str, str], where: str) -> Figure:

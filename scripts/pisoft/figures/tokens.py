@@ -19,7 +19,8 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.patches import Rectangle
 
-from pisoft.config.slices.display import TokensSlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.examples import Example, chosen_answers, examples, key_sentence
 from pisoft.figures.style import line_styles, theme
 from pisoft.relations import read_generations, read_prompts
@@ -59,11 +60,19 @@ class _Token:
 _Line = list[_Token]
 
 
-Settings = TokensSlice
-
-
-def plot(files: Files, settings: TokensSlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
-    """Draw key sentences, and whole texts, of one model and dataset."""
+@display(
+    title="Most important tokens of single texts",
+    by=("model", "dataset"),
+    reads={
+        "prompts": "prompts/{model}/{part}",
+        "generations": "generations/{model}/{part}",
+        "attributions": "attributions/{model}/{method}/{part}",
+    },
+    parts=("sentence", "text"),
+    cells="qualitative",
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+    """Draw key sentences, or whole texts, of one model and dataset."""
     (prompts,), (generations,) = files["prompts"], files["generations"]
     answers = read_generations(generations, prompts, read_prompts(prompts))
     chosen = chosen_answers(answers)
@@ -72,10 +81,12 @@ def plot(files: Files, settings: TokensSlice, cell: Mapping[str, str]) -> tuple[
     steps = read_scores(prompts, files["attributions"], settings, samples=last + 1)
     explained_by = {path.parts[-2] for path in files["attributions"]}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
-    texts = examples(chosen, steps, methods, settings.top_share)
-    where = f"{settings.where(cell)} · top {100 * settings.top_share:g} % of tokens"
-    sentences = [key_sentence(text) for text in texts]
-    return plot_tokens(sentences, methods, where), plot_tokens(texts, methods, where)
+    share = settings.top_share
+    assert share is not None, "without it, there are no such figures"
+    texts = examples(chosen, steps, methods, share)
+    where = f"{settings.where(cell)} · top {100 * share:g} % of tokens"
+    shown = [key_sentence(text) for text in texts] if cell["part"] == "sentence" else texts
+    return plot_tokens(shown, methods, where)
 
 
 def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: str) -> Figure:

@@ -9,7 +9,8 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.figures.lines import sample_text
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
@@ -19,13 +20,18 @@ from pisoft.statistics.twins import GAIN
 PANELS = {"auc_pi_soft_ns": "AUC π-Soft-NS", "auc_pi_soft_nc": "AUC π-Soft-NC"}
 GREY = "#4D4D4D"
 LINE = 0.27  # inches per method
-Settings = DisplaySlice
 
 
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> tuple[Figure, ...]:
+@display(
+    title="Gain over permuted twins",
+    by=("protocol", "model"),
+    reads={"twins": "summary/twins"},
+    cells="twin",
+)
+def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
     """Draw the figure of one protocol and model."""
     rows = of_cell(files.rows("twins"), cell)
-    return (plot_twins(rows, present(settings.methods, rows), settings.where(cell)),)
+    return plot_twins(rows, present(settings.methods, rows), settings.where(cell))
 
 
 def plot_twins(rows: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers.utils import logging as transformers_logging
 
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import ATTENTION_NAME, NO_INTERFACE
 from pisoft.lm.device import choose_device, device_name

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers.utils import logging as transformers_logging
 
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.batching import token_batches
 from pisoft.lm.repository import check_loaded, commit_of, explain_loading_error, model_files

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.hub import (
     check_weights,

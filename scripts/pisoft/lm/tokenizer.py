@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.imports import without_collection
 from pisoft.lm.repository import explain_loading_error, model_files

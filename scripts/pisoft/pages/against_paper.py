@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from pisoft.config.slices.pages import PublishedSlice
+from pisoft.config.slices import PublishedSlice
 from pisoft.pages.against_paper_tables import (
     cell_tables,
     robustness_tables,

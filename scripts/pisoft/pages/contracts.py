@@ -20,7 +20,10 @@ _INTRODUCTION = """\
 Every Parquet file below `results/<run>/data/` is checked against these columns when it is written
 and when it is read. Writing is atomic. What failed is a row with a `status`, never a missing row,
 and each file carries the settings, package versions and commit that made it
-([how to read them](../how-to/read-the-results.md)).
+([how to read them](../how-to/read-the-results.md)). A dataset that is cut into
+[shards](../how-to/run-on-real-models.md#shards) has a folder `{dataset}/` in place of
+`{dataset}.parquet`, with a file for each, named after the places of its samples; its records, and
+what lies in `summary/`, are not cut.
 """
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.config.slices.pages import ExplorerSlice
+from pisoft.config.slices import ExplorerSlice
 from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_table
 from pisoft.pages.explorer_metrics import Measured, sample_metrics
 from pisoft.relations import read_generations, read_prompts

@@ -1,4 +1,4 @@
-"""What a run's averages over datasets say: in panels at a glance, and in sentences."""
+"""The results of a run averaged over datasets, as ranked panels and as sentences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Findings:
-    """Rows of the summary files that the page tells about."""
+    """Rows of the summary files that the front page reports."""
 
     statistics: pd.DataFrame
     comparisons: pd.DataFrame
@@ -42,9 +42,9 @@ class Findings:
 # At a glance -----------------------------------------------------------------------------------
 
 _LEGEND = (
-    "Mean over samples (dot) and its 95 % interval (line), averaged over datasets; the best comes "
-    "first. Shaded: the best, and what a test does not tell apart from it. In italics, with an "
-    "open dot: random scores."
+    "Dot: mean over samples, averaged over datasets. Line: its 95 % interval. Best first. Shaded: "
+    "the best method and those not significantly different from it. Italics and an open dot: "
+    "random scores."
 )
 
 
@@ -58,7 +58,7 @@ def averages(statistics: pd.DataFrame) -> pd.DataFrame:
 
 
 def answers(found: Findings, names: Names) -> Iterable[Section]:
-    """Show for each model how its methods are ranked, under each protocol and by each metric."""
+    """Rank the methods of each model, by protocol and metric."""
     shown = averages(found.statistics)
     legend: tuple[str, ...] = (_LEGEND,)
     for model, rows in shown.groupby("model", sort=False):
@@ -87,7 +87,7 @@ def _panel(
     names: Names,
     span: tuple[float, float],
 ) -> Panel:
-    """Draw the methods of one metric, the best first, and say what the tests say."""
+    """Return the methods of one metric, best first, with the verdict of the tests."""
     known = rows[rows["value"].notna()].sort_values("rank", kind="stable")
     if known.empty:
         return Panel(title, "No method has a value in every dataset.", ())
@@ -116,25 +116,25 @@ def _panel(
 
 
 def _verdict(known: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
-    """Say who leads, how many are not told apart from that, and how many beat random scores."""
+    """Name the leading methods; count those not significantly worse, and those above random."""
     best, tied = standing(known)
-    said = f"{_listed(best, names)} {'leads' if len(best) == 1 else 'lead'}."
-    others = len(known) - len(best)
+    verdict = f"{_listed(best, names)} {'leads' if len(best) == 1 else 'lead'}."
+    rest = len(known) - len(best)
     if tied:
-        said += f" Not told apart from the best: {len(tied)} of {others} others."
-    elif others:
-        said += " Every other method is told apart from the best."
+        verdict += f" Not significantly different: {len(tied)} of {rest} other methods."
+    elif rest:
+        verdict += " Every other method is significantly worse."
     if CONTROL not in known.index or len(known) < 2:
-        return said
+        return verdict
     better, _, _ = against(pairs[pairs["dataset"] == AVERAGE], known)
-    return f"{said} Better than random scores: {len(better)} of {len(known) - 1}."
+    return f"{verdict} Significantly better than random scores: {len(better)} of {len(known) - 1}."
 
 
 # In sentences -----------------------------------------------------------------------------------
 
 
 def readings(found: Findings, names: Names) -> Iterable[Section]:
-    """Tell for each model and protocol what the averages over datasets say, and what not."""
+    """State in sentences what the averages over datasets show, by model and protocol."""
     averages = found.statistics[found.statistics["dataset"] == AVERAGE]
     for (protocol, model), rows in averages.dropna(subset="protocol").groupby(
         ["protocol", "model"], sort=False
@@ -156,14 +156,14 @@ def readings(found: Findings, names: Names) -> Iterable[Section]:
 
 
 def _of_cell(rows: pd.DataFrame, protocol: str, model: str, metric: str) -> pd.DataFrame:
-    own = (rows["protocol"] == protocol) & (rows["model"] == model) & (rows["metric"] == metric)
-    return rows[own]
+    cell = (rows["protocol"] == protocol) & (rows["model"] == model) & (rows["metric"] == metric)
+    return rows[cell]
 
 
 def _best(rows: pd.DataFrame) -> str | None:
     """Return the best method of one metric and dataset; None without a value."""
-    found = rows["best"].dropna()
-    return None if found.empty else str(found.iloc[0])
+    best = rows["best"].dropna()
+    return None if best.empty else str(best.iloc[0])
 
 
 def _reading(
@@ -181,30 +181,30 @@ def _reading(
         return [f"{title}: no method has a value in every dataset."]
     best, tied = standing(known)
     highest = ", ".join(_value_text(known.loc[method], names) for method in best)
-    said = f"{title}: {highest} {'is' if len(best) == 1 else 'are'} highest"
-    others = len(known) - len(best)
+    first = f"{title}: {highest} {'is' if len(best) == 1 else 'are'} highest"
+    rest = len(known) - len(best)
     if tied:
-        near = f"{_listed(tied, names)} ({len(tied)} of {others} others)"
-        said += f"; not told apart from the best: {near}"
-    elif others:
-        said += "; every other method is told apart from the best"
-    sentences = [f"{said}."]
+        near = f"{_listed(tied, names)} ({len(tied)} of {rest} other methods)"
+        first += f"; not significantly different: {near}"
+    elif rest:
+        first += "; every other method is significantly worse"
+    sentences = [f"{first}."]
     pairs = pairs[pairs["dataset"] == AVERAGE]
     if ratio_best is not None and ratio_best not in best:
         sentences.append(
-            f"By the ratio of means, which no single sample can rule, it is "
-            f"{names.methods[ratio_best]} instead."
+            f"By the ratio of means, which no single sample can dominate, "
+            f"{names.methods[ratio_best]} is highest instead."
         )
     if CONTROL in known.index and len(known) > 1:
         sentences.append(_against_control(pairs, known, names))
     changes = order_changes(left_out).dropna(subset="left_out")
     changes = changes[changes["best_changes"]]
     if len(changes):
-        told = "; ".join(
+        listed = "; ".join(
             f"without {names.datasets[row.left_out]} it is {_listed(row.best, names)}"
             for row in changes.itertuples()
         )
-        sentences.append(f"Which method is highest hangs on single datasets: {told}.")
+        sentences.append(f"The leading method depends on single datasets: {listed}.")
     return sentences
 
 
@@ -214,17 +214,17 @@ def _value_text(numbers: pd.Series, names: Names) -> str:
 
 
 def _against_control(pairs: pd.DataFrame, known: pd.DataFrame, names: Names) -> str:
-    """Say which methods random scores do not beat, and which they do not equal."""
-    kinds = ("better than random scores", "not distinguishable from them", "worse than they are")
+    """List the methods better than random scores, not significantly different, and worse."""
+    kinds = ("significantly better", "not significantly different", "significantly worse")
     groups = zip(kinds, against(pairs, known), strict=True)
-    told = [f"{what}: {_listed(group, names)}" for what, group in groups if group]
-    return f"Against the control, {'; '.join(told) or 'no method can be compared'}."
+    listed = [f"{kind}: {_listed(group, names)}" for kind, group in groups if group]
+    return f"Against random scores, {'; '.join(listed) or 'no method can be compared'}."
 
 
 def against(
     pairs: pd.DataFrame, known: pd.DataFrame, other: str = CONTROL
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return the methods that are better than another one, not told apart from it, and worse.
+    """Return the methods significantly better than another, not significantly different, and worse.
 
     Args:
         pairs: `comparisons` rows of one protocol, model, metric and dataset.

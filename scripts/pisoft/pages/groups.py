@@ -15,7 +15,7 @@ GROUPS = {
     ),
     "Robustness": (
         *("diagnosis", "oracle_scale", "twins", "sanity", "language"),
-        *("sensitivity", "robust_statistics", "variances", "original_soft"),
+        *("sensitivity", "variances", "original_soft"),
         *("insertion_deletion", "stored_draws", "metric_agreement", "layer_study"),
     ),
     "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
@@ -28,3 +28,9 @@ ORDER = (*GROUPS, MORE)
 def group_of(name: str) -> str:
     """Return the group of a table, figure or page, given by its name."""
     return next((group for group, members in GROUPS.items() if name in members), MORE)
+
+
+def place_of(name: str) -> int:
+    """Return the place of a table, figure or page in the order of reading."""
+    names = [member for members in GROUPS.values() for member in members]
+    return names.index(name) if name in names else len(names)

@@ -1,4 +1,4 @@
-"""The front page of a run: what came out, in panels, a table and words, and what it rests on."""
+"""The front page of a run: the ranking, the findings in words, failures, cost, provenance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pisoft.pages.findings import Findings, Names, answers, readings
 from pisoft.pages.links import links
 from pisoft.pages.page import Figure, Page, Section
 from pisoft.pages.standings import standings_table
-from pisoft.shards import settings_of
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import FAMILIES
@@ -37,7 +36,7 @@ def index_page(
         found: its summaries.
         names: labels.
         figure: the main figure.
-        facts: what made the results; see :func:`facts_of`.
+        facts: provenance of the results; see :func:`facts_of`.
         files: the run's other pages, tables and figures, below its folder, by title.
         warning: what the numbers of this run do not show, or nothing.
     """
@@ -53,18 +52,17 @@ def index_page(
             Section("Main figure", figure=figure),
             Section("Samples that could not be evaluated", (_failures(found.outcomes, names),)),
             Section("Cost", (_cost(found.cost),)),
-            Section("What made these results", points=facts),
+            Section("Provenance", points=facts),
         ),
     )
 
 
 _WHAT = (
-    "Every attribution method gave each token of a prompt a score. Tokens were switched off at "
-    "random according to their scores, the same expected share π for every method, and the change "
-    "of the model's next-token distribution was measured (Hellinger distance). A number sums up "
-    "the curve over π; higher is better. Numbers are means over samples; in brackets, their 95 % "
-    "bootstrap interval. Differences count only if a paired permutation test finds them "
-    f"(p < {LEVEL}, {FAMILIES})."
+    "Each method scores every token of a prompt. Tokens are ablated at random, guided by the "
+    "scores, with the same expected fraction π kept for every method; the Hellinger distance says "
+    "how far the model's next-token distribution moves. Each number is the area under the curve "
+    "over π, averaged over samples, with its 95 % bootstrap interval; higher is better. "
+    f"Differences count if a paired permutation test finds them (p < {LEVEL}, {FAMILIES})."
 )
 
 
@@ -82,7 +80,7 @@ def _size(statistics: pd.DataFrame, names: Names) -> str:
 
 
 def _failures(outcomes: pd.DataFrame, names: Names) -> str:
-    """Count the samples that failed by model, dataset and reason, and for how many methods."""
+    """Count failed samples by model, dataset and reason, and the methods affected."""
     failed = outcomes[outcomes["status"] != OK]
     if failed.empty:
         return "None: every sample of every cell was evaluated."
@@ -111,14 +109,14 @@ def _cost(cost: pd.DataFrame) -> str:
 
 
 def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return what made the results, from the provenance of each model's generations.
+    """Return the provenance of the results, from that of each model's generations.
 
     Args:
         origins: provenance by model label.
     """
     facts = []
     for label, origin in origins.items():
-        model = settings_of(origin)["model"]
+        model = origin["settings"]["model"]
         source = model["repository"] or "a local or trained model"
         revision = origin.get("model_commit") or model["revision"]
         number_type = model["dtype"] + (

@@ -32,7 +32,7 @@ class Bar:
         label: what it is of.
         text: the number and its interval.
         at, low, high: where they stand, in percent of the panel's width.
-        group: `best`, `tied` (not told apart from the best) or `other`.
+        group: `best`, `tied` (not significantly different from the best) or `other`.
         control: whether it is of random scores.
     """
 

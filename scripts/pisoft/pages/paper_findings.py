@@ -14,7 +14,7 @@ from pisoft.statistics.standing import LEVEL, standing
 from pisoft.tables.layout import interval_text, p_text
 from pisoft.units import signed
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told at this n"
+HOLDS, FAILS, OPEN = "holds", "does not hold", "inconclusive at this sample size"
 NS, NC = "auc_pi_soft_ns", "auc_pi_soft_nc"
 PAPERS = "grad_ellm"
 INPUT_GRADIENTS = ("input_x_gradient", "saliency", "deeplift")
@@ -55,7 +55,7 @@ class Numbers:
         return rows.set_index("method").sort_values("rank", kind="stable")
 
     def against(self, protocol: str, metric: str, other: str) -> tuple[list[str], ...]:
-        """Return the methods better than another one, not told apart from it, and worse."""
+        """Return the methods better than another, not significantly different, and worse."""
         pairs = self.of(self.comparisons, protocol, metric)
         return against(pairs, self.ranked(protocol, metric), other)
 
@@ -108,7 +108,7 @@ def _best_by_nc(numbers: Numbers) -> Finding:
     why = f"Highest is {numbers.value(rows.iloc[0])}"
     if PAPERS in rows.index and PAPERS not in best:
         why += f"; {numbers.value(rows.loc[PAPERS])}, {_p(rows['p_value'][PAPERS])}"
-    why += f". Not told apart from the highest: {len(tied)} of {len(rows) - len(best)} others."
+    why += f". Not significantly different: {len(tied)} of {len(rows) - len(best)} other methods."
     verdict = FAILS
     if PAPERS in best and not tied:
         verdict = HOLDS
@@ -125,7 +125,7 @@ def _no_dominant(numbers: Numbers, protocol: str, metric: str) -> Finding:
     return Finding(
         f"No method dominates {label}{where}.",
         OPEN if tied else FAILS,
-        f"Highest is {numbers.value(rows.iloc[0])}; not told apart from it: "
+        f"Highest is {numbers.value(rows.iloc[0])}; not significantly different: "
         f"{numbers.listed(tied)}.",
     )
 
@@ -137,7 +137,7 @@ def _late_advantage(numbers: Numbers) -> Finding:
     return Finding(
         "By π-Soft-NS, methods are ahead of random scores only where π > 0.5.",
         FAILS if lower else HOLDS if upper else OPEN,
-        f"Ahead, and told apart, over π ≤ 0.5: {numbers.listed(lower)}; over π ≥ 0.5: "
+        f"Significantly ahead over π ≤ 0.5: {numbers.listed(lower)}; over π ≥ 0.5: "
         f"{numbers.listed(upper)}.",
     )
 
@@ -161,13 +161,22 @@ def _density(numbers: Numbers) -> Finding:
 
 def _gradients(numbers: Numbers) -> Finding:
     better, equal, worse = numbers.against("fixed", NS, CONTROL)
-    groups = {"better": better, "not told apart": equal, "worse": worse}
-    own = {what: [m for m in INPUT_GRADIENTS if m in found] for what, found in groups.items()}
-    told = "; ".join(f"{what}: {numbers.listed(found)}" for what, found in own.items() if found)
+    groups = {"better": better, "not significantly different": equal, "worse": worse}
+    gradients = {
+        kind: [name for name in INPUT_GRADIENTS if name in methods]
+        for kind, methods in groups.items()
+    }
+    listed = "; ".join(
+        f"{kind}: {numbers.listed(methods)}" for kind, methods in gradients.items() if methods
+    )
     return Finding(
         "Under fixed routing, Input×Gradient, Saliency and DeepLIFT do well by π-Soft-NS.",
-        FAILS if own["worse"] else OPEN if own["not told apart"] else HOLDS,
-        f"Against random scores, {told}.",
+        FAILS
+        if gradients["worse"]
+        else OPEN
+        if gradients["not significantly different"]
+        else HOLDS,
+        f"Against random scores, {listed}.",
     )
 
 
@@ -176,11 +185,11 @@ def _beyond_attention(numbers: Numbers) -> Finding:
         label: numbers.against("fixed", metric, "attention")[0]
         for metric, label in {NS: "π-Soft-NS", NC: "π-Soft-NC"}.items()
     }
-    told = "; ".join(f"by {label}: {numbers.listed(found)}" for label, found in better.items())
+    listed = "; ".join(f"by {label}: {numbers.listed(names)}" for label, names in better.items())
     return Finding(
         "Under fixed routing, several methods beat raw attention.",
-        HOLDS if all(len(found) > 1 for found in better.values()) else OPEN,
-        f"Told apart from attention, and better, {told}.",
+        HOLDS if all(len(names) > 1 for names in better.values()) else OPEN,
+        f"Significantly better than attention {listed}.",
     )
 
 

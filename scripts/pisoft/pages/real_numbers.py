@@ -44,8 +44,8 @@ class About:
         datasets: label of each dataset.
         methods: label of each method.
         protocols: routing protocols.
-        settings: what was asked for, in sentences.
-        facts: what made the results.
+        settings: sections of the run file, as YAML.
+        facts: provenance of the results.
         left_out: methods of the catalogue that were not run.
     """
 
@@ -53,7 +53,7 @@ class About:
     datasets: Mapping[str, str]
     methods: Mapping[str, str]
     protocols: tuple[str, ...]
-    settings: tuple[str, ...]
+    settings: str
     facts: tuple[str, ...]
     left_out: tuple[str, ...] = ()
 
@@ -104,8 +104,8 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
     yield "Written by `make readme` from a kept summary of one run, with no record in it."
     yield ""
     listed = ", ".join(f"{label} {counts[name]}" for name, label in about.datasets.items())
-    yield f"Samples that could be evaluated: {listed}. Where intervals are wide, a difference"
-    yield "that a test does not find may exist: what that decides, cannot be told."
+    yield f"Samples that could be evaluated: {listed}. With intervals this wide, real differences"
+    yield 'may go undetected; findings that hinge on them are marked "inconclusive".'
     if about.left_out:
         yield f"Not run: {'; '.join(about.left_out)}."
     yield ""
@@ -130,14 +130,17 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
             rows = number_rows(own, cells, labels)
             yield markdown_table(("method", *(columns[name] for name in ordered)), rows)
     yield "Means over samples, in brackets their 95 % bootstrap interval; Avg is the mean over"
-    yield "datasets. Bold is the best of a column; ≈ marks what a paired permutation test does not"
-    yield "tell apart from it."
+    yield "datasets. Bold: best of a column. ≈: not significantly different from it (paired"
+    yield "permutation test)."
     yield ""
     yield f"![π-Soft-NS and π-Soft-NC over the retaining probability π]({figure})"
     yield ""
-    yield "## What made these numbers"
+    yield "## Provenance"
     yield ""
-    yield from (f"- {fact}" for fact in (*about.settings, *about.facts))
+    yield from (f"- {fact}" for fact in about.facts)
+    yield "- Settings:"
+    yield ""
+    yield from (f"      {line}" for line in about.settings.splitlines())
 
 
 def _answers(rows: pd.DataFrame, about: About) -> Iterator[str]:
@@ -151,7 +154,7 @@ def _answers(rows: pd.DataFrame, about: About) -> Iterator[str]:
         [(row.label, *map(entry_text, row.entries)) for row in table.blocks[0].rows],
     )
     yield " ".join(table.notes)
-    yield "Where an interval of accuracy holds 0.5, the model cannot be told from guessing between"
-    yield "two answers. Scores explain the prediction it makes, right or wrong; whether this is"
-    yield "worth explaining is for the reader to judge."
+    yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
+    yield "answers. Scores explain the prediction the model makes, right or wrong; whether that"
+    yield "prediction is worth explaining is yours to judge."
     yield ""

@@ -56,8 +56,9 @@ def standings_table(statistics: pd.DataFrame, names: Names) -> Table:
 
 
 _NOTE = (
-    "Rank by the AUC's mean over the datasets; 1 is best. Bold: the best of its column. ≈: not "
-    f"told apart from it. {NOTHING}: not run, or no value. Sorted by the first model's mean rank."
+    "Rank by the AUC's mean over the datasets; 1 is best. Bold: best of its column. ≈: not "
+    f"significantly different from it. {NOTHING}: not run, or no value. Sorted by the first "
+    "model's mean rank."
 )
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 from pisoft.config.base import Scope
 from pisoft.config.datasets import Message
-from pisoft.config.slices.plan import PlannedDataset, PlanSlice
+from pisoft.config.slices import PlannedDataset, PlanSlice
 from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.relations import read_generations, read_prompts
+from pisoft.shards import cell_path, is_complete
 
 MEASURED = "measured"
 PROMPTS_MEASURED = "prompts measured, answers of full length"
@@ -96,12 +97,12 @@ def sample_lengths(
             are or how many there are; or a file cannot be read.
     """
     task = settings.datasets[dataset].task
-    cell = f"{model}/{dataset}.parquet"
-    if results is None or not (results / "data/prompts" / cell).is_file():
+    cell = cell_path(model, dataset, settings.models[model].shards[dataset])
+    if results is None or not is_complete(results / "data/prompts" / cell):
         return Lengths((_estimated(settings, dataset, context),), ESTIMATED)
     prompts, generations = results / "data/prompts" / cell, results / "data/generations" / cell
     rows = read_prompts(prompts)
-    if generations.is_file():
+    if is_complete(generations):
         answers = read_generations(generations, prompts, rows)
         pairs = [pair for pair in zip(rows, answers, strict=True) if pair[0]["status"] == OK]
         origin = MEASURED

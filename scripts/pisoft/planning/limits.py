@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pisoft.config.resolved import Config
-from pisoft.config.slices.plan import PlanSlice, plan_slice
+from pisoft.config.slices import PlanSlice
 from pisoft.errors import BenchmarkError
 from pisoft.planning.plan import LOADING_RULES, Job, plan_run
 
@@ -96,7 +96,7 @@ class RunLimits:
     def _plan(self, name: str) -> Planned:
         entry = self._config.models[name]
         on_gpu = bool(entry.resources.gpu) and entry.device != "cpu"
-        settings = _of_one_model(plan_slice(self._config), name)
+        settings = _of_one_model(PlanSlice.of(self._config), name)
         try:
             plan = plan_run(settings, self._results)
         except BenchmarkError:  # such as answers to prompts that have changed, which are made again

@@ -11,8 +11,8 @@ from pisoft.attribution import AttributionMethod, method_without_models
 from pisoft.config.base import Cell
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.models import ModelShape, TrainedMaskedModel, TrainedModel
-from pisoft.config.parts import first_place, is_repeated, places
-from pisoft.config.slices.plan import PlannedModel, PlanSlice
+from pisoft.config.parts import first_place, is_repeated, parts_of, places
+from pisoft.config.slices import PlannedModel, PlanSlice
 from pisoft.planning import sizes
 from pisoft.planning.lengths import Lengths, sample_lengths
 from pisoft.planning.shapes import model_shape
@@ -86,7 +86,7 @@ def plan_run(settings: PlanSlice, results: Path | None) -> Plan:
             lengths[model, dataset] = whole
             cells[model, dataset] = [
                 _Cell(model, part, entry, shape, _lengths_of(whole, part))
-                for part in entry.parts[dataset]
+                for part in parts_of(dataset, entry.shards[dataset])
             ]
     every = [cell for parts in cells.values() for cell in parts]
     jobs = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pisoft.config.slices.summaries import RunSlice
+from pisoft.config.slices import RunSlice
 from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
 from pisoft.relations import read_generations, read_prompts

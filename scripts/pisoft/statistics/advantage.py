@@ -16,36 +16,34 @@ a metric, as a reader picks among the methods.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import ResamplingSlice
-from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
+from pisoft.config.slices import ResamplingSlice
+from pisoft.statistics.estimates import Samples, estimate_and_test_rows, sample_matrix
 from pisoft.statistics.metrics import CONTROL
-from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.soft import CURVE_METRICS
+from pisoft.statistics.reading import Files, Summary, summary_table
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
 AT = "at"
-FAMILY = ["metric"]
 Settings = ResamplingSlice
 
 
 def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
     """Return one file of advantages; without random scores it is empty."""
-    schema = SCHEMAS["advantage"]
-    tables = [schema.empty_table()]
     grid = np.unique(files.rows("soft_curves")["pi"])
     curves = files.rows("soft_sample_curves")
-    for (protocol, model), own in curves.groupby(["protocol", "model"], sort=False):
-        if {CONTROL} < set(own["method"]):
-            rows = advantages(own, grid, settings.seed, settings.resamples)
-            rows = rows.assign(protocol=protocol, model=model)[schema.names]
-            tables.append(pa.Table.from_pandas(rows, schema=schema, preserve_index=False))
-    return {"advantage": pa.concat_tables(tables).replace_schema_metadata(None)}
+    tables = [
+        advantages(rows, grid, settings.seed, settings.resamples).assign(
+            protocol=protocol, model=model
+        )
+        for (protocol, model), rows in curves.groupby(["protocol", "model"], sort=False)
+        if {CONTROL} < set(rows["method"])
+    ]
+    return {"advantage": summary_table("advantage", tables)}
 
 
 def advantages(curves: pd.DataFrame, grid: np.ndarray, seed: int, resamples: int) -> pd.DataFrame:
@@ -57,15 +55,17 @@ def advantages(curves: pd.DataFrame, grid: np.ndarray, seed: int, resamples: int
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a test.
     """
-    by_dataset = curves.groupby("dataset", sort=False)
-    points = {str(name): _differences(own, grid) for name, own in by_dataset}
-    halves = {name: _halves(of_points, grid) for name, of_points in points.items()}
-    both = {name: pd.concat([points[name], halves[name]], axis="columns") for name in points}
-    tests = sign_flip_rows(halves, seed, resamples, FAMILY).drop(columns="pi")
-    means = mean_rows(both, seed, resamples)
-    of_halves = means["part"] != AT
-    tested = with_tests(means[of_halves], tests)
-    return pd.concat([means[~of_halves], tested], ignore_index=True)
+    weights = {(AT, pi): weight for pi, weight in zip(grid, np.eye(grid.size), strict=True)}
+    # A column without a π of its own is at 0, as a key cannot be NaN.
+    halves = zip(HALVES, half_weights(grid), strict=False)
+    weights |= {(part, 0.0): weight for part, weight in halves}
+    datasets = {
+        str(name): Samples.of_means(_differences(rows, weights))
+        for name, rows in curves.groupby("dataset", sort=False)
+    }
+    tested = {name: samples.of_parts(HALVES) for name, samples in datasets.items()}
+    rows = estimate_and_test_rows(datasets, tested, seed, resamples, ["metric"])
+    return rows.assign(pi=rows["pi"].where(rows["part"] == AT))
 
 
 def half_weights(grid: np.ndarray) -> np.ndarray:
@@ -84,40 +84,21 @@ def half_weights(grid: np.ndarray) -> np.ndarray:
     return np.stack([*heights, heights[1] - heights[0]])
 
 
-def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
-    """Return method less random scores at every π, a row per sample of the dataset."""
-    by_method = {
-        method: _by_sample(own, grid) for method, own in curves.groupby("method", sort=False)
-    }
-    control = by_method.pop(CONTROL)
-    frames = {(method, AT): own - control for method, own in by_method.items()}
-    found = pd.concat(frames, axis="columns", names=["method", "part"])
-    return found.reorder_levels(["metric", "method", "part", "pi"], axis="columns")
+def _differences(
+    curves: pd.DataFrame, weights: Mapping[tuple[str, float], np.ndarray]
+) -> pd.DataFrame:
+    """Return method less random scores, samples by part, π, metric and method.
 
-
-def _by_sample(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
-    """Return a row per sample and a column per metric and π; NaN where a sample failed."""
-    lacking = np.full(grid.size, np.nan)
-    values = [lacking if own is None else own for own in curves["values"]]
-    table = pd.DataFrame(np.stack(values), columns=grid).assign(
-        sample_id=curves["sample_id"].to_numpy(), metric=curves["metric"].to_numpy()
-    )
-    wide = table.pivot(index="sample_id", columns="metric").swaplevel(axis="columns")
-    wanted = pd.MultiIndex.from_product([CURVE_METRICS, grid], names=["metric", "pi"])
-    return wide.reindex(index=table["sample_id"].unique(), columns=wanted)
-
-
-def _halves(differences: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
-    """Return mean heights over the halves, columns as those of the differences."""
-    weights = half_weights(grid)
-    curves = differences.to_numpy().reshape(len(differences), -1, grid.size)
-    columns = [
-        (metric, method, part, np.nan)
-        for metric, method, *_ in differences.columns[:: grid.size]
-        for part in HALVES[: len(weights)]
-    ]
-    return pd.DataFrame(
-        (curves @ weights.T).reshape(len(differences), -1),
-        index=differences.index,
-        columns=pd.MultiIndex.from_tuples(columns, names=differences.columns.names),
-    )
+    Args:
+        curves: `soft_sample_curves` rows of one dataset; a sample that failed has no values.
+        weights: of each part and π, of the curve's values (P,).
+    """
+    lacking = np.full(next(iter(weights.values())).size, np.nan)
+    values = np.stack([lacking if curve is None else curve for curve in curves["values"]])
+    parts = {}
+    for key, weight in weights.items():
+        scores = sample_matrix(curves.assign(value=values @ weight), ["metric", "method"])
+        control = scores.xs(CONTROL, axis="columns", level="method")
+        methods = scores.drop(columns=CONTROL, level="method")
+        parts[key] = methods - control[methods.columns.get_level_values("metric")].to_numpy()
+    return pd.concat(parts, axis="columns", names=["part", "pi"])

@@ -13,6 +13,7 @@ import pandas as pd
 
 from pisoft.statistics.layer_study import LEAKY, depth_statistics
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.orders import kendall_taus
 from pisoft.statistics.published import (
     COLUMN,
     DATASETS,
@@ -23,7 +24,7 @@ from pisoft.statistics.published import (
     matrix,
 )
 from pisoft.statistics.published_settings import Difference
-from pisoft.statistics.robustness import kendall_tau, leave_one_out, order_changes
+from pisoft.statistics.robustness import leave_one_out, order_changes
 
 INSIDE = "inside"
 OUTSIDE = "outside"
@@ -103,7 +104,7 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
                 "inside": int((compared["outcome"] == INSIDE).sum()),
                 "outside": int((compared["outcome"] == OUTSIDE).sum()),
                 "no_interval": int((compared["outcome"] == NO_INTERVAL).sum()),
-                "kendall_tau": kendall_tau(compared["published"], compared["value"]),
+                "kendall_tau": float(kendall_taus(compared["published"], compared["value"])),
             }
         )
     return pd.DataFrame(rows)

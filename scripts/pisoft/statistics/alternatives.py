@@ -9,6 +9,7 @@ that.
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +18,11 @@ import pandas as pd
 
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
+from pisoft.config.slices import SensitivitySlice
 from pisoft.curves import auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
+from pisoft.keyed import keyed_generator
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, Samples
 from pisoft.statistics.soft import LOW_PI
 from pisoft.statistics.soft_files import Steps, read_soft
 
@@ -56,6 +60,10 @@ ALTERNATIVES = {
     OPERATORS["unknown"]: "Tokens become the unknown token",
     OPERATORS["hide"]: "Tokens' keys hidden",
 }
+NEW_DRAWS = (OTHER_ROUTING, *OPERATORS.values())  # alternatives that the run's draws cannot tell
+OF_DRAWS = (RUN, *(name for name in ALTERNATIVES if name not in (HALF_SAMPLES, *NEW_DRAWS)))
+HALVES = 20  # drawn by key
+ONE_DRAW = "a single draw is stored"
 FEWEST_TO_HALVE = 4  # draws: half of fewer is a single one
 _SIGN = {"ns": -1, "nc": 1}  # of a distance, so that higher is better
 
@@ -65,8 +73,8 @@ class Areas(NamedTuple):
 
     Attributes:
         values: a row per sample of the file, by `sample_id`; a column per metric of
-            :data:`METRICS` and alternative, where there is one; NaN where a sample failed. That of
-            the ratio of means is the ratio's numerator.
+            :data:`METRICS` and alternative of :data:`OF_DRAWS`; NaN where a sample failed, or
+            there is no such alternative. That of the ratio of means is the ratio's numerator.
         h0: the ratio's denominator, mean over each sample's steps.
         draws: how many there are, by metric.
     """
@@ -75,11 +83,8 @@ class Areas(NamedTuple):
     h0: pd.Series
     draws: dict[str, int]
 
-    def of(self, metric: str, alternative: str, samples: pd.Index) -> np.ndarray:
-        """Return the areas of some samples, (n,); NaN where there is none."""
-        key = (metric, alternative)
-        found = self.values[key] if key in self.values else pd.Series(dtype=np.float64)
-        return found.reindex(samples).to_numpy()
+
+Methods = Mapping[str, Areas]
 
 
 def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
@@ -91,16 +96,87 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
     further = [f"{metric}_total_variations" for metric in METRICS]
     rows, grid, steps = read_soft(path, minimum_h0, further)
     identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
-    columns = {
+    areas = {
         (metric, name): area
         for metric in METRICS
         for name, area in (_areas(metric, steps, grid, clamp) if len(steps.h0) else {}).items()
     }
-    by_step = pd.DataFrame({**columns, ("h0", ""): steps.h0})
+    by_step = pd.DataFrame({**areas, ("h0", ""): steps.h0})
     by_sample = by_step.groupby(steps.sample).mean().reindex(identifiers.index)
     by_sample.index = pd.Index(identifiers.to_numpy())
     draws = {metric: steps.draws[f"{metric}_distances"].shape[-1] for metric in METRICS}
-    return Areas(by_sample.drop(columns="h0", level=0), by_sample["h0", ""], draws)
+    columns = pd.MultiIndex.from_product([METRICS, OF_DRAWS], names=["metric", "alternative"])
+    return Areas(by_sample.reindex(columns=columns), by_sample["h0", ""], draws)
+
+
+def alternatives_of(metric: str, clamp: Clamp, new_draws: Container[str]) -> list[str]:
+    """Return the alternatives to a run's choices: not its own clamp, and none of π-Soft-NC.
+
+    Args:
+        metric: of :data:`METRICS`.
+        clamp: of the run.
+        new_draws: alternatives with draws of their own that the run has.
+    """
+    return [
+        name
+        for name in ALTERNATIVES
+        if (name not in OF_CLAMPS or (metric == "ns" and OF_CLAMPS[name] != clamp))
+        and (name not in NEW_DRAWS or name in new_draws)
+    ]
+
+
+def alternative_samples(
+    metric: str,
+    dataset: str,
+    methods: Methods,
+    new_draws: Mapping[str, Methods],
+    settings: SensitivitySlice,
+) -> tuple[Samples, dict[str, str]]:
+    """Return the areas of a dataset by metric, alternative, half and method.
+
+    Only half of the samples has several halves, each without a value for the samples left out.
+
+    Args:
+        metric: of :data:`METRICS`.
+        dataset: its name.
+        methods: areas of the run's draws.
+        new_draws: areas of other draws, by alternative.
+        settings: clamp and seed.
+
+    Returns:
+        Samples, and why alternatives have no value, by alternative.
+    """
+    areas = pd.concat({name: of.values[metric] for name, of in methods.items()}, axis=1)
+    h0 = pd.concat({name: of.h0 for name, of in methods.items()}, axis=1)
+    by_alternative = areas.swaplevel(axis=1)
+    run = by_alternative[RUN]
+    parts = {(name, 0): by_alternative[name] for name in OF_DRAWS}
+    for name, of_draws in new_draws.items():
+        of_method = {method: of.values[metric, RUN] for method, of in of_draws.items()}
+        parts[name, 0] = pd.DataFrame(of_method, run.index).reindex(columns=run.columns)
+    with_value = np.flatnonzero(run.notna().any(axis=1))
+    for half in range(HALVES):
+        generator = keyed_generator(settings.seed, "half of the samples", dataset, half)
+        left_out = generator.permutation(with_value)[with_value.size // 2 :]
+        parts[HALF_SAMPLES, half] = run.copy()
+        parts[HALF_SAMPLES, half].iloc[left_out] = np.nan
+    missing = _missing(
+        max(of.draws[metric] for of in methods.values()), with_value.size, settings.clamp
+    )
+    levels = ["alternative", "half", "method"]
+    numerators = pd.concat(parts, axis=1, names=levels)
+    numerators.loc[:, numerators.columns.isin(list(missing), level="alternative")] = np.nan
+    denominators = pd.concat(
+        {key: h0 if key[0] == RATIO_OF_MEANS else part.notna() for key, part in parts.items()},
+        axis=1,
+        names=levels,
+    )
+    numerators, denominators = (
+        pd.concat({metric: frame.astype(float)}, axis=1, names=["metric"])
+        for frame in (numerators, denominators)
+    )
+    medians = numerators.columns.get_level_values("alternative") == MEDIAN
+    return Samples(numerators, denominators, numerators.isna().sum(), medians), missing
 
 
 def _areas(metric: str, steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, np.ndarray]:
@@ -134,3 +210,17 @@ def _areas(metric: str, steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[st
 def _curve(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> np.ndarray:
     """Return π-Soft-NS or π-Soft-NC of every step at every π, (G, P)."""
     return soft_ns(h0, distances, clamp) if metric == "ns" else soft_nc(h0, distances)
+
+
+def _missing(draws: int, samples: int, clamp: Clamp) -> dict[str, str]:
+    """Return the alternatives that cannot be had of so many draws and samples, and why."""
+    reasons = {}
+    if draws < 2:
+        reasons[SINGLE_DRAW] = ONE_DRAW
+        if clamp != "none":  # clamping the only draw is clamping the mean
+            reasons |= dict.fromkeys(OF_CLAMPS.keys() - {"clamp_none"}, ONE_DRAW)
+    if draws < FEWEST_TO_HALVE:
+        reasons[HALF_DRAWS] = f"fewer than {FEWEST_TO_HALVE} draws are stored"
+    if samples < FEWEST_FOR_INTERVAL:
+        reasons[HALF_SAMPLES] = "fewer than two samples have a value"
+    return reasons

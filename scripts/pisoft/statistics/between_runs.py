@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from pisoft.statistics.estimates import ranks
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.robustness import first, kendall_tau
+from pisoft.statistics.orders import CELL, agreement, best_methods, oriented_values
 
 COMPARED = ("auc_pi_soft_ns", "auc_pi_soft_nc")
-CELL = ["protocol", "model", "metric", "dataset"]
-NUMBERS = ["method", "value", "n", "n_failed"]
 
 
 def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
@@ -20,32 +19,29 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         other: the same of another run.
 
     Returns:
-        `CELL`, `kendall_tau` (τ-b over the methods with a value in both; NaN with fewer than two,
-        or where one order is all ties), `n_methods`, `best` and `best_other` (highest mean among
-        these methods, equal ones joined), and of both runs the fewest samples in a mean and the
-        most that failed: `n`, `n_other`, `n_failed`, `n_failed_other`.
+        The columns of a cell, `kendall_tau` and `n_methods` of :func:`.orders.agreement`, `best`
+        and `best_other` (highest mean among the methods with a value in both, equal ones joined),
+        and of both runs the fewest samples in a mean and the most that failed: `n`, `n_other`,
+        `n_failed`, `n_failed_other`.
     """
-    runs = [_orders(rows) for rows in (one, other)]
-    rows = []
-    for key in runs[0]:
-        if key in runs[1]:
-            own, its = (run[key] for run in runs)
-            common = own.index.intersection(its.index)
-            own, its = own.loc[common], its.loc[common]
-            rows.append(
-                {
-                    **dict(zip(CELL, key, strict=True)),
-                    "kendall_tau": kendall_tau(own["value"], its["value"]),
-                    "n_methods": len(common),
-                    "best": ", ".join(first(-own["value"])),
-                    "best_other": ", ".join(first(-its["value"])),
-                    "n": own["n"].min(),
-                    "n_other": its["n"].min(),
-                    "n_failed": own["n_failed"].max(),
-                    "n_failed_other": its["n_failed"].max(),
-                }
-            )
-    return pd.DataFrame(rows)
+    runs = [rows[rows["metric"].isin(COMPARED)] for rows in (one, other)]
+    values = [oriented_values(rows) for rows in runs]
+    cells = values[0].index.intersection(values[1].index, sort=False)
+    methods = values[0].columns.union(values[1].columns, sort=False)
+    values = [numbers.reindex(index=cells, columns=methods) for numbers in values]
+    compared = values[0].notna() & values[1].notna()
+    table = agreement(*values).set_index(cells)
+    for suffix, rows, numbers in zip(("", "_other"), runs, values, strict=True):
+        places = pd.DataFrame(ranks(numbers.where(compared), "highest"), cells, methods)
+        table[f"best{suffix}"] = [", ".join(best_methods(row)) for _, row in places.iterrows()]
+        by_method = rows.set_index([*CELL, "method"])
+        sizes, failures = (
+            by_method[name].unstack("method").reindex(index=cells, columns=methods).where(compared)
+            for name in ("n", "n_failed")
+        )
+        table[f"n{suffix}"] = sizes.min(axis=1)
+        table[f"n_failed{suffix}"] = failures.max(axis=1)
+    return table.reset_index()
 
 
 def report(rows: pd.DataFrame) -> str:
@@ -65,16 +61,6 @@ _READING = (
     "order all methods alike, −1 that one is the other reversed. Best and samples: of the first "
     "run, of the second. τ has no interval; that of each run's own order is in its table of ranks."
 )
-
-
-def _orders(rows: pd.DataFrame) -> dict[tuple[str, ...], pd.DataFrame]:
-    """Return by cell each method's numbers, those without a value left out."""
-    chosen = rows[rows["metric"].isin(COMPARED)].dropna(subset="value")
-    return {
-        tuple(map(str, key)): own[NUMBERS].set_index("method")
-        for key, own in chosen.groupby(CELL, sort=False)
-        if isinstance(key, tuple)
-    }
 
 
 def _tau_text(tau: float) -> str:

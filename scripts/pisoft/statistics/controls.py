@@ -16,14 +16,14 @@ ORACLE = "oracle"
 
 
 def control_values(
-    files: Files, known: Collection[str] = (ORACLE,)
+    files: Files, controls: Collection[str] = (ORACLE,)
 ) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
     """Yield each metric of each protocol, model and dataset that has controls, at each π if it has.
 
     Args:
         files: `soft_samples`, `soft_sample_curves`, `soft_curves` and, if there are any,
             `stored_samples` and `ranking_samples`, of the run and of its controls.
-        known: controls, one of which there must be.
+        controls: one of these there must be.
 
     Yields:
         protocol (None: of no protocol), model, metric, dataset, and pi (None: of no single one);
@@ -34,11 +34,11 @@ def control_values(
         rows = files.rows(kind) if kind in files else pd.DataFrame(columns=["metric", "sample_id"])
         rows = rows[rows["metric"].isin(list(JUDGING)) & rows["sample_id"].notna()]
         keys = ["protocol"] * ("protocol" in rows) + ["model", "dataset", "metric"]
-        for key, own in rows.groupby(keys, sort=False) if len(rows) else ():
+        for key, group in rows.groupby(keys, sort=False) if len(rows) else ():
             cell = {"protocol": None, **dict(zip(keys, key, strict=True)), "pi": None}
-            if set(known) & set(own["method"]):
+            if set(controls) & set(group["method"]):
                 # Stored draws are those of random scores, which both files have.
-                once = own.drop_duplicates(["sample_id", "method"])
+                once = group.drop_duplicates(["sample_id", "method"])
                 wide = once.pivot(index="sample_id", columns="method", values="value")
                 yield cell, -wide if JUDGING[str(cell["metric"])] == "lowest" else wide
     yield from _along_curves(files)
@@ -48,14 +48,14 @@ def _along_curves(files: Files) -> Iterator[tuple[dict[str, object], pd.DataFram
     grid = np.unique(files.rows("soft_curves")["pi"])
     curves = files.rows("soft_sample_curves")
     keys = ["protocol", "model", "dataset", "metric"]
-    for key, own in curves.groupby(keys, sort=False):
-        if ORACLE not in set(own["method"]):
+    for key, group in curves.groupby(keys, sort=False):
+        if ORACLE not in set(group["method"]):
             continue
         lacking = np.full(grid.size, np.nan)
-        lines = np.stack([lacking if one is None else one for one in own["values"]])
-        for pi, values in zip(grid, lines.T, strict=True):
+        values = np.stack([lacking if curve is None else curve for curve in group["values"]])
+        for pi, at_pi in zip(grid, values.T, strict=True):
             cell: Mapping[str, object] = dict(zip(keys, key, strict=True))
-            wide = own.assign(value=values).pivot(
+            wide = group.assign(value=at_pi).pivot(
                 index="sample_id", columns="method", values="value"
             )
             yield {**cell, "pi": pi}, wide

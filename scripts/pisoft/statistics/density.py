@@ -26,12 +26,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.stats import rankdata
 
-from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import DensitySlice
+from pisoft.config.slices import DensitySlice
 from pisoft.contracts import read_table
-from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
+from pisoft.statistics.estimates import Samples, estimate_and_test_rows, estimate_rows
 from pisoft.statistics.metrics import CONTROL
-from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
@@ -45,33 +44,30 @@ def summaries(files: Files, settings: DensitySlice) -> dict[str, Summary]:
     """Return densities and their correlations with both AUCs, of one model."""
     prompts = {path.stem: path for path in files["prompts"]}
     model = files["prompts"][0].parent.name
-    found: dict[str, dict[str, pd.DataFrame]] = {}
+    by_method: dict[str, dict[str, pd.DataFrame]] = {}
     for path in files["attributions"]:
         method, dataset = path.parts[-2], path.stem
         steps = read_scores(prompts[dataset], [path], settings)
-        found.setdefault(dataset, {})[method] = densities(steps, method)
+        by_method.setdefault(dataset, {})[method] = densities(steps, method)
     by_dataset = {
-        dataset: pd.concat(own, axis="columns", names=["method", "measure"])
-        for dataset, own in found.items()
+        dataset: pd.concat(frames, axis="columns", names=["method", "metric"])
+        for dataset, frames in by_method.items()
     }
     areas = _areas(files["soft_samples"], model)
+    density = {name: Samples.of_means(frame) for name, frame in by_dataset.items()}
     correlations = {
-        dataset: correlate(own, areas.loc[dataset]) for dataset, own in by_dataset.items()
+        name: Samples.of_means(correlate(frame, areas.loc[name]))
+        for name, frame in by_dataset.items()
     }
-    given = (settings.seed, settings.resamples)
+    numbers = (settings.seed, settings.resamples)
     tables = {
-        "density": mean_rows(by_dataset, *given),
-        "density_correlations": with_tests(
-            mean_rows(correlations, *given), sign_flip_rows(correlations, *given, FAMILY)
+        "density": estimate_rows(density, *numbers).rename(columns={"metric": "measure"}),
+        "density_correlations": estimate_and_test_rows(
+            correlations, correlations, *numbers, FAMILY
         ),
     }
     return {
-        kind: pa.Table.from_pandas(
-            table.assign(model=model)[SCHEMAS[kind].names],
-            schema=SCHEMAS[kind],
-            preserve_index=False,
-        )
-        for kind, table in tables.items()
+        kind: summary_table(kind, [table.assign(model=model)]) for kind, table in tables.items()
     }
 
 
@@ -91,10 +87,10 @@ def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
         method: whose scores.
     """
     rows = {
-        sample_id: [np.mean([own.mean() for own in found]), np.mean([gini(own) for own in found])]
-        if found
+        sample_id: [np.mean([s.mean() for s in scores]), np.mean([gini(s) for s in scores])]
+        if scores
         else [np.nan] * len(MEASURES)
-        for sample_id, found in scores_by_sample(steps, method)
+        for sample_id, scores in scores_by_sample(steps, method)
     }
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(MEASURES))
 
@@ -103,7 +99,7 @@ def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
     """Return every sample's rank correlations over methods, with random scores and without.
 
     Args:
-        density: samples by (method, measure).
+        density: samples by (method, metric), the latter of :data:`MEASURES`.
         areas: by sample; `protocol`, `metric`, `method`, `value`.
 
     Returns:
@@ -113,32 +109,33 @@ def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
     sets = {True: methods} if CONTROL in methods else {}
     sets[False] = methods.drop(CONTROL, errors="ignore")
     keys = ["protocol", "metric"]
-    found = {}
-    for (protocol, metric), own in areas.groupby(keys, sort=False):
-        values = own.pivot(columns="method", values="value").reindex(density.index)
+    correlations = {}
+    for (protocol, metric), group in areas.groupby(keys, sort=False):
+        values = group.pivot(columns="method", values="value").reindex(density.index)
         for measure in MEASURES:
-            of_measure = density.xs(measure, axis="columns", level="measure")
+            of_measure = density.xs(measure, axis="columns", level="metric")
             for with_random, among in sets.items():
                 pair = (part.reindex(columns=among).to_numpy() for part in (of_measure, values))
-                found[protocol, metric, measure, with_random] = rank_correlations(*pair)
-    columns = pd.MultiIndex.from_tuples(list(found), names=[*keys, "measure", "with_random"])
-    return pd.DataFrame(np.stack(list(found.values()), axis=1), density.index, columns)
+                key = (protocol, metric, measure, with_random)
+                correlations[key] = rank_correlations(*pair)
+    columns = pd.MultiIndex.from_tuples(list(correlations), names=[*keys, "measure", "with_random"])
+    return pd.DataFrame(np.stack(list(correlations.values()), axis=1), density.index, columns)
 
 
 def rank_correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return Spearman's ρ of each line of two matrices (N, M), (N,).
+    """Return Spearman's ρ of each row of two matrices (N, M), (N,).
 
     Ties share their mean rank. Over the columns with a number in both; NaN for fewer than three of
     them, or where all numbers of one are equal.
     """
     common = np.isfinite(one) & np.isfinite(other)
     enough = common.sum(axis=1) >= FEWEST
-    found = np.full(len(one), np.nan)
-    for line in np.flatnonzero(enough):
-        ranks = [rankdata(values[line, common[line]]) for values in (one, other)]
-        if all(np.ptp(own) for own in ranks):
-            found[line] = np.corrcoef(ranks)[0, 1]
-    return found
+    rho = np.full(len(one), np.nan)
+    for row in np.flatnonzero(enough):
+        ranks = [rankdata(values[row, common[row]]) for values in (one, other)]
+        if all(np.ptp(values) for values in ranks):
+            rho[row] = np.corrcoef(ranks)[0, 1]
+    return rho
 
 
 def _areas(paths: Iterable[Path], model: str) -> pd.DataFrame:

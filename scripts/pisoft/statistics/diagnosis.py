@@ -27,7 +27,7 @@ import pyarrow as pa
 from statsmodels.stats.proportion import proportion_confint
 
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import DiagnosisSlice
+from pisoft.config.slices import DiagnosisSlice
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.controls import control_values
 from pisoft.statistics.intervals import half_widths
@@ -68,7 +68,7 @@ def diagnosis(
     """
     named = values.assign(**{NOISY: values[settings.middle]})
     ordered = list(dict.fromkeys((*CHAIN, *settings.ladder)))
-    known = named[ordered].dropna()
+    common = named[ordered].dropna()
 
     def row(
         statistic: str, n: int, value: float, low: float = np.nan, high: float = np.nan
@@ -78,18 +78,18 @@ def diagnosis(
 
     for better, worse in PAIRS:
         # Uniform scores have no value in some metrics; the others do not lose a sample for it.
-        pair = (known if {better, worse} <= set(ordered) else named)[[better, worse]].dropna()
+        pair = (common if {better, worse} <= set(ordered) else named)[[better, worse]].dropna()
         yield row(f"{better}_over_{worse}", len(pair), *_share(pair[better], pair[worse]))
-    steps = [np.sign(known[a] - known[b]) for a, b in itertools.combinations(settings.ladder, 2)]
-    yield row("ladder", len(known), *np.clip(_mean(sum(steps) / len(steps)), -1, 1))
-    in_order = _in_order(known[list(CHAIN)].to_numpy(), (settings.seed, "diagnosis", *key))
+    steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
+    yield row("ladder", len(common), *np.clip(_mean(sum(steps) / len(steps)), -1, 1))
+    in_order = _in_order(common[list(CHAIN)].to_numpy(), (settings.seed, "diagnosis", *key))
     reached = [n for n, share in in_order.items() if share >= SURE]
-    yield row("means_in_order", len(known), in_order.get(len(known), np.nan))
-    yield row("samples_needed", len(known), min(reached, default=np.nan))
-    others = [worse for _, worse in PAIRS if worse not in ordered]
-    for method in dict.fromkeys((*settings.ladder, CONTROL, *others, *CHAIN)):
+    yield row("means_in_order", len(common), in_order.get(len(common), np.nan))
+    yield row("samples_needed", len(common), min(reached, default=np.nan))
+    not_ordered = [worse for _, worse in PAIRS if worse not in ordered]
+    for method in dict.fromkeys((*settings.ladder, CONTROL, *not_ordered, *CHAIN)):
         if method != NOISY:
-            of_method = (known if method in ordered else named)[method].dropna()
+            of_method = (common if method in ordered else named)[method].dropna()
             yield {**row("mean", len(of_method), *_mean(of_method)), "method": method}
 
 
@@ -116,12 +116,12 @@ def _in_order(values: np.ndarray, key: Sequence[object]) -> dict[int, float]:
         key: of the samples that are drawn, with replacement.
     """
     generator = keyed_generator(*key)
-    found = {}
+    shares = {}
     for size in _sizes(len(values)):
         drawn = generator.integers(len(values), size=(RESAMPLES, size))
         means = np.stack([values[:, place][drawn].mean(axis=1) for place in range(len(CHAIN))])
-        found[size] = float((np.diff(means, axis=0) < 0).all(axis=0).mean())
-    return found
+        shares[size] = float((np.diff(means, axis=0) < 0).all(axis=0).mean())
+    return shares
 
 
 def _sizes(n: int) -> list[int]:

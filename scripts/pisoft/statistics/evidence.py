@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config.slices.summaries import EvidenceSlice
+from pisoft.config.slices import EvidenceSlice
 from pisoft.contracts import NO_EVIDENCE, OK
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
@@ -62,8 +62,7 @@ def evidence_rows(steps: Iterable[StepScores], method: str) -> Iterator[dict[str
         method: whose scores.
     """
     for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
-        found = list(sample)
-        status, values = _sample(found, method)
+        status, values = _sample(list(sample), method)
         for metric, value in zip(METRICS, values, strict=True):
             yield {"sample_id": sample_id, "metric": metric, "value": value, "status": status}
 
@@ -123,8 +122,8 @@ def average_precision_by_chance(k: int, m: int) -> float:
     i = 1 … m.
     """
     places = np.arange(1, m + 1)
-    others = (places - 1) * (k - 1) / max(m - 1, 1)
-    return float(((1 + others) / places).mean())
+    hits = (places - 1) * (k - 1) / max(m - 1, 1)
+    return float(((1 + hits) / places).mean())
 
 
 def _sample(steps: list[StepScores], method: str) -> tuple[str, list[float | None]]:

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import SummariseRankingSlice
+from pisoft.config.slices import SummariseRankingSlice
 from pisoft.contracts import NOT_APPLICABLE, OK, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary

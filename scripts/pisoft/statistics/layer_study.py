@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import LayerStudySlice
+from pisoft.config.slices import LayerStudySlice
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.contracts import read_provenance
 from pisoft.errors import BenchmarkError

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.orders import agreement, oriented_values
 
 SOFT_METRICS = {
     "auc_pi_soft_ns": "π-Soft-NS",
@@ -26,17 +27,7 @@ SOFT_METRICS = {
     "infidelity": "Infidelity",
 }
 RANKING_METRICS = {"deletion_auc": "Deletion", "insertion_auc": "Insertion"}
-SMALLEST_ORDER = 2  # methods
-COLUMNS = (
-    "dataset",
-    "protocol",
-    "metric",
-    "other_protocol",
-    "other",
-    "kendall_tau",
-    "p_value",
-    "n_methods",
-)
+PAIR = ["dataset", "protocol", "metric", "other_protocol", "other"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +51,7 @@ def ordering_metrics(
         Metrics with a value for some dataset and method, or all of them if none has any; and the
         others, which are left out.
     """
-    asked = (
+    candidates = (
         *(
             OrderingMetric(protocol, metric, f"{label} · {protocol}")
             for protocol in statistics["protocol"].dropna().unique()
@@ -68,9 +59,10 @@ def ordering_metrics(
         ),
         *(OrderingMetric(None, metric, label) for metric, label in RANKING_METRICS.items()),
     )
-    found = {key[:2] for key in _orders(statistics)}
-    shown = tuple(metric for metric in asked if _key(metric) in found) or asked
-    return shown, tuple(metric for metric in asked if metric not in shown)
+    cells = oriented_values(statistics).index
+    with_values = set(zip(*map(cells.get_level_values, ("protocol", "metric")), strict=True))
+    compared = tuple(one for one in candidates if _key(one) in with_values) or candidates
+    return compared, tuple(one for one in candidates if one not in compared)
 
 
 def metric_agreement(
@@ -87,28 +79,20 @@ def metric_agreement(
         datasets: names, in the order of the rows; the mean over them comes first.
 
     Returns:
-        Every two metrics once per dataset: dataset, protocol, metric, other_protocol, other,
-        kendall_tau (τ-b; NaN with fewer than two methods, or where a metric finds all equal),
-        p_value (two-sided, of orders without any association) and n_methods.
+        Every two metrics once per dataset: :data:`PAIR`, and `kendall_tau` and `n_methods` of
+        :func:`pisoft.statistics.orders.agreement`.
     """
-    orders = _orders(statistics)
-    nothing = pd.Series(dtype=np.float64)
-    rows = [
-        {
-            "dataset": dataset,
-            "protocol": first.protocol,
-            "metric": first.metric,
-            "other_protocol": second.protocol,
-            "other": second.metric,
-            **_compared(
-                orders.get((*_key(first), dataset), nothing),
-                orders.get((*_key(second), dataset), nothing),
-            ),
-        }
-        for dataset in (AVERAGE, *datasets)
-        for first, second in itertools.combinations(metrics, 2)
+    values = oriented_values(statistics).droplevel("model")
+    compared = list(itertools.product((AVERAGE, *datasets), itertools.combinations(metrics, 2)))
+    first, second = (
+        values.reindex([(*_key(pair[side]), dataset) for dataset, pair in compared])
+        for side in (0, 1)
+    )
+    keys = [
+        (dataset, one.protocol, one.metric, other.protocol, other.metric)
+        for dataset, (one, other) in compared
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(keys, columns=PAIR).join(agreement(first, second))
 
 
 def agreement_matrix(
@@ -132,34 +116,3 @@ def agreement_matrix(
 
 def _key(metric: OrderingMetric) -> tuple[str, str]:
     return metric.protocol or "", metric.metric
-
-
-def _orders(statistics: pd.DataFrame) -> dict[tuple[str, str, str], pd.Series]:
-    """Return by protocol, metric and dataset the methods' values, higher always better."""
-    found = statistics.dropna(subset="value")
-    groups = found.assign(protocol=found["protocol"].fillna("")).groupby(
-        ["protocol", "metric", "dataset"]
-    )
-    return {
-        (protocol, metric, dataset): _sign(metric) * rows.set_index("method")["value"]
-        for (protocol, metric, dataset), rows in groups
-    }
-
-
-def _sign(metric: str) -> int:
-    return -1 if METRICS[metric].best == "lowest" else 1
-
-
-def _compared(first: pd.Series, second: pd.Series) -> dict[str, float]:
-    """Return τ-b of two metrics' values over the methods that both have."""
-    from scipy.stats import kendalltau  # takes half a second, which agreement of methods saves
-
-    common = first.index.intersection(second.index)
-    if len(common) < SMALLEST_ORDER:
-        return {"kendall_tau": np.nan, "p_value": np.nan, "n_methods": len(common)}
-    found = kendalltau(first[common], second[common])
-    return {
-        "kendall_tau": found.statistic,
-        "p_value": found.pvalue,
-        "n_methods": len(common),
-    }

@@ -7,6 +7,7 @@ from typing import Literal
 
 Best = Literal["highest", "lowest"]
 AVERAGE = "average"  # dataset of the mean over datasets
+DECIMALS = 12  # numbers equal to so many decimals are ties
 CONTROL = "random"  # method that knows nothing of the input
 PROPOSED = ("grad_ellm", "grad_ellm_original")  # the paper's own method, in both variants
 NO_CONTROL = "Nothing to compare: random scores are not among the methods, or are the only one."

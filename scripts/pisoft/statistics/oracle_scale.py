@@ -5,75 +5,86 @@ scores), over the samples that have a value for all three; 0 is no better than r
 as good as the best. That is, on records with evidence, the oracle, which knows it; and, if the run
 searches, the best of random masks (:mod:`pisoft.statistics.search`), which no single scores need
 reach. The scale is not bounded: a model may decide by other tokens than the evidence, and there are
-better masks than those that were drawn. Intervals are percentiles of a bootstrap over samples,
-which resamples both differences together. There is no value where the interval of the best one's
+better masks than those that were drawn. Intervals are plain percentiles of the bootstrap, which
+resamples both differences together. There is no value where the interval of the best one's
 difference to random scores reaches down to 0, as a ratio over nearly nothing says nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import ResamplingSlice
+from pisoft.config.slices import ResamplingSlice
 from pisoft.config.trust import SEARCH
-from pisoft.keyed import keyed_generator
-from pisoft.statistics.bootstrap import CONFIDENCE, resampled_ratios
 from pisoft.statistics.controls import ORACLE, control_values
+from pisoft.statistics.estimates import CONFIDENCE, FEWEST_FOR_INTERVAL, Samples, estimate
 from pisoft.statistics.metrics import CONTROL
-from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.search import MASKS
 
 ENDS = (ORACLE, SEARCH)
+CELL = ["protocol", "model", "metric", "end"]
 TAIL = (1 - CONFIDENCE) / 2
 Settings = ResamplingSlice
 
 
 def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
     """Return one file, from the samples of methods and controls."""
-    rows: list[dict[str, Any]] = []
+    cells: dict[str, dict[tuple[object, ...], pd.DataFrame]] = {}
+    for cell, values in control_values(files, controls=ENDS):
+        for end in ENDS:
+            if cell["pi"] is None and end in values:
+                key = (cell["protocol"] or "", cell["model"], cell["metric"], end)
+                cells.setdefault(str(cell["dataset"]), {})[key] = values
+    tables = [
+        oracle_scale(values, settings.seed, dataset, settings.resamples).assign(dataset=dataset)
+        for dataset, values in cells.items()
+    ]
     samples = files.rows("soft_samples")
     searched = samples[samples["metric"] == MASKS].dropna(subset="value")
-    by_cell = searched.groupby(["protocol", "model", "dataset"])["value"]
-    fewest = by_cell.min().astype(int).to_dict()
-    for cell, values in control_values(files, known=ENDS):
-        if cell.pop("pi") is not None:
-            continue
-        for end in ENDS:
-            if end in values:
-                masks = fewest.get((cell["protocol"], cell["model"], cell["dataset"]))
-                of_end = {**cell, "end": end, "masks": masks if end == SEARCH else None}
-                found = oracle_scale(values, settings, tuple(cell.values()), end)
-                rows += [{**of_end, **row} for row in found]
-    schema = SCHEMAS["oracle_scale"]
-    frame = pd.DataFrame(rows, columns=schema.names)
-    return {"oracle_scale": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
+    groups = searched.groupby(["protocol", "model", "dataset"])["value"]
+    masks = groups.min().rename("masks").reset_index().assign(end=SEARCH)
+    keys = ["protocol", "model", "dataset", "end"]
+    merged = (table.merge(masks, on=keys, how="left") for table in tables)
+    renamed = (table.replace({"protocol": {"": None}}) for table in merged)
+    return {"oracle_scale": summary_table("oracle_scale", renamed)}
 
 
 def oracle_scale(
-    values: pd.DataFrame, settings: ResamplingSlice, key: Sequence[object], end: str = ORACLE
-) -> Iterator[dict[str, Any]]:
-    """Yield a row per method and control, without what says which metric it is.
+    cells: Mapping[tuple[object, ...], pd.DataFrame], seed: int, dataset: str, resamples: int
+) -> pd.DataFrame:
+    """Return a row per cell, method and control of one dataset.
 
     Args:
-        values: a row per sample, a column per method and control; higher is better, NaN failed.
-        settings: seed and number of resamples.
-        key: of the samples that are drawn anew.
-        end: the control that has a share of 1.
+        cells: by :data:`CELL`, a row per sample, a column per method and control; higher is
+            better, NaN failed.
+        seed: of the run.
+        dataset: its name.
+        resamples: bootstrap resamples.
     """
-    for method in values.columns.drop([CONTROL, end]):
-        known = values[[method, CONTROL, end]].dropna()
-        ways = known[[method, end]].sub(known[CONTROL], axis="index").to_numpy()
-        numbers = dict.fromkeys(("value", "low", "high"), np.nan)
-        generator = keyed_generator(settings.seed, "oracle scale", *key)
-        drawn = resampled_ratios(ways, np.ones_like(ways), generator, settings.resamples)
-        if len(known) > 1 and np.quantile(drawn[:, 1], TAIL) > 0:
-            numbers["value"] = ways[:, 0].sum() / ways[:, 1].sum()
-            shares = drawn[:, 0] / drawn[:, 1]
-            numbers["low"], numbers["high"] = np.quantile(shares, [TAIL, 1 - TAIL])
-        yield {"method": method, **numbers, "n": len(known), "n_failed": len(values) - len(known)}
+    numerators, denominators, failed = {}, {}, {}
+    for key, values in cells.items():
+        end = key[-1]
+        for method in values.columns.drop([CONTROL, end]):
+            advantage = values[[method, end]].sub(values[CONTROL], axis="index").dropna()
+            column = (*key, method)
+            numerators[column], denominators[column] = advantage[method], advantage[end]
+            failed[column] = len(values) - len(advantage)
+    names = [*CELL, "method"]
+    top = pd.concat(numerators, axis="columns", names=names)
+    bottom = pd.concat(denominators, axis="columns", names=names)
+    failures = pd.Series(failed)
+    share, advantage_of_end = (
+        estimate({dataset: samples}, seed, resamples)[dataset]
+        for samples in (Samples(top, bottom, failures), Samples.of_means(bottom, failures))
+    )
+    table = share.table()
+    lowest = advantage_of_end.replicates.iloc[1:].quantile(TAIL).to_numpy()
+    defined = (table["n"] >= FEWEST_FOR_INTERVAL) & (lowest > 0)
+    ends = share.replicates.iloc[1:].loc[:, defined.to_numpy()].quantile([TAIL, 1 - TAIL])
+    table.loc[~defined, ["value", "low", "high"]] = np.nan
+    table.loc[defined, ["low", "high"]] = ends.to_numpy().T
+    return table

@@ -19,8 +19,7 @@ from pisoft.config import naming
 from pisoft.config.base import TokenWeights
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 from pisoft.errors import BenchmarkError, did_you_mean
-from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.robustness import Best
+from pisoft.statistics.metrics import AVERAGE, Best
 
 CITATION = (
     "Xin Huang and Antoni B. Chan: Faithfulness Evaluation for Decoder-only LLM Attributions "

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.slices.pages import PublishedSlice
+from pisoft.config.slices import PublishedSlice
 from pisoft.statistics.metrics import AVERAGE
 
 _NS = frozenset({"auc_pi_soft_ns", "soft_ns"})

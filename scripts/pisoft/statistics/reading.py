@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -43,6 +43,16 @@ def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.Da
 
 Summary = pa.Table | list[dict[str, Any]]
 """What becomes one Parquet file: a table, or rows, of a kind of :mod:`pisoft.contracts`."""
+
+
+def summary_table(kind: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
+    """Return the rows of all frames as the columns of a kind; of no frame, an empty table."""
+    schema = SCHEMAS[kind]
+    tables = [
+        pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+        for frame in frames
+    ]
+    return pa.concat_tables([schema.empty_table(), *tables]).replace_schema_metadata(None)
 
 
 class Files(dict[str, list[Path]]):

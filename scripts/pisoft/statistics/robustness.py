@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
-from pisoft.statistics.metrics import Best
-
-# Means of the same numbers in another order of summation may differ in the last bits, and are ties.
-DECIMALS = 12
+from pisoft.statistics.metrics import DECIMALS, Best
+from pisoft.statistics.orders import best_methods, kendall_taus
 
 
 def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
@@ -62,24 +59,9 @@ def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             {
                 "left_out": name,
-                "kendall_tau": kendall_tau(full, ranks),
-                "best": first(ranks),
-                "best_changes": first(ranks) != first(full),
+                "kendall_tau": float(kendall_taus(full.reindex(ranks.index), ranks)),
+                "best": best_methods(ranks),
+                "best_changes": best_methods(ranks) != best_methods(full),
             }
         )
     return pd.DataFrame(rows).astype({"left_out": "str"})
-
-
-def kendall_tau(one: pd.Series, other: pd.Series) -> float:
-    """Return Kendall's τ-b of two columns of numbers over the names with a number in both."""
-    from scipy.stats import kendalltau  # half of what the front page would import
-
-    both = pd.concat([one, other], axis=1, join="inner").dropna()
-    if len(both) < 2:
-        return np.nan
-    return float(kendalltau(*both.to_numpy().T).statistic)
-
-
-def first(ranks: pd.Series) -> tuple[str, ...]:
-    """Return the names that share the first of the ranks; none if there is no rank."""
-    return tuple(ranks.index[ranks == ranks.min()])

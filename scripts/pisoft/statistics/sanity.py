@@ -18,52 +18,49 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import SanitySlice
+from pisoft.config.slices import SanitySlice
 from pisoft.statistics.density import FEWEST, rank_correlations
-from pisoft.statistics.means import mean_rows
-from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.estimates import Samples, estimate_rows
+from pisoft.statistics.metrics import DECIMALS
+from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.scores import StepScores, read_scores
 
-DECIMALS = 12  # of mean scores: what differs by rounding alone is a tie on any machine
 Settings = SanitySlice
 
 
 def summaries(files: Files, settings: SanitySlice) -> dict[str, Summary]:
     """Return one file, from scores of the model as it is and as it knows less."""
-    prompts = {path.parts[-2:]: path for path in files["prompts"]}
-    scores = {path.parts[-3:]: path for path in files["attributions"]}
-    schema = SCHEMAS["sanity"]
-    tables = [schema.empty_table()]
+    prompts = {(path.parts[-2], path.stem): path for path in files["prompts"]}
+    scores = {(*path.parts[-3:-1], path.stem): path for path in files["attributions"]}
+    tables = []
     for model, methods in settings.methods.items():
         by_dataset = {}
         for dataset in settings.datasets:
-            file = f"{dataset}.parquet"
             columns: dict[tuple[str, str, int], pd.Series] = {}
-            for method, others in methods.items():
-                chosen = [scores[model, name, file] for name in (method, *others)]
-                steps = list(read_scores(prompts[model, file], chosen, settings))
-                for name, count in others.items():
+            for method, changed in methods.items():
+                chosen = [scores[model, name, dataset] for name in (method, *changed)]
+                steps = list(read_scores(prompts[model, dataset], chosen, settings))
+                for name, count in changed.items():
                     check = ("labels", 0) if count is None else ("layers", count)
                     columns[method, *check] = similarities(steps, method, name)
                 columns[method, "input", 0] = input_similarities(steps, method)
-            names = ["method", "check", "layers"]
-            by_dataset[dataset] = pd.concat(columns, axis="columns", names=names)
-        rows = mean_rows(by_dataset, settings.seed, settings.resamples).assign(model=model)
-        tables.append(pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False))
-    return {"sanity": pa.concat_tables(tables).replace_schema_metadata(None)}
+            names = ["method", "metric", "layers"]
+            similar = pd.concat(columns, axis="columns", names=names)
+            by_dataset[dataset] = Samples.of_means(similar)
+        rows = estimate_rows(by_dataset, settings.seed, settings.resamples)
+        tables.append(rows.rename(columns={"metric": "check"}).assign(model=model))
+    return {"sanity": summary_table("sanity", tables)}
 
 
 def similarities(steps: Iterable[StepScores], method: str, other: str) -> pd.Series:
     """Return by sample the mean of Spearman's ρ between two methods' scores; NaN without any."""
-    found: dict[str, list[float]] = {}
+    correlations: dict[str, list[float]] = {}
     for step in steps:
-        own = found.setdefault(step.prompt["sample_id"], [])
+        of_sample = correlations.setdefault(step.prompt["sample_id"], [])
         if {method, other} <= step.raw.keys():
-            own.append(_correlation(step.scores(method), step.scores(other)))
-    return _means(found)
+            of_sample.append(_correlation(step.scores(method), step.scores(other)))
+    return _means(correlations)
 
 
 def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
@@ -76,16 +73,16 @@ def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
     by_step: dict[int, dict[str, np.ndarray]] = {}
     for step in steps:
         if method in step.raw and step.perturbable.size >= FEWEST:
-            own = by_step.setdefault(step.step, {})
-            own[step.prompt["sample_id"]] = step.scores(method)
-    found: dict[str, list[float]] = {step.prompt["sample_id"]: [] for step in steps}
-    for own in by_step.values():
-        for sample_id, scores in own.items():
-            others = [stretched(own[other], scores.size) for other in own if other != sample_id]
-            if others:
-                mean = np.mean(others, axis=0).round(DECIMALS)
-                found[sample_id].append(_correlation(scores, mean))
-    return _means(found)
+            of_step = by_step.setdefault(step.step, {})
+            of_step[step.prompt["sample_id"]] = step.scores(method)
+    correlations: dict[str, list[float]] = {step.prompt["sample_id"]: [] for step in steps}
+    for of_step in by_step.values():
+        for sample_id, scores in of_step.items():
+            rest = [stretched(of_step[name], scores.size) for name in of_step if name != sample_id]
+            if rest:
+                mean = np.mean(rest, axis=0).round(DECIMALS)
+                correlations[sample_id].append(_correlation(scores, mean))
+    return _means(correlations)
 
 
 def stretched(scores: np.ndarray, size: int) -> np.ndarray:
@@ -98,7 +95,9 @@ def _correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float(rank_correlations(one[None], other[None])[0])
 
 
-def _means(found: Mapping[str, Sequence[float]]) -> pd.Series:
+def _means(correlations: Mapping[str, Sequence[float]]) -> pd.Series:
     """Return by sample the mean of the numbers that there are; NaN without any."""
-    means = {name: pd.Series(values, dtype=np.float64).mean() for name, values in found.items()}
+    means = {
+        name: pd.Series(values, dtype=np.float64).mean() for name, values in correlations.items()
+    }
     return pd.Series(means, dtype=np.float64)

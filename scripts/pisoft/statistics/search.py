@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
 from pisoft.config.base import Clamp
-from pisoft.config.slices.summaries import SummariseSlice
+from pisoft.config.slices import SummariseSlice
 from pisoft.curves import auc
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.statistics.reading import Files, Summary

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,29 +25,26 @@ import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
 from pisoft.config.operators import protocol_and_operator
-from pisoft.config.slices.summaries import SensitivitySlice
+from pisoft.config.slices import SensitivitySlice
 from pisoft.statistics.alternatives import (
     METRICS,
     OPERATORS,
     OTHER_ROUTING,
     PARTS_OF_THE_GRID,
+    RUN,
     Areas,
+    Methods,
+    alternative_samples,
+    alternatives_of,
     sample_areas,
 )
-from pisoft.statistics.bootstrap import Resampled, intervals, ranks
+from pisoft.statistics.estimates import Estimates, estimate, ranks
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.orders import (
-    Methods,
-    Orders,
-    alternatives_of,
-    average_orders,
-    dataset_orders,
-)
+from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.robustness import DECIMALS, first
 from pisoft.statistics.soft_files import Cell
 
-FEWEST_METHODS = 2  # of an order
+CHANGES = ["best", "best_changes", "rank_change"]
 Settings = SensitivitySlice
 Datasets = Mapping[str, Methods]
 
@@ -58,19 +54,19 @@ def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
     cells = _cells(files["soft"], settings)
     operators = _cells(files.get("operators", []), settings)
     schema = SCHEMAS["sensitivity"]
-    rows = []
+    tables = [pd.DataFrame(columns=schema.names, dtype=object)]
     for (protocol, model), datasets in cells.items():
-        others: dict[str, Datasets] = {}
-        for (routing, name), of_other in cells.items():
+        new_draws: dict[str, Datasets] = {}
+        for (routing, name), of_routing in cells.items():
             if name == model and routing != protocol:
-                others[OTHER_ROUTING] = of_other
-        for (way, name), of_other in operators.items():
-            routing, operator = protocol_and_operator(way, "zero")
+                new_draws[OTHER_ROUTING] = of_routing
+        for (variant, name), of_operator in operators.items():
+            routing, operator = protocol_and_operator(variant, "zero")
             if name == model and routing == protocol:
-                others[OPERATORS[operator]] = of_other
-        found = sensitivities(datasets, others, settings)
-        rows += [{"protocol": protocol, "model": model, **row} for row in found]
-    frame = pd.DataFrame(rows, columns=schema.names)
+                new_draws[OPERATORS[operator]] = of_operator
+        rows = sensitivities(datasets, new_draws, settings)
+        tables += [table.assign(protocol=protocol, model=model) for table in rows]
+    frame = pd.concat(tables, ignore_index=True)[schema.names]
     return {"sensitivity": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
 
 
@@ -88,131 +84,106 @@ def _cells(
 
 
 def sensitivities(
-    datasets: Datasets, others: Mapping[str, Datasets], settings: SensitivitySlice
-) -> list[dict[str, Any]]:
+    datasets: Datasets, new_draws: Mapping[str, Datasets], settings: SensitivitySlice
+) -> list[pd.DataFrame]:
     """Return `sensitivity` rows of one protocol and model, but for these two columns.
 
     Args:
-        datasets: by dataset and method, what the draws give.
-        others: what other draws give, by alternative: those under the other protocol, or with
+        datasets: by dataset and method, areas of the run's draws.
+        new_draws: the same of other draws, by alternative: those under the other routing, or with
             another operator.
         settings: clamp, seed and number of resamples.
     """
-    rows = []
-    for metric in METRICS:
-        applicable = alternatives_of(metric, settings.clamp, others)
-        orders = {
-            name: dataset_orders(
-                metric,
-                name,
-                own,
-                {key: of_other.get(name, {}) for key, of_other in others.items()},
-                applicable,
-                settings,
-            )
-            for name, own in datasets.items()
-            if any(len(areas.values) for areas in own.values())
-        }
-        if orders:
-            orders[AVERAGE] = average_orders(list(orders.values()))
-        for name, of_dataset in orders.items():
-            found = order_rows(of_dataset, applicable)
-            rows += [{"metric": METRICS[metric], "dataset": name, **row} for row in found]
-    return rows
+    tables = []
+    for metric, label in METRICS.items():
+        samples, missing = {}, {}
+        for name, methods in datasets.items():
+            if any(len(areas.values) for areas in methods.values()):
+                of_dataset = {key: draws.get(name, {}) for key, draws in new_draws.items()}
+                samples[name], missing[name] = alternative_samples(
+                    metric, name, methods, of_dataset, settings
+                )
+        if not samples:
+            continue
+        sizes = {name: len(of.numerators) for name, of in samples.items()}
+        sizes[AVERAGE] = sum(sizes.values())
+        missing[AVERAGE] = {key: why for of in missing.values() for key, why in of.items()}
+        alternatives = alternatives_of(metric, settings.clamp, new_draws)
+        estimates = estimate(samples, settings.seed, settings.resamples)
+        for name, of in estimates.items():
+            rows = compare_orders(of, alternatives, sizes[name], missing[name])
+            tables.append(rows.assign(metric=label, dataset=name))
+    return tables
 
 
-def order_rows(orders: Orders, applicable: Iterable[str]) -> list[dict[str, Any]]:
-    """Compare every alternative's order with the run's, as `sensitivity` rows."""
-    run, drawn_run = orders.whole[0], orders.drawn[:, 0]
-    compared = np.isfinite(run)
-    n = int(orders.counts[compared].min(initial=orders.counts.max(initial=0)))
-    rows, drawn_taus = [], []
-    for name in applicable:
-        places = [place for place, of in enumerate(orders.alternatives) if of == name]
-        others = orders.whole[places]  # (O', M)
-        common = compared & np.isfinite(others).all(axis=0)
-        tau = float(kendall_taus(run[common], others[:, common]).mean())  # NaN if one has none
-        known = not np.isnan(tau)
-        changes = [_change(orders.methods, run, other, common) for other in others] if known else []
-        best, best_changes, rank_changes = zip(*changes, strict=True) if changes else ([], [], [])
-        rows.append(
-            {
-                "alternative": name,
-                "kendall_tau": tau if known else None,
-                "n_methods": int(common.sum()),
-                "best": best[0] if len(best) == 1 else None,
-                "best_changes": float(np.mean(best_changes)) if known else None,
-                "rank_change": float(np.mean(rank_changes)) if known else None,
-                "n": n,
-                "n_failed": orders.samples - n,
-                "reason": None if known else _reason(orders, name, compared, common),
-            }
-        )
-        of_draws = np.stack(
-            [kendall_taus(drawn_run[:, common], orders.drawn[:, o][:, common]) for o in places]
-        )
-        drawn_taus.append(_mean_of_known(of_draws) if known else np.full(of_draws.shape[1], np.nan))
-    columns = pd.DataFrame(rows)[["n"]].assign(
-        datasets=orders.datasets,
-        fewest=[orders.fewest if np.isfinite(draws).any() else 0 for draws in drawn_taus],
-    )
-    _, low, high = intervals(Resampled(columns, np.stack(drawn_taus, axis=1)))
-    return [{**row, "low": low[at], "high": high[at]} for at, row in enumerate(rows)]
-
-
-def kendall_taus(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return Kendall's τ-b along the last axis, over the places where both have a number.
+def compare_orders(
+    estimates: Estimates, alternatives: Iterable[str], samples: int, missing: Mapping[str, str]
+) -> pd.DataFrame:
+    """Compare every alternative's order with the run's, as `sensitivity` rows.
 
     Args:
-        one: numbers, (…, M); what differs by rounding alone is a tie.
-        other: numbers, whose shape broadcasts with that.
-
-    Returns:
-        τ-b, (…); NaN with fewer than two places, or where all of one are ties.
+        estimates: by metric, alternative, half and method, of a single metric.
+        alternatives: that are compared.
+        samples: how many there are.
+        missing: why an alternative has no value, by alternative.
     """
-    left, right = np.triu_indices(one.shape[-1], k=1)
-    rounded = (np.round(numbers, DECIMALS) for numbers in (one, other))
-    signs = [np.sign(numbers[..., left] - numbers[..., right]) for numbers in rounded]
-    both = np.isfinite(signs[0]) & np.isfinite(signs[1])
-    first_signs, second_signs = (np.where(both, sign, 0.0) for sign in signs)
-    untied = [(sign**2).sum(axis=-1) for sign in (first_signs, second_signs)]
-    with np.errstate(invalid="ignore"):
-        return (first_signs * second_signs).sum(axis=-1) / np.sqrt(untied[0] * untied[1])
+    replicates = estimates.replicates.droplevel("metric", axis=1)
+    run = replicates[RUN][0]
+    ranked = run.columns[run.iloc[0].notna()]
+    counts = estimates.counts.xs((RUN, 0), level=("alternative", "half")).droplevel("metric")
+    counts = counts.loc[ranked].min() if len(ranked) else counts.max()
+    counts["n_failed"] = samples - counts["n"]
+    taus, rows = {}, []
+    for name in alternatives:
+        halves = replicates[name]
+        orders = [halves[half] for half in halves.columns.unique("half")]
+        methods = ranked[np.all([order[ranked].iloc[0].notna() for order in orders], axis=0)]
+        resampled = pd.DataFrame(
+            np.stack([kendall_taus(run[methods], order[methods]) for order in orders], axis=1)
+        )
+        if resampled.iloc[0].notna().all():
+            taus[name] = resampled.mean(axis=1)
+            first = np.stack([order[methods].iloc[0] for order in orders])
+            row = _changes(run[methods].iloc[0], first)
+        else:
+            taus[name] = pd.Series(np.nan, resampled.index)
+            row = {"reason": _reason(name, len(ranked), len(methods), missing)}
+        rows.append({"n_methods": len(methods), **row})
+    of_taus = pd.DataFrame(taus).rename_axis(columns="alternative")
+    sizes = pd.DataFrame([counts] * len(rows), of_taus.columns)
+    table = Estimates(of_taus, sizes).table().rename(columns={"value": "kendall_tau"})
+    changes = pd.DataFrame(rows, columns=["n_methods", *CHANGES, "reason"])
+    return table.join(changes.astype({"best": object, "reason": object}))
 
 
-def _change(
-    methods: list[str], run: np.ndarray, other: np.ndarray, common: np.ndarray
-) -> tuple[str, bool, float]:
-    """Return the other order's best methods, whether they are others, and how far a rank moves."""
-    names = [method for method, given in zip(methods, common, strict=True) if given]
-    before, after = (
-        pd.Series(ranks(np.round(values[common], DECIMALS), "highest"), index=names)
-        for values in (run, other)
-    )
-    return ", ".join(first(after)), first(before) != first(after), (before - after).abs().max()
+def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
+    """Return :data:`CHANGES` of the orders (O, M) from the run's.
+
+    That is the best methods of a single order, how often they are others than the run's, and the
+    largest change of a rank, mean over orders.
+    """
+    before, after = ranks(run.to_numpy(), "highest"), ranks(orders, "highest")
+    best_before, best_after = before == before.min(), after == after.min(axis=1, keepdims=True)
+    best = ", ".join(run.index[best_after[0]]) if len(orders) == 1 else None
+    moves = np.abs(after - before).max(axis=1).mean()
+    numbers = (best, (best_before != best_after).any(axis=1).mean(), moves)
+    return dict(zip(CHANGES, numbers, strict=True))
 
 
-def _mean_of_known(values: np.ndarray) -> np.ndarray:
-    """Return the mean of each column's numbers, NaN where there is none."""
-    known = np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
-
-
-def _reason(orders: Orders, alternative: str, compared: np.ndarray, common: np.ndarray) -> str:
+def _reason(alternative: str, ranked: int, common: int, missing: Mapping[str, str]) -> str:
     """Say why an alternative has no τ.
 
     Args:
-        orders: of a dataset, or averaged.
         alternative: its name.
-        compared: which methods have a value in the run's order, (M,).
-        common: which of them have one with the alternative, too, (M,).
+        ranked: number of methods with a value in the run's order.
+        common: how many of them have one with the alternative, too.
+        missing: why an alternative has no value, by alternative.
     """
-    if compared.sum() < FEWEST_METHODS:
+    if ranked < FEWEST_METHODS:
         return "fewer than two methods have a value"
-    if alternative in orders.lacking:
-        return orders.lacking[alternative]
-    if common.sum() >= FEWEST_METHODS:
+    if alternative in missing:
+        return missing[alternative]
+    if common >= FEWEST_METHODS:
         return "all methods are equal in one of the two orders"
     if alternative in PARTS_OF_THE_GRID:
         return "the grid has fewer than two such π"

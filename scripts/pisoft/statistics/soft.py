@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from pisoft.columns import SCHEMAS
 from pisoft.config.base import Clamp
-from pisoft.config.slices.summaries import SummariseSlice
+from pisoft.config.slices import SummariseSlice
 from pisoft.contracts import OK
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError

@@ -37,7 +37,7 @@ import pyarrow as pa
 from scipy.stats import rankdata
 
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import StoredDrawsSlice
+from pisoft.config.slices import StoredDrawsSlice
 from pisoft.contracts import (
     CONSTANT_CHANGES,
     CONSTANT_SCORES,

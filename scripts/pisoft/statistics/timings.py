@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.config.slices.summaries import RunSlice
+from pisoft.config.slices import RunSlice
 from pisoft.contracts import OK, read_provenance, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import Files, Summary

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
-import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import TwinsSlice
-from pisoft.statistics.means import mean_rows, sign_flip_rows, with_tests
-from pisoft.statistics.reading import Files, Summary
+from pisoft.config.slices import TwinsSlice
+from pisoft.statistics.estimates import Samples, estimate_and_test_rows, sample_matrix
+from pisoft.statistics.reading import Files, Summary, summary_table
 
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")
-FAMILY = ["metric"]
+KEYS = ["metric", "method"]
 GAIN = "gain"
 Settings = TwinsSlice
 
@@ -29,14 +27,14 @@ def summaries(files: Files, settings: TwinsSlice) -> dict[str, Summary]:
     """Return one file, from the samples of methods and of their twins."""
     samples = files.rows("soft_samples")
     samples = samples[samples["metric"].isin(METRICS)]
-    schema = SCHEMAS["twins"]
-    tables = [schema.empty_table()]
-    for (protocol, model), own in samples.groupby(["protocol", "model"], sort=False):
-        if set(own["method"]) & set(settings.twins):
-            rows = gains(own, settings.twins, settings.seed, settings.resamples)
-            rows = rows.assign(protocol=protocol, model=model)[schema.names]
-            tables.append(pa.Table.from_pandas(rows, schema=schema, preserve_index=False))
-    return {"twins": pa.concat_tables(tables).replace_schema_metadata(None)}
+    tables = [
+        gains(rows, settings.twins, settings.seed, settings.resamples).assign(
+            protocol=protocol, model=model
+        )
+        for (protocol, model), rows in samples.groupby(["protocol", "model"], sort=False)
+        if set(rows["method"]) & set(settings.twins)
+    ]
+    return {"twins": summary_table("twins", tables)}
 
 
 def gains(
@@ -50,30 +48,23 @@ def gains(
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a test.
     """
-    found = samples[samples["method"].isin(list(twins))]
-    frames = {
-        str(name): _of_dataset(own, samples[samples["dataset"] == name], twins)
-        for name, own in found.groupby("dataset", sort=False)
+    datasets = {
+        str(name): _of_dataset(rows, twins)
+        for name, rows in samples.groupby("dataset", sort=False)
+        if rows["method"].isin(list(twins)).any()
     }
-    of_gain = {
-        name: frame.loc[:, frame.columns.get_level_values("part") == GAIN]
-        for name, frame in frames.items()
-    }
-    tests = sign_flip_rows(of_gain, seed, resamples, FAMILY)
-    return with_tests(mean_rows(frames, seed, resamples), tests)
+    tested = {name: parts.of_parts([GAIN]) for name, parts in datasets.items()}
+    return estimate_and_test_rows(datasets, tested, seed, resamples, ["metric"])
 
 
-def _of_dataset(
-    of_twins: pd.DataFrame, samples: pd.DataFrame, twins: Mapping[str, str]
-) -> pd.DataFrame:
-    """Return a row per sample and a column per metric, method and part."""
-    keys = ["metric", "method"]
-    named = of_twins.assign(method=of_twins["method"].map(twins))
+def _of_dataset(samples: pd.DataFrame, twins: Mapping[str, str]) -> Samples:
+    """Return the samples of every metric, method and part."""
+    of_twins = samples[samples["method"].isin(list(twins))]
+    of_twins = of_twins.assign(method=of_twins["method"].map(twins))
     # A sample that one of the twins failed on has no mean over them.
-    groups = named.groupby(["sample_id", *keys])["value"]
-    twin = groups.mean().where(groups.count() == groups.size()).unstack(keys)
-    own = samples.pivot(index="sample_id", columns=keys, values="value")[twin.columns]
-    gain = own - twin
-    parts = {"own": own.where(gain.notna()), "twin": twin.where(gain.notna()), GAIN: gain}
-    table = pd.concat(parts, axis="columns", names=["part"])
-    return table.reorder_levels([*keys, "part"], axis="columns")
+    groups = of_twins.groupby(["sample_id", *KEYS])["value"]
+    twin = groups.mean().where(groups.count() == groups.size()).unstack(KEYS)
+    plain = sample_matrix(samples, KEYS).reindex_like(twin)
+    gain = plain - twin
+    parts = {"own": plain.where(gain.notna()), "twin": twin.where(gain.notna()), GAIN: gain}
+    return Samples.of_means(pd.concat(parts, axis="columns", names=["part"]))

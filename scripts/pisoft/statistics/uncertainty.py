@@ -1,25 +1,40 @@
-"""Every number of the tables with its uncertainty: intervals, ranks, tests, sources of variance."""
+"""Every number of the tables with its uncertainty: intervals, ranks, tests, sources of variance.
+
+Each cell (metric, protocol and model) has two families of tests: methods against the control, and
+all pairs of the other methods. The second family holds more than the pairs with the best method,
+because the best was picked by the same numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices.summaries import UncertaintySlice
-from pisoft.statistics.bootstrap import CONFIDENCE, Resampled, average, intervals, ranks, resample
-from pisoft.statistics.comparisons import compare
-from pisoft.statistics.metrics import AVERAGE, METRICS
-from pisoft.statistics.reading import Files, Summary
+from pisoft.config.slices import UncertaintySlice
+from pisoft.contracts import OK, read_table
+from pisoft.statistics.estimates import (
+    CONFIDENCE,
+    Estimates,
+    Samples,
+    estimate,
+    paired_tests,
+    ranks,
+    sample_matrix,
+)
+from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
+from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.robustness import leave_one_out
-from pisoft.statistics.values import SampleValues, sample_values
 
-CELL = ["protocol", "model", "metric"]
+CELL = ["metric", "protocol", "model"]
+KEYS = [*CELL, "method"]
+RANKS = ["rank", "rank_low", "rank_high", "mean_rank", "best_share"]
 # Of a sample's AUC: its value, not clamped, and the part of its variance that comes from the draws.
 VARIANCES = {
     "auc_pi_soft_ns": ("auc_pi_soft_ns_unclamped", "monte_carlo_ns"),
@@ -31,35 +46,18 @@ SAMPLE_METRICS = {
     *(name for pair in VARIANCES.values() for name in pair),
     NUMERICAL,
 }
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """Rows of the contracts of the same names."""
-
-    statistics: pd.DataFrame
-    comparisons: pd.DataFrame
-    leave_one_out: pd.DataFrame
-    variances: pd.DataFrame
-
-
-KINDS = tuple(field.name for field in fields(Uncertainty))
 Settings = UncertaintySlice
 
 
 def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
     """Return one file of each kind of statistic, from the samples of all metrics."""
-    found = estimate(files["samples"], settings.datasets, settings.seed, settings.resamples)
-    rows = {kind: (getattr(found, kind), SCHEMAS[kind]) for kind in KINDS}
-    return {
-        kind: pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
-        for kind, (frame, schema) in rows.items()
-    }
+    tables = uncertainty(files["samples"], settings.datasets, settings.seed, settings.resamples)
+    return {kind: summary_table(kind, [table]) for kind, table in tables.items()}
 
 
-def estimate(
-    paths: Sequence[Path], datasets: Iterable[str], seed: int, resamples: int
-) -> Uncertainty:
+def uncertainty(
+    paths: Sequence[Path], datasets: Sequence[str], seed: int, resamples: int
+) -> dict[str, pd.DataFrame]:
     """Estimate the uncertainty of every reported statistic.
 
     Args:
@@ -69,66 +67,156 @@ def estimate(
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a permutation test.
 
+    Returns:
+        Rows of `statistics`, `comparisons`, `leave_one_out` and `variances`.
+
     Raises:
         BenchmarkError: an unreadable file.
     """
-    read = {name: sample_values(paths, name, SAMPLE_METRICS) for name in datasets}
-    given = {name: values for name, values in read.items() if values.values.size}
-    resampled = {name: resample(values, seed, name, resamples) for name, values in given.items()}
-    resampled[AVERAGE] = average(list(resampled.values()))
-    tables = [_statistics(part).assign(dataset=name) for name, part in resampled.items()]
-    statistics = pd.concat(tables, ignore_index=True)
-    comparisons = compare(given, AVERAGE, seed, resamples)
-    variances = [_variances(values).assign(dataset=name) for name, values in given.items()]
-    return Uncertainty(
-        statistics=_with_p_values(statistics, comparisons),
-        comparisons=comparisons,
-        leave_one_out=_leave_one_out(statistics[statistics["dataset"] != AVERAGE]),
-        variances=pd.concat(variances, ignore_index=True),
+    reported, variance_rows = {}, []
+    for dataset in datasets:
+        rows = read_samples(paths, dataset, SAMPLE_METRICS)
+        if len(rows):
+            values = sample_matrix(rows, KEYS)
+            failures = (rows["status"] != OK).groupby([rows[name] for name in KEYS], observed=True)
+            reported[dataset] = reported_samples(values, failures.sum().reindex(values.columns))
+            variance_rows.append(variances(values).assign(dataset=dataset))
+    estimates = estimate(reported, seed, resamples)
+    statistics = pd.concat(
+        [with_ranks(part).assign(dataset=name) for name, part in estimates.items()],
+        ignore_index=True,
+    )
+    pairs = differences(reported)
+    comparisons = paired_tests(pairs, seed, resamples, [*CELL, "with_control"])
+    tables = {
+        "statistics": with_p_values(statistics, comparisons),
+        "comparisons": comparisons.rename(columns={"value": "difference"}),
+        "leave_one_out": averages_without(statistics[statistics["dataset"] != AVERAGE]),
+        "variances": pd.concat(variance_rows, ignore_index=True),
+    }
+    return {
+        kind: table.assign(protocol=table["protocol"].replace({"": None}))
+        for kind, table in tables.items()
+    }
+
+
+def read_samples(paths: Sequence[Path], dataset: str, metrics: Collection[str]) -> pd.DataFrame:
+    """Return the samples of one dataset in the order of the files; `protocol` is "" without one.
+
+    Args:
+        paths: summary files, named after their kind.
+        dataset: its name.
+        metrics: sample metrics to read.
+
+    Raises:
+        BenchmarkError: an unreadable file.
+    """
+    names = [*KEYS, "sample_id", "value", "status"]
+    where = (pc.field("dataset") == dataset) & pc.field("metric").isin(list(metrics))
+    tables = []
+    for path in paths:
+        columns = [name for name in names if name in SCHEMAS[path.stem].names]
+        table = read_table(path, path.stem, [*columns, "dataset"], where)
+        # Rows that say why a dataset has no samples are none.
+        table = table.filter(pc.is_valid(table.column("sample_id")))
+        if "protocol" not in columns:
+            table = table.append_column("protocol", pa.repeat("", table.num_rows))
+        tables.append(table.select(names))
+    joined = pa.concat_tables(tables, promote_options="default")
+    return joined.to_pandas(strings_to_categorical=True)
+
+
+def reported_samples(values: pd.DataFrame, failed: pd.Series) -> Samples:
+    """Return the samples of every reported metric of a dataset.
+
+    Args:
+        values: samples by :data:`KEYS`, of sample metrics.
+        failed: failed samples of each column.
+    """
+    measured = values.columns.unique("metric")
+    metrics = {name: metric for name, metric in METRICS.items() if metric.of in measured}
+    # Indexing by the metric alone would drop an empty protocol, too, where there is one column.
+    of_metric = {name: values.xs(name, axis="columns", level="metric") for name in measured}
+    numerators = {name: of_metric[metric.of] for name, metric in metrics.items()}
+    denominators = {
+        name: numerators[name].notna().astype(float)
+        if metric.over is None
+        else of_metric[metric.over][numerators[name].columns]
+        for name, metric in metrics.items()
+    }
+    names = values.columns.names
+    columns = pd.concat(numerators, axis="columns", names=["metric"])
+    return Samples(
+        columns.rename_axis(columns=names),
+        pd.concat(denominators, axis="columns", names=["metric"]).rename_axis(columns=names),
+        pd.concat({name: failed[metric.of] for name, metric in metrics.items()}),
+        [METRICS[name].median for name in columns.columns.get_level_values("metric")],
     )
 
 
-def _statistics(resampled: Resampled) -> pd.DataFrame:
-    """Return value, interval and ranks of each statistic, and the best method of each cell."""
-    table = resampled.columns.copy()
-    table[["standard_error", "low", "high"]] = intervals(resampled).T
-    for name in ("rank", "rank_low", "rank_high", "mean_rank", "best_share"):
-        table[name] = np.nan
-    table["best"] = None
-    for (*_, name), rows in table.groupby(CELL, sort=False, dropna=False):
-        metric = METRICS[name]
-        known = rows.index[rows["value"].notna()]
-        if metric.best is None or known.empty:
+def with_ranks(estimates: Estimates) -> pd.DataFrame:
+    """Return every number with :data:`RANKS`, and the `best` method of its cell."""
+    table = estimates.table().assign(**dict.fromkeys(RANKS, np.nan), best=None)
+    tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+    for (metric, *_), rows in table.groupby(CELL, sort=False):
+        ranked = rows.index[rows["value"].notna()]
+        best = METRICS[str(metric)].best
+        if best is None or ranked.empty:
             continue
-        place = ranks(table.loc[known, "value"].to_numpy(), metric.best)
-        table.loc[known, "rank"] = place
-        table.loc[rows.index, "best"] = table.loc[known[place.argmin()], "method"]
-        if not metric.median:  # methods' medians are not resampled together
-            drawn = ranks(resampled.draws[:, known], metric.best)
-            ends = (np.array([1 - CONFIDENCE, 1 + CONFIDENCE]) / 2).tolist()
-            low, high = np.nanquantile(drawn, ends, axis=0, method="inverted_cdf")
-            first = drawn == np.fmin.reduce(drawn, axis=1, keepdims=True)
-            table.loc[known, ["rank_low", "rank_high"]] = np.stack([low, high], axis=1)
-            table.loc[known, "mean_rank"] = np.nanmean(drawn, axis=0)
-            table.loc[known, "best_share"] = first.mean(axis=0)
+        placed = ranks(estimates.replicates.to_numpy()[:, ranked], best)
+        rank, resampled = placed[0], placed[1:]
+        low, high = np.nanquantile(resampled, tails, axis=0, method="inverted_cdf")
+        first = resampled == np.fmin.reduce(resampled, axis=1, keepdims=True)
+        numbers = [rank, low, high, np.nanmean(resampled, axis=0), first.mean(axis=0)]
+        table.loc[ranked, RANKS] = np.stack(numbers, axis=1)
+        table.loc[rows.index, "best"] = table.loc[ranked[rank.argmin()], "method"]
     return table
 
 
-def _with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
+def differences(datasets: Mapping[str, Samples]) -> dict[str, Samples]:
+    """Return the differences of every two methods of a cell on the samples that both have.
+
+    A dataset that has a metric, but lacks a method of another dataset, has no such difference.
+    """
+    columns = [samples.numerators.columns for samples in datasets.values()]
+    every = columns[0].append(columns[1:]).unique().to_frame(index=False)
+    every = every[[METRICS[name].compared for name in every["metric"]]]
+    by_dataset = {}
+    for dataset, samples in datasets.items():
+        present = samples.numerators.columns.unique("metric")
+        keys = every[every["metric"].isin(present)].reset_index(drop=True)
+        cells = keys.groupby(CELL, sort=False).indices.values()
+        pairs = [pair for cell in cells for pair in combinations(cell, 2)]
+        first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+        pair_keys = keys.iloc[first].assign(other=keys["method"].to_numpy()[second])
+        pair_keys["with_control"] = (pair_keys[["method", "other"]] == CONTROL).any(axis="columns")
+        names = pd.MultiIndex.from_frame(pair_keys)
+        numerators, denominators = (
+            frame.reindex(columns=pd.MultiIndex.from_frame(keys)).to_numpy()
+            for frame in (samples.numerators, samples.denominators)
+        )
+        by_dataset[dataset] = Samples(
+            pd.DataFrame(numerators[:, first] - numerators[:, second], columns=names),
+            pd.DataFrame(denominators[:, first], columns=names),
+            pd.Series(0, index=names),
+        )
+    return by_dataset
+
+
+def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     """Add each method's p-value against the best of its cell; none for the best itself."""
-    keys = [*CELL, "dataset"]
     mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
-    both = pd.concat([comparisons, mirrored])
-    both = both[[*keys, "method", "other", "p_adjusted", "p_smallest"]]
+    keys = [*CELL, "dataset", "method"]
+    both = pd.concat([comparisons, mirrored])[[*keys, "other", "p_adjusted", "p_smallest"]]
     both = both.rename(columns={"other": "best", "p_adjusted": "p_value"})
-    return statistics.merge(both, on=[*keys, "method", "best"], how="left", validate="one_to_one")
+    return statistics.merge(both, on=[*keys, "best"], how="left", validate="one_to_one")
 
 
-def _leave_one_out(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return ranks of the methods on the average over datasets, whole and without each of them."""
+def averages_without(statistics: pd.DataFrame) -> pd.DataFrame:
+    """Return ranks of the methods on the average over datasets, and without each of them."""
     tables = []
-    for (protocol, model, name), rows in statistics.groupby(CELL, sort=False, dropna=False):
-        best = METRICS[name].best
+    for cell, rows in statistics.groupby(CELL, sort=False):
+        best = METRICS[str(cell[0])].best
         if best is not None:
             datasets = rows["dataset"].unique()
             # A method of some datasets alone would come and go with the one that is left out.
@@ -136,46 +224,32 @@ def _leave_one_out(statistics: pd.DataFrame) -> pd.DataFrame:
             everywhere = rows[counts == len(datasets)]
             values = everywhere.pivot(index="dataset", columns="method", values="value")
             values = values.reindex(index=datasets, columns=everywhere["method"].unique())
-            keys = {"protocol": protocol, "model": model, "metric": name}
+            keys = dict(zip(CELL, cell, strict=True))
             tables.append(leave_one_out(values, best).assign(**keys))
     return pd.concat(tables, ignore_index=True)
 
 
-def _variances(given: SampleValues) -> pd.DataFrame:
+def variances(values: pd.DataFrame) -> pd.DataFrame:
     """Return the variance of a sample's AUC, by where it comes from.
 
-    What is seen is the variance between samples, the Monte Carlo variance of each sample's mean
-    over its draws, and rounding; the first is what is left of the total when the others are taken
-    off. It may come out below 0 where they are nearly all of it, as all three are estimates. That
-    of rounding is an upper bound.
+    The total is the variance between samples, the Monte Carlo variance of each sample's mean over
+    its draws, and an upper bound of rounding. The first is what the others leave of the total; as
+    a difference of estimates it may come out below 0.
+
+    Args:
+        values: samples of one dataset by :data:`KEYS`.
     """
-    columns = given.columns.reset_index(names="place")
-    places = columns.set_index(["metric", "protocol", "model", "method"])["place"]
-    rows = []
-    for metric, (value, monte_carlo) in VARIANCES.items():
-        if value not in places.index:
-            continue
-        for (protocol, model, method), place in places[value].items():
-            own = (protocol, model, method)
-            areas = given.values[:, place]
-            known = np.isfinite(areas)
-            drawn = given.values[known, places[monte_carlo][own]]
-            rounded = given.values[known, places[NUMERICAL][own]]
-            enough = known.sum() > 1
-            total = areas[known].var(ddof=1) if enough else np.nan
-            of_draws = drawn.mean() if enough else np.nan
-            numerical = (rounded**2).mean() if enough else np.nan
-            rows.append(
-                {
-                    "protocol": protocol,
-                    "model": model,
-                    "metric": metric,
-                    "method": method,
-                    "n": int(known.sum()),
-                    "total": total,
-                    "between_samples": total - of_draws - numerical,
-                    "monte_carlo": of_draws,
-                    "numerical": numerical,
-                }
-            )
-    return pd.DataFrame(rows)
+    tables = []
+    for metric, (area, draws) in VARIANCES.items():
+        if area in values.columns.unique("metric"):
+            present = values[area].notna()
+            sources = {
+                "total": values[area].var(),
+                "monte_carlo": values[draws].where(present).mean(),
+                "numerical": (values[NUMERICAL].where(present) ** 2).mean(),
+            }
+            table = pd.DataFrame(sources).where(present.sum() > 1).assign(n=present.sum())
+            between = table["total"] - table["monte_carlo"] - table["numerical"]
+            tables.append(table.assign(between_samples=between, metric=metric).reset_index())
+    columns = SCHEMAS["variances"].names
+    return pd.concat(tables) if tables else pd.DataFrame(columns=columns)

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text
 from pisoft.units import NOTHING
@@ -26,9 +27,10 @@ ACCURACY_COLUMNS = {
 SHARES = ("accuracy", "greedy_is_label")
 
 
-Settings = DisplaySlice
-
-
+@display(
+    title="Accuracy of the models",
+    reads={"accuracy": "summary/accuracy"},
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of the run."""
     rows = files.rows("accuracy", **cell)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from pisoft.config.base import Clamp
-from pisoft.config.slices.display import SoftDisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.metrics import AVERAGE, NO_CONTROL
 from pisoft.statistics.reading import Files, of_cell, present
 from pisoft.statistics.standing import LEVEL
@@ -38,10 +39,12 @@ VERDICTS = {  # by whether it is better than random scores in the lower and in t
 NO_VALUE = "no value"
 
 
-Settings = SoftDisplaySlice
-
-
-def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="Advantage over random scores by π",
+    by=("protocol", "model"),
+    reads={"advantage": "summary/advantage"},
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     rows = of_cell(files.rows("advantage"), cell)
     return advantage_table(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING, scaled
@@ -39,9 +40,10 @@ _LIMITS = (
 )
 
 
-Settings = DisplaySlice
-
-
+@display(
+    title="Cost, predicted and measured",
+    reads={"cost": "summary/cost"},
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of the run."""
     return cost_table(files.rows("cost", **cell), models=settings.models)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.metrics import AVERAGE, CONTROL
 from pisoft.statistics.reading import Files, present
 from pisoft.statistics.standing import LEVEL
@@ -27,9 +28,14 @@ METRICS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Sof
 AMONG = {True: "all methods", False: "without random scores"}
 
 
-Settings = DisplaySlice
-
-
+@display(
+    title="Are dense scores what is rewarded?",
+    by=("protocol", "model"),
+    reads={
+        "density": "summary/density/{model}",
+        "density_correlations": "summary/density_correlations/{model}",
+    },
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     density = files.rows("density", model=cell["model"])

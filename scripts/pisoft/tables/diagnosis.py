@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table, mean_entry, number_text, sample_note
@@ -22,9 +23,14 @@ SHARES = {
 MEANS = "means_in_order"
 NEEDED = "samples_needed"
 COLUMNS = (*SHARES.values(), "Means in order", "Samples needed")
-Settings = DisplaySlice
 
 
+@display(
+    title="Can the metrics tell?",
+    by=("model",),
+    reads={"diagnosis": "summary/diagnosis"},
+    cells="control",
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     rows = files.rows("diagnosis", **cell)

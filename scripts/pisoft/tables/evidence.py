@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import RankedSlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
     Block,
@@ -29,10 +30,13 @@ FOUND = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_aup
 CHANCE = {"evidence_by_chance": "the first three", "auprc_by_chance": "AUPRC"}
 
 
-Settings = RankedSlice
-
-
-def table(files: Files, settings: RankedSlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="Do methods find the evidence?",
+    by=("model",),
+    reads={"statistics": "summary/statistics", "evidence_samples": "summary/evidence_samples"},
+    cells="evidence",
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     samples = files.rows("evidence_samples", **cell)
     statistics = files.rows("statistics", **cell)

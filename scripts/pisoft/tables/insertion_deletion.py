@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import RankedSlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
     Table,
@@ -22,10 +23,13 @@ from pisoft.tables.layout import (
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
 
 
-Settings = RankedSlice
-
-
-def table(files: Files, settings: RankedSlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="Insertion and deletion",
+    by=("model",),
+    reads={"statistics": "summary/statistics", "ranking_samples": "summary/ranking_samples"},
+    cells="ranking",
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     samples = files.rows("ranking_samples", **cell)
     statistics = files.rows("statistics", **cell)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.language import CLEAN, OPERATORS
 from pisoft.statistics.reading import Files, of_cell
 from pisoft.tables.layout import Block, Entry, Row, Table, mean_entry, sample_note
@@ -21,9 +22,14 @@ COLUMNS = {
     "hidden_norm": "Norm of the last layer",
 }
 SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest to them
-Settings = DisplaySlice
 
 
+@display(
+    title="Is a perturbed input still language?",
+    by=("protocol", "model"),
+    reads={"language": "summary/language"},
+    cells="inspected",
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     rows = of_cell(files.rows("language"), cell)

@@ -9,8 +9,9 @@ import pandas as pd
 
 from pisoft.config import naming
 from pisoft.config.base import TokenWeights
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import OK
+from pisoft.displays import display
 from pisoft.statistics.layer_study import (
     DEVELOPMENT,
     FIXED,
@@ -28,14 +29,18 @@ from pisoft.units import NOTHING
 _ROW = ["metric", "dataset", "token_weights"]
 
 
-Settings = DisplaySlice
-
-
+@display(
+    title="Layers that Grad-ELLM sums",
+    by=("protocol", "model"),
+    reads={"layer_study": "summary/layer_study"},
+    cells="study",
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
-    return layer_study_table(
-        files.rows("layer_study", **cell), where=settings.where(cell), datasets=settings.datasets
-    )
+    rows = files.rows("layer_study", **cell)
+    names = set(rows["dataset"])
+    studied = {name: label for name, label in settings.datasets.items() if name in names}
+    return layer_study_table(rows, where=settings.where(cell), datasets=studied)
 
 
 def layer_study_table(samples: pd.DataFrame, *, where: str, datasets: Mapping[str, str]) -> Table:

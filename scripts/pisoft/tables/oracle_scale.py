@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
 from pisoft.config.trust import SEARCH
+from pisoft.displays import display
 from pisoft.statistics.controls import ORACLE
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
@@ -18,16 +19,21 @@ from pisoft.tables.layout import Block, Entry, Row, Table, mean_entry, sample_no
 from pisoft.units import NOTHING
 
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc", "insertion_auc")
-Settings = DisplaySlice
 
 
+@display(
+    title="From random scores to the oracle",
+    by=("model",),
+    reads={"oracle_scale": "summary/oracle_scale"},
+    cells="scaled",
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     rows = files.rows("oracle_scale", **cell)
     return oracle_scale_table(
         rows,
         where=settings.where(cell),
-        methods=present(settings.methods, rows),
+        methods=present(settings.methods | settings.controls, rows),
         datasets=settings.datasets,
     )
 

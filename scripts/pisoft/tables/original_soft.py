@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pisoft.config.slices.display import SoftDisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Table, marks, statistic_block
@@ -13,10 +14,12 @@ from pisoft.tables.soft import SoftRows, clamp_note
 ORIGINAL_METRICS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}  # decimals
 
 
-Settings = SoftDisplaySlice
-
-
-def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="Original Soft-NS and Soft-NC",
+    by=("protocol", "model"),
+    reads={"statistics": "summary/statistics", "soft_samples": "summary/soft_samples"},
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     return original_table(SoftRows.read(files, settings, cell))
 

@@ -1,4 +1,4 @@
-"""Areas under the curves of π-Soft-NS and π-Soft-NC (paper, tab:llama-soft)."""
+"""Areas under the curves of π-Soft-NS and π-Soft-NC (paper, tab:llama-soft), and robust ones."""
 
 from __future__ import annotations
 
@@ -6,21 +6,39 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from pisoft.config.slices.display import SoftDisplaySlice
+from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import OK
+from pisoft.displays import display
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
 from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.tables.layout import Table, marks
-from pisoft.tables.soft import AUC_METRICS, SoftRows, clamp_note
+from pisoft.tables.soft import AUC_METRICS, SoftRows, clamp_note, soft_samples
 
-Settings = SoftDisplaySlice
+ROBUST_METRICS = (  # that no single sample can rule
+    "ratio_auc_pi_soft_ns",
+    "ratio_auc_pi_soft_nc",
+    "median_auc_pi_soft_ns",
+    "median_auc_pi_soft_nc",
+    "auc_low_pi_soft_ns",
+    "auc_low_pi_soft_nc",
+)
 
 
-def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="AUC of π-Soft-NS and π-Soft-NC",
+    by=("protocol", "model"),
+    reads={
+        "statistics": "summary/statistics",
+        "soft_samples": "summary/soft_samples",
+        "selected_samples": "summary/depth_selected/soft_samples",
+        "soft_curves": "summary/soft_curves",
+    },
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     grid = sorted(files.rows("soft_curves", **cell)["pi"].unique())
-    samples = files.rows("soft_samples", **cell)
+    samples = soft_samples(files, **cell)
     noise = samples[samples["metric"].isin(NOISE_METRICS)]
     number_type = settings.types[cell["model"]]
     return auc_table(SoftRows.read(files, settings, cell), grid, number_type, noise)
@@ -29,7 +47,7 @@ def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> 
 def auc_table(
     rows: SoftRows, grid: Sequence[float], number_type: str, noise: pd.DataFrame
 ) -> Table:
-    """Build the table of areas under the π-Soft curves (paper, tab:llama-soft).
+    """Build the table of areas under the π-Soft curves, and statistics that no sample can rule.
 
     Args:
         rows: its rows.
@@ -42,12 +60,21 @@ def auc_table(
         f"{min(grid):g}, …, {max(grid):g} ({len(grid)} values), so a curve that is 1 everywhere "
         f"has {max(grid) - min(grid):.3g}. Higher is better."
     )
-    notes = (statistic, marks(rows.statistics), clamp_note(rows.clamp), *rows.average_notes())
-    return rows.averaged_table(
-        "AUC of π-Soft-NS and π-Soft-NC",
-        AUC_METRICS,
-        (*notes, *_noise_notes(rows.statistics, rows.outcomes, number_type, noise)),
+    noise_notes = _noise_notes(rows.statistics, rows.outcomes, number_type, noise)
+    notes = (
+        statistic,
+        marks(rows.statistics),
+        clamp_note(rows.clamp),
+        *rows.average_notes(),
+        *noise_notes,
+        "A mean of ratios is ruled by samples whose zero baseline hardly changes the prediction "
+        "(small H₀). Ratio of means: mean over samples of the area before it is divided by H₀, "
+        "over the mean of H₀; never clamped. Median: of the samples' areas; not tested, and its "
+        "interval is of each method alone. π ≤ 0.3: mean of the areas over that part of the grid "
+        "only, where few tokens are kept or removed.",
     )
+    metrics = (*AUC_METRICS, *ROBUST_METRICS)
+    return rows.averaged_table("AUC of π-Soft-NS and π-Soft-NC", metrics, notes)
 
 
 def _noise_notes(

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files
+from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import Block, Entry, Row, Table, sample_note
 from pisoft.units import NOTHING
 
@@ -17,16 +18,19 @@ _RANK_COLUMNS = ["rank", "rank_low", "rank_high", "mean_rank", "best_share"]
 _WITHOUT = "rank_without_"  # and a dataset: a column of the CSV
 
 
-Settings = DisplaySlice
-
-
+@display(
+    title="Ranks and critical differences",
+    by=("protocol", "model"),
+    reads={"statistics": "summary/statistics", "leave_one_out": "summary/leave_one_out"},
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
+    statistics = files.rows("statistics", **cell)
     return rank_table(
-        files.rows("statistics", **cell),
+        statistics,
         files.rows("leave_one_out", **cell),
         where=settings.where(cell),
-        methods=settings.methods,
+        methods=present(settings.methods, statistics),
         datasets=settings.datasets,
     )
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
     Block,
@@ -19,9 +20,14 @@ from pisoft.tables.layout import (
 
 UNMOVED = 0.9  # ρ from which on scores are said to have stayed what they were
 OTHERS = {"labels": "Shuffled labels", "input": "Another input"}  # checks that draw no layers anew
-Settings = DisplaySlice
 
 
+@display(
+    title="Do scores change with model and input?",
+    by=("model",),
+    reads={"sanity": "summary/sanity"},
+    cells="sanity",
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one model."""
     rows = files.rows("sanity", **cell)

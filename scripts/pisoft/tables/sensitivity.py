@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
@@ -23,15 +24,19 @@ from pisoft.tables.layout import (
 from pisoft.units import NOTHING
 
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc")
-Settings = DisplaySlice
 
 
+@display(
+    title="Would other choices change the order?",
+    by=("protocol", "model"),
+    reads={"sensitivity": "summary/sensitivity"},
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     return sensitivity_table(
         files.rows("sensitivity", **cell),
         where=settings.where(cell),
-        methods=settings.methods,
+        methods=settings.methods_on(cell["model"]),
         datasets=settings.datasets,
     )
 

@@ -9,10 +9,10 @@ import pandas as pd
 
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
-from pisoft.config.slices.display import SoftDisplaySlice
+from pisoft.config.slices import DisplaySlice
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import Files, load_rows, present
 from pisoft.tables.layout import (
     Block,
     Table,
@@ -25,6 +25,12 @@ from pisoft.tables.layout import (
 )
 
 AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
+
+
+def soft_samples(files: Files, **selection: str) -> pd.DataFrame:
+    """Return `soft_samples` rows, those of selected depths included if there are any."""
+    paths = [*files["soft_samples"], *files.get("selected_samples", ())]
+    return load_rows(paths, "soft_samples", **selection)
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,9 @@ class SoftRows:
     clamp: Clamp
 
     @classmethod
-    def read(cls, files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> SoftRows:
-        """Read the files `statistics` and `soft_samples` of a protocol and model."""
-        outcomes = files.rows("soft_samples", metric="identity", **cell)
+    def read(cls, files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> SoftRows:
+        """Read the statistics and samples of a protocol and model, of selected depths, too."""
+        outcomes = soft_samples(files, metric="identity", **cell)
         return cls(
             statistics=files.rows("statistics", **cell),
             outcomes=outcomes,
@@ -116,5 +122,5 @@ def clamp_note(clamp: Clamp) -> str:
         return said
     return (
         f"{said} It may be negative, and a sample whose zero baseline hardly changes the "
-        "prediction (small H₀) can then rule a mean: see the table of other statistics."
+        "prediction (small H₀) can then rule a mean: see the other statistics."
     )

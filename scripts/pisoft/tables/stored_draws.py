@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import RankedSlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import (
     Table,
@@ -23,10 +24,13 @@ STRICTEST = "lds_given_count"  # undefined wherever any other is
 SHOWN = (STRICTEST, "lds", "faithfulness_correlation", "infidelity")
 
 
-Settings = RankedSlice
-
-
-def table(files: Files, settings: RankedSlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="Do scores predict the draws of random scores?",
+    by=("protocol", "model"),
+    reads={"statistics": "summary/statistics", "stored_samples": "summary/stored_samples"},
+    cells="drawn",
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     samples = files.rows("stored_samples", metric=STRICTEST, **cell)
     statistics = files.rows("statistics", **cell)

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices.display import TimingsSlice
+from pisoft.config.slices import DisplaySlice
 from pisoft.config.studies import SELECTED_METHODS
+from pisoft.displays import display
 from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
@@ -17,12 +18,21 @@ from pisoft.units import NOTHING
 _MEASURES = ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb")
 
 
-Settings = TimingsSlice
-
-
-def table(files: Files, settings: TimingsSlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="Time and memory of attribution",
+    reads={"timings": "summary/timings"},
+    cells="timed",
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of the run."""
-    return timings_table(files.rows("timings", **cell), **dict(settings))
+    return timings_table(
+        files.rows("timings", **cell),
+        models=settings.models,
+        methods=settings.methods,
+        datasets=settings.datasets,
+        controls=settings.baselines,
+        imported=settings.imported,
+    )
 
 
 def timings_table(

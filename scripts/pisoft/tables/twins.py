@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices.display import DisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.metrics import AVERAGE, METRICS
 from pisoft.statistics.reading import Files, of_cell, present
 from pisoft.statistics.standing import LEVEL
@@ -24,9 +25,13 @@ from pisoft.tables.layout import (
     sample_note,
 )
 
-Settings = DisplaySlice
 
-
+@display(
+    title="Gain over permuted twins",
+    by=("protocol", "model"),
+    reads={"twins": "summary/twins"},
+    cells="twin",
+)
 def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     rows = of_cell(files.rows("twins"), cell)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices.display import SoftDisplaySlice
+from pisoft.config.slices import DisplaySlice
+from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files, present
 from pisoft.tables.layout import Block, Entry, Row, Table, number_text
@@ -21,10 +22,12 @@ SOURCES = {
 }
 
 
-Settings = SoftDisplaySlice
-
-
-def table(files: Files, settings: SoftDisplaySlice, cell: Mapping[str, str]) -> Table:
+@display(
+    title="Where the variance comes from",
+    by=("protocol", "model"),
+    reads={"variances": "summary/variances"},
+)
+def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
     """Build the table of one protocol and model."""
     variances = files.rows("variances", **cell)
     return variance_table(

@@ -14,8 +14,7 @@ from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
 from pisoft.config.evaluation import EvaluationSettings
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.cells import AttributeSlice
+from pisoft.config.slices import AttributeSlice, ModelSlice
 from pisoft.contracts import read_provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import Perturber

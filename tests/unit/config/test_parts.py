@@ -14,7 +14,7 @@ from pisoft.config.parts import (
     places,
     sample_limit,
 )
-from pisoft.config.slices.data import sample_slice
+from pisoft.config.slices import SampleSlice
 from pisoft.errors import BenchmarkError
 
 CATALOGUE = Path(__file__).parents[3] / "config/catalogue"
@@ -57,9 +57,9 @@ def test_more_samples_leave_full_shards_what_they_are():
     full = parts(few, "small", "pieces")[:-1]
     assert full == parts(many, "small", "pieces")[: len(full)]
     for part in full:
-        assert sample_slice(few, part) == sample_slice(many, part)
-    assert sample_slice(few, "pieces/16-20").samples == (16, 20)
-    assert sample_slice(few, "pieces").samples == 20
+        assert SampleSlice.of(few, part=part) == SampleSlice.of(many, part=part)
+    assert SampleSlice.of(few, part="pieces/16-20").samples == (16, 20)
+    assert SampleSlice.of(few, part="pieces").samples == 20
 
 
 def test_without_a_number_of_samples_there_are_no_shards():

@@ -7,14 +7,33 @@ import pytest
 
 from eraser import write_eraser
 from pisoft.attribution import load_method
+from pisoft.config import slices as of_jobs
 from pisoft.config.loading import load_config
-from pisoft.config.slices import slice_makers
-from pisoft.config.slices.cells import evidence_datasets, ranked_datasets
+from pisoft.config.slices import evidence_datasets, ranked_datasets
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
 ROOT = Path(__file__).parents[3]
-MAKE = slice_makers()
+
+
+def maker(name):
+    """Return a function that makes a slice of wildcards in the order of their names in `KEYS`."""
+    return lambda config, *wanted: of_jobs.SLICES[name].of(
+        config, **dict(zip(KEYS.get(name, ()), wanted, strict=True))
+    )
+
+
+KEYS = {
+    **dict.fromkeys(("fetch",), ("dataset",)),
+    **dict.fromkeys(("sample",), ("part",)),
+    **dict.fromkeys(("train", "train_shuffled", "compare"), ("model",)),
+    **dict.fromkeys(("train_masked",), ("masked_model",)),
+    **dict.fromkeys(("prompt", "generate", "import", "ranking"), ("model", "dataset")),
+    **dict.fromkeys(("attribute",), ("model", "method")),
+    **dict.fromkeys(("construct",), ("method",)),
+    **dict.fromkeys(("evaluate",), ("protocol", "model", "method", "part")),
+}
+MAKE = {name: maker(name) for name in of_jobs.SLICES}
 SLICES = {
     "fetch": ("demo-sentiment",),
     "sample": ("demo-sentiment",),
@@ -34,29 +53,17 @@ SLICES = {
     "construct": ("saliency-permuted-1",),
     "diagnosis": (),
     "twins": (),
-    "trust_display": (),
     "sanity": (),
     "density": (),
     "sensitivity": (),
     "evidence": (),
     "layer_study": (),
-    "layer_study_display": (),
     "display": (),
-    "ranked": (),
-    "soft_display": (),
     "compare": ("demo-llama",),
-    "model_display": ("demo-llama",),
-    "ranks": ("demo-llama",),
-    "accuracy": (),
     "index": (),
     "published": (),
     "explorer": (),
-    "scores": (),
-    "tokens": (),
-    "protocol_figure": (),
-    "timings": (),
     "plan": (),
-    "cost": (),
 }
 
 
@@ -94,7 +101,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     more = {**raw["evaluation"], "draws": 3}
     assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
     everywhere = {**raw["evaluation"], "scope": "all"}
-    of_scores = {"scores", "tokens", "protocol_figure", "explorer"}
+    of_scores = {"display", "explorer"}
     assert (
         changed(raw, evaluation=everywhere)
         == {
@@ -110,10 +117,10 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
         }
         | of_scores
     )
-    assert changed(raw, qualitative={"top_share": 0.2}) == {"tokens"}
+    assert changed(raw, qualitative={"top_share": 0.2}) == {"display"}
     clamped = {**raw["evaluation"], "clamp": "mean"}
     assert changed(raw, evaluation=clamped) == {
-        "summarise", "sensitivity", "layer_study", "soft_display", "published",
+        "summarise", "sensitivity", "layer_study", "display", "published",
     }  # fmt: skip
     resampled = {"uncertainty", "resampling", "density", "twins", "sanity", "sensitivity"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
@@ -124,11 +131,10 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     }  # fmt: skip
     assert changed(raw, trust={**raw["trust"], "search": 9}) == {"plan"}
     louder = {**raw["trust"], "noise": [0.5, 3]}
-    assert changed(raw, trust=louder) == {"diagnosis", "plan", "trust_display"}
+    assert changed(raw, trust=louder) == {"diagnosis", "plan", "display"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
-        "display", "ranked", "soft_display", "timings", "plan", "compare", "model_display", "index",
-        "ranks", "published", "trust_display",
+        "plan", "compare", "index", "published",
         "twins", "sanity",  # of other methods are none then
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
@@ -183,19 +189,19 @@ def test_tables_follow_the_order_of_selection(raw):
 
 
 def test_every_method_that_is_ranked_has_a_family(raw):
-    shown = json.loads(slices(raw)["ranked"])
+    shown = json.loads(slices(raw)["display"])
     assert set(shown["families"]) == set(shown["methods"])
     assert shown["families"]["random"] == "baseline"
     assert shown["families"]["grad_ellm_selected"] == shown["families"]["grad_ellm"] == "gradient"
 
 
-def test_what_shows_one_model_depends_on_its_methods_only(raw):
+def test_a_model_may_have_some_of_the_methods(raw):
     restrictions = {"demo-llama": {"methods": ["saliency", "random"]}}
     config = load_config(
         raw | {"restrictions": restrictions}, ROOT / "config/catalogue", "test", load_method
     )
-    shown = MAKE["model_display"](config, "demo-llama")
-    assert set(shown.methods) == {"saliency", "random"}
-    assert list(shown.models) == ["demo-llama"]
+    shown = MAKE["display"](config)
+    assert list(shown.methods_on("demo-llama")) == ["random", "saliency"]
     assert MAKE["compare"](config, "demo-llama").methods == ("random", "saliency")
-    assert len(MAKE["model_display"](config, "demo-mistral").methods) > 2
+    assert len(shown.methods_on("demo-mistral")) > 2
+    assert "grad_ellm_selected" in set(shown.methods) - set(shown.methods_on("demo-mistral"))

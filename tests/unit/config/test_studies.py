@@ -1,6 +1,5 @@
 """The layer study's methods: selections, clipping, and what is evaluated once."""
 
-import json
 import re
 
 import pytest
@@ -9,10 +8,17 @@ import yaml
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
-from pisoft.config.slices.cells import attribute_slice, evaluate_slice, inspect_slice
-from pisoft.config.slices.display import display_slice, layer_study_display_slice
-from pisoft.config.slices.summaries import layer_study_slice, sanity_slice, summarise_slice
-from pisoft.config.slices.training import train_shuffled_slice, train_slice
+from pisoft.config.slices import (
+    AttributeSlice,
+    DisplaySlice,
+    EvaluateSlice,
+    InspectSlice,
+    LayerStudySlice,
+    SanitySlice,
+    SummariseSlice,
+    TrainShuffledSlice,
+    TrainSlice,
+)
 from pisoft.config.studies import LayerStudy, decoder_layers, study_methods
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
@@ -142,12 +148,12 @@ def test_the_main_tables_show_of_the_study_what_it_selects_alone(load):
         for weights in ("loosened", "original")
         for depth in ("01", "02", "04")  # all 4 layers are the fixed depth
     }
-    more = display_slice(with_study).methods.items() - display_slice(without).methods.items()
+    more = DisplaySlice.of(with_study).methods.items() - DisplaySlice.of(without).methods.items()
     assert dict(more) == {
         "grad_ellm_selected": "Grad-ELLM (depth selected)",
         "grad_ellm_original_selected": "Grad-ELLM (original, depth selected)",
     }
-    assert summarise_slice(with_study) == summarise_slice(without)
+    assert SummariseSlice.of(with_study) == SummariseSlice.of(without)
 
 
 def study_names(load, **options):
@@ -167,8 +173,10 @@ def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load
     further = set(config.study_cells) - set(config.cells)
     assert {cell[2] for cell in further} == {"grad_ellm-loosened-02"}
     assert set(config.evaluated_methods) - set(config.methods) == {"grad_ellm-loosened-02"}
-    job = attribute_slice(config, "demo-llama", "grad_ellm")
-    assert job == attribute_slice(load(None, restrictions={}), "demo-llama", "grad_ellm")
+    job = AttributeSlice.of(config, model="demo-llama", method="grad_ellm")
+    assert job == AttributeSlice.of(
+        load(None, restrictions={}), model="demo-llama", method="grad_ellm"
+    )
 
 
 def test_both_token_weightings_have_their_own_twin(load):
@@ -236,7 +244,9 @@ def test_all_layers_of_an_unknown_number_have_a_twin(load):
 
 
 def test_a_study_method_is_attributed_like_any_other(load):
-    job = attribute_slice(load({"depths": [2]}), "demo-llama", "grad_ellm-original-02")
+    job = AttributeSlice.of(
+        load({"depths": [2]}), model="demo-llama", method="grad_ellm-original-02"
+    )
     assert job.method == "grad_ellm"
     assert job.options == {
         "layers": 2,
@@ -248,14 +258,9 @@ def test_a_study_method_is_attributed_like_any_other(load):
 
 def test_the_study_s_jobs_see_its_own_models_and_datasets_only(load):
     config = load({"models": ["demo-mistral"], "datasets": ["demo-why"], "depths": [1]})
-    made = layer_study_slice(config)
+    made = LayerStudySlice.of(config)
     assert {method.model for method in made.methods} == {"demo-mistral"}
     assert type(made).model_validate_json(made.to_json()) == made
-    assert json.loads(layer_study_display_slice(config).to_json()) == {
-        "models": {"demo-mistral": "Tiny Mistral"},
-        "datasets": {"demo-why": config.datasets["demo-why"].label},
-        "methods": {},
-    }
 
 
 @pytest.mark.parametrize(
@@ -348,7 +353,9 @@ def test_random_masks_are_searched_on_every_dataset_with_draws_of_their_own(load
     }
     assert not {cell[2] for cell in config.control_cells} & {"search"}
     searched, usual = (
-        evaluate_slice(config, "dynamic", "demo-llama", name, "demo-sentiment").evaluation
+        EvaluateSlice.of(
+            config, protocol="dynamic", model="demo-llama", method=name, part="demo-sentiment"
+        ).evaluation
         for name in ("search", "oracle")
     )
     assert searched == usual.model_copy(update={"sampler": "count", "draws": 7})
@@ -426,9 +433,11 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
     names = [f"{name}-randomised-{k:02d}" for name in ("random", "saliency") for k in (1, 3, 4)]
     assert {cell[2] for cell in config.sanity_cells} == set(names)
     assert {cell[3] for cell in config.sanity_cells} == {"demo-why"}
-    settings = attribute_slice(config, "demo-llama", names[-1])
+    settings = AttributeSlice.of(config, model="demo-llama", method=names[-1])
     assert (settings.method, settings.randomised_layers) == ("saliency", 4)
-    assert attribute_slice(config, "demo-llama", "saliency").randomised_layers is None
+    assert (
+        AttributeSlice.of(config, model="demo-llama", method="saliency").randomised_layers is None
+    )
 
 
 def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
@@ -441,17 +450,17 @@ def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
     assert [cell[1:] for cell in added] == [
         (model, "saliency-shuffled-labels", "demo-why") for model in config.models
     ]
-    settings = attribute_slice(config, "demo-llama", "saliency-shuffled-labels")
+    settings = AttributeSlice.of(config, model="demo-llama", method="saliency-shuffled-labels")
     assert settings.model.name == "demo-llama-shuffled-labels"
     assert settings.randomised_layers is None
-    assert attribute_slice(config, "demo-llama", "saliency") == attribute_slice(
-        without, "demo-llama", "saliency"
+    assert AttributeSlice.of(config, model="demo-llama", method="saliency") == AttributeSlice.of(
+        without, model="demo-llama", method="saliency"
     )
-    of_saliency = sanity_slice(config).methods["demo-llama"]["saliency"]
+    of_saliency = SanitySlice.of(config).methods["demo-llama"]["saliency"]
     assert of_saliency == {"saliency-randomised-01": 1, "saliency-shuffled-labels": None}
-    own, twin = (make(config, "demo-llama") for make in (train_slice, train_shuffled_slice))
-    assert own == train_slice(without, "demo-llama")
-    assert twin == own.model_copy(update={"shuffled_labels": True})
+    own, twin = (make.of(config, model="demo-llama") for make in (TrainSlice, TrainShuffledSlice))
+    assert own == TrainSlice.of(without, model="demo-llama")
+    assert twin.to_json() == own.model_copy(update={"shuffled_labels": True}).to_json()
 
 
 @pytest.mark.parametrize(
@@ -494,14 +503,22 @@ def test_other_operators_are_ways_of_their_own(load):
     assert config.operator_cells == [
         (way, "demo-llama", method, "demo-why") for way in ways for method in ("random", "saliency")
     ]
-    made = evaluate_slice(config, "dynamic-hide", "demo-llama", "random", "demo-why")
+    made = EvaluateSlice.of(
+        config, protocol="dynamic-hide", model="demo-llama", method="random", part="demo-why"
+    )
     assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
-    own = evaluate_slice(config, "fixed", "demo-llama", "random", "demo-why")
+    own = EvaluateSlice.of(
+        config, protocol="fixed", model="demo-llama", method="random", part="demo-why"
+    )
     assert (own.protocol, own.evaluation.operator) == ("fixed", "zero")
-    assert inspect_slice(config, "dynamic", "demo-llama").operators == (
+    assert InspectSlice.of(config, protocol="dynamic", model="demo-llama").operators == (
         "zero", "mean", "unknown", "hide",
     )  # fmt: skip
-    assert inspect_slice(config, "fixed", "demo-llama").operators == ("zero", "mean", "unknown")
+    assert InspectSlice.of(config, protocol="fixed", model="demo-llama").operators == (
+        "zero",
+        "mean",
+        "unknown",
+    )
     assert load(None).operator_cells == load(None).inspected == []
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from eraser import write_eraser
 from pisoft.config.datasets import FileDataset, Labels, TextField
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import FetchSlice
 from pisoft.contracts import EMPTY_RECORD, OK
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns, fetch

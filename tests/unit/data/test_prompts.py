@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.data import PromptSlice
+from pisoft.config.slices import ModelSlice, PromptSlice
 from pisoft.config.validation import read_yaml
 from pisoft.contracts import (
     EMPTY_RECORD,
@@ -120,7 +119,7 @@ def conversation(messages, **fields):
 
 def template_ids(tokenizer, messages, **fields):
     return tokenizer.apply_chat_template(
-        conversation(messages, **fields), tokenize=True, add_generation_prompt=True
+        conversation(messages, **fields), add_generation_prompt=True, sanitize_control_tokens=True
     )["input_ids"]
 
 
@@ -131,6 +130,8 @@ def template_ids(tokenizer, messages, **fields):
 @example(text="a   b\n\n\nc")
 @example(text="👩🏽‍🚀")
 @example(text="\u0301a")
+@example(text="<s>")
+@example(text="[INST]")
 def test_content_tokens_cover_exactly_the_text(tokenizer, text):
     text = text.strip()
     row = build(tokenizer, settings(SENTIMENT), sample(text=text))
@@ -237,10 +238,7 @@ def test_a_record_cannot_write_control_tokens(tokenizer, text):
     assert count == sum(token in control for token in harmless["input_ids"])
     assert covered(tokenizer, row).removeprefix(" ") == text
     assert text in row["prompt_text"]
-    expected = tokenizer.apply_chat_template(
-        conversation(SENTIMENT, text=text), add_generation_prompt=True, sanitize_control_tokens=True
-    )
-    assert row["input_ids"] == expected["input_ids"]
+    assert row["input_ids"] == template_ids(tokenizer, SENTIMENT, text=text)
 
 
 @pytest.mark.parametrize("limit", [40, 45, 50])

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from pisoft.config.datasets import FileDataset, Rationale
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import FetchSlice
 from pisoft.data.rationales import with_evidence
 from pisoft.data.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import FetchSlice
 from pisoft.contracts import EMPTY_RECORD, OK, UNKNOWN_LABEL, provenance, read_rows, write_rows
 from pisoft.data.files import input_files
 from pisoft.data.sources import check_columns, fetch

@@ -11,7 +11,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
-from pisoft.config.slices.training import train_masked_slice
+from pisoft.config.slices import TrainMaskedSlice
 from pisoft.config.validation import read_yaml
 from pisoft.embedded.masked_models import (
     MASKED_SHARE,
@@ -40,7 +40,7 @@ CONTEXT = 160
 def settings():
     raw = read_yaml(ROOT / "config/config.yaml")
     config = load_config(raw, ROOT / "config/catalogue", "config/config.yaml", load_method)
-    return train_masked_slice(config, "demo-masked")
+    return TrainMaskedSlice.of(config, masked_model="demo-masked")
 
 
 @pytest.fixture(scope="module")

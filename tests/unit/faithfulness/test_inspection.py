@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.cells import InspectSlice
+from pisoft.config.slices import InspectSlice, ModelSlice
 from pisoft.faithfulness.inspection import CLEAN, READ, Inspector
 from pisoft.faithfulness.masks import IndependentUniforms
 from random_models import SHAPES, twins

@@ -9,8 +9,7 @@ import torch
 
 import evaluate_ranking
 from pisoft.config.evaluation import RankingSettings
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.cells import RankingSlice
+from pisoft.config.slices import ModelSlice, RankingSlice
 from pisoft.contracts import read_provenance, read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness import ranking

@@ -4,14 +4,11 @@ import itertools
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from pisoft.contracts import write_rows
 from pisoft.figures.advantage import PANELS, plot_advantage
 from pisoft.figures.style import line_styles
+from pisoft.statistics.estimates import P_VALUES
 from pisoft.statistics.metrics import NO_CONTROL
-from pisoft.statistics.sign_flips import P_VALUES
-from rooms import check_same_files
 
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ M_{"}
 GRID = (0.1, 0.5, 0.9)
@@ -66,10 +63,3 @@ def test_without_random_scores_the_figure_says_so():
     figure = plot_advantage(pd.DataFrame(rows_of())[:0], {}, "Llama · SST2")
     assert not figure.axes
     assert NO_CONTROL in [text.get_text() for text in figure.texts]
-
-
-@pytest.mark.slow
-def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
-    files = {"advantage": tmp_path / "advantage.parquet"}
-    write_rows(files["advantage"], "advantage", rows_of(), {})
-    check_same_files("advantage", SETTINGS, files, tmp_path, **CELL)

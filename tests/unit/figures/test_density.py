@@ -1,13 +1,10 @@
 """The figure of densities: methods at their means with intervals, and the correlations above."""
 
 import pandas as pd
-import pytest
 
-from dense import DATASETS, METHODS, METRICS, correlation_rows, density_rows
-from pisoft.contracts import write_rows
+from dense import METHODS, METRICS, correlation_rows, density_rows
 from pisoft.figures.density import plot_density
 from pisoft.figures.style import line_styles
-from rooms import check_same_files
 from uncertainty import statistics_row
 
 AREAS = {"random": 0.25, "saliency": 0.5, "mine": None}
@@ -57,17 +54,3 @@ def test_titles_say_the_correlations_with_and_without_random_scores():
         "Spearman's ρ, without random scores: 0.75 [0.69, 0.81]"
     )
     assert "all methods" not in draw([False]).axes[0].get_title()
-
-
-@pytest.mark.slow
-def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
-    rows = {
-        "density": density_rows(),
-        "density_correlations": correlation_rows(),
-        "statistics": area_rows(),
-    }
-    files = {kind: tmp_path / f"{kind}.parquet" for kind in rows}
-    for kind, path in files.items():
-        write_rows(path, kind, rows[kind], {})
-    settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
-    check_same_files("density", settings, files, tmp_path, **CELL)

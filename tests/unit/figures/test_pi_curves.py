@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from drawn import CELL, METHODS, SETTINGS, WHERE, curve_rows, frame
-from pisoft.contracts import write_rows
+from drawn import METHODS, WHERE, curve_rows, frame
 from pisoft.figures.lines import PI_SOFT
 from pisoft.figures.pi_curves import LABEL_HEIGHT, OTHERS, highlighted, plot_pi_curves, spread
 from pisoft.figures.style import line_styles
 from pisoft.tables.layout import statistic_entries
-from rooms import check_same_files
 from uncertainty import frame as statistics_frame
 from uncertainty import statistics_row
 
@@ -157,12 +155,3 @@ def test_names_are_as_near_to_the_ends_as_gaps_and_order_allow(ends, gap):
 def test_crowded_names_are_centred_on_their_ends():
     assert spread(np.array([0.5, 0.5, 0.5]), 0.1) == pytest.approx([0.4, 0.5, 0.6])
     assert spread(np.array([0.9, 1.0, 1.0]), 0.1) == pytest.approx([0.8, 0.9, 1.0])
-
-
-@pytest.mark.slow
-def test_the_script_writes_the_same_files_in_every_process(tmp_path):
-    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("soft_curves", "statistics")}
-    write_rows(files["soft_curves"], "soft_curves", curve_rows(), {})
-    others = area_rows(METHODS, dataset="imdb")
-    write_rows(files["statistics"], "statistics", area_rows(METHODS, ["mine"]) + others, {})
-    check_same_files("pi_curves", SETTINGS, files, tmp_path, **CELL)

@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from drawn import CELL, GRID, METHODS, SETTINGS, WHERE, curve_rows, frame
-from pisoft.contracts import write_rows
+from drawn import GRID, METHODS, WHERE, curve_rows, frame
 from pisoft.figures.lines import PI_SOFT
 from pisoft.figures.pi_curves_all import plot_all_curves
 from pisoft.figures.style import line_styles, save_figure
-from rooms import check_same_files
 
 
 def draw(rows, methods=METHODS):
@@ -139,10 +137,3 @@ def test_files_are_equal_bytes_every_time(tmp_path, suffix):
 def test_another_format_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\.pdf, \.svg, \.png"):
         save_figure(draw(curve_rows()), [tmp_path / "figure.jpg"])
-
-
-@pytest.mark.slow
-def test_the_script_writes_the_same_files_in_every_process(tmp_path):
-    files = {"soft_curves": tmp_path / "curves.parquet"}
-    write_rows(files["soft_curves"], "soft_curves", curve_rows(), {})
-    check_same_files("pi_curves_all", SETTINGS, files, tmp_path, **CELL)

@@ -20,7 +20,6 @@ from pisoft.figures.style import line_styles, save_figure
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.scores import perturbable_counts, read_scores
 from pisoft.statistics.soft import summarise
-from rooms import check_same_files
 
 GRID = (0.1, 0.35, 0.9)
 METHODS = {
@@ -207,12 +206,3 @@ def test_methods_with_identical_scores_are_both_shown(files):
     same = Calibrated("a", 0, half, half, dict.fromkeys(shown, 1.0))
     figure = draw(shares, same, files)
     assert len(figure.legends[0].get_texts()) == 4
-
-
-@pytest.mark.slow
-def test_the_script_writes_the_same_files_every_time(files, tmp_path):
-    settings = {
-        "models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}, "methods": METHODS,
-        "scope": "content", "normalisation": "minmax", "score_floor": 1e-6,
-    }  # fmt: skip
-    check_same_files("protocol", settings, files, tmp_path, protocol="dynamic", model="llama")

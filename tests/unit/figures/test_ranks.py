@@ -6,8 +6,7 @@ import pytest
 
 from pisoft.figures.ranks import METRICS as PANELS
 from pisoft.figures.ranks import plot_ranks
-from ranked import CELL, METHODS, METRICS, RANKS, SETTINGS, TOGETHER, both, write_files
-from rooms import check_same_files
+from ranked import METHODS, METRICS, RANKS, TOGETHER, both
 from uncertainty import comparison_rows, frame, ranked_rows
 
 MANY = {f"m{k}": f"Method number {k}" for k in range(13)}
@@ -118,9 +117,3 @@ def overlap(box, other):
 
 def test_figure_and_table_show_the_same_metrics():
     assert list(PANELS) == list(METRICS)
-
-
-@pytest.mark.slow
-def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
-    files = write_files(tmp_path, "statistics", "comparisons")
-    check_same_files("ranks", SETTINGS, files, tmp_path, **CELL)

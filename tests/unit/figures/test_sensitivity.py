@@ -1,11 +1,7 @@
 """The figure of orders with a choice made otherwise: dots, intervals, rings, what is missing."""
 
-import pytest
-
-from pisoft.contracts import write_rows
 from pisoft.figures.sensitivity import OTHER, SAME, plot_sensitivity
-from rooms import check_same_files
-from sensitive import CELL, DATASETS, NUMBERS, SETTINGS, WHY, frame, sensitivity_rows
+from sensitive import DATASETS, NUMBERS, WHY, frame, sensitivity_rows
 
 
 def draw(rows=None, datasets=DATASETS):
@@ -47,10 +43,3 @@ def test_without_any_number_every_row_says_why():
     rows = [{**row, **missing, "reason": why} for row in sensitivity_rows()]
     panel = draw(rows).axes[0]
     assert [text.get_text() for text in panel.texts][1:] == [why] * len(NUMBERS)
-
-
-@pytest.mark.slow
-def test_the_figure_script_writes_the_same_files_in_every_process(tmp_path):
-    path = tmp_path / "sensitivity.parquet"
-    write_rows(path, "sensitivity", sensitivity_rows(), {})
-    check_same_files("sensitivity", SETTINGS, {"sensitivity": path}, tmp_path, **CELL)

@@ -22,7 +22,7 @@ from pisoft.figures.examples import (
 from pisoft.figures.style import line_styles, save_figure
 from pisoft.figures.tokens import MOST_LINES, NO_GLYPH, plot_tokens, printable
 from pisoft.statistics.scores import read_scores
-from rooms import check_same_files
+from rooms import display_settings, plot
 
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ Mine_{ <b>"}
 TEXTS = ("It", " was", " fine", ".", " Then", " came", " the", " awful", " end", "!")
@@ -274,8 +274,7 @@ def test_without_an_answered_sample_the_figure_says_so(tmp_path):
     assert (tmp_path / "none.png").stat().st_size
 
 
-@pytest.mark.slow
-def test_the_script_draws_the_stored_scores_and_the_same_files_every_time(tmp_path):
+def test_the_script_draws_the_stored_scores_of_a_model_s_methods(tmp_path):
     words = {"label_words": ["Positive", "Negative"], "label_token_ids": [5, 6]}
     rows = [
         {**explained.prompt("a", TEXTS), **words, "label": "Positive"},
@@ -299,13 +298,14 @@ def test_the_script_draws_the_stored_scores_and_the_same_files_every_time(tmp_pa
         )
         for method in ("random", "saliency")  # the model is restricted to two of three methods
     }
-    settings = {
-        "models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}, "methods": METHODS,
-        "scope": "content", "normalisation": "minmax", "top_share": 0.1,
-    }  # fmt: skip
+    settings = display_settings(
+        models={"llama": "Llama"}, datasets={"sst2": "SST-2"}, methods=METHODS, top_share=0.1,
+        methods_of={"llama": tuple(paths)},
+    )  # fmt: skip
     files = {
-        "prompts": prompts, "generations": generations, "attributions": list(paths.values()),
+        "prompts": prompts, "generations": generations,
+        "attributions": tmp_path / "attributions/{model}/{method}/{dataset}.parquet",
     }  # fmt: skip
-    parts, cell = ("sentence", "text"), {"model": "llama", "dataset": "sst2"}
-    check_same_files("tokens", settings, files, tmp_path, parts, **cell)
-    assert len(list(tmp_path.glob("1-*"))) == 6
+    for part in ("sentence", "text"):
+        made = plot("tokens", settings, files, tmp_path, model="llama", dataset="sst2", part=part)
+        assert all(path.stat().st_size for path in made.values())

@@ -12,8 +12,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import dequantise_model
 from pisoft.config.models import GgufModel, ModelShape
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.training import DequantiseSlice
+from pisoft.config.slices import DequantiseSlice, ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.tokenizer import load_tokenizer

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evaluating import distances
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.lm.loading import compile_layers, load_model, model_facts

@@ -10,7 +10,7 @@ import torch
 from tokenizers import normalizers
 from transformers import RobertaModel
 
-from pisoft.config.slices.base import ModelSlice
+from pisoft.config.slices import ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.masked import _places, load_masked_model, replacements
 from pisoft.lm.tokenizer import load_tokenizer

@@ -9,8 +9,7 @@ from pisoft.attribution.base import Context
 from pisoft.config.datasets import FileDataset
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.loading import load_config
-from pisoft.config.slices.base import model_slice
-from pisoft.config.slices.data import fetch_slice, prompt_slice
+from pisoft.config.slices import FetchSlice, PromptSlice, model_slice
 from pisoft.config.validation import read_yaml
 from pisoft.data.prompts import build_prompts
 from pisoft.data.sampling import sample
@@ -36,8 +35,10 @@ def config(shared, root):
 def answered(request, config, shared):
     """Return a model, its folder, its SST-2 prompts and its answers to them."""
     folder = shared / "models" / request.param
-    records = sample(fetch(fetch_slice(config, "sst2-local"), made_source), RECORDS, seed=1)
-    settings = prompt_slice(config, request.param, "sst2-local")
+    records = sample(
+        fetch(FetchSlice.of(config, dataset="sst2-local"), made_source), RECORDS, seed=1
+    )
+    settings = PromptSlice.of(config, model=request.param, dataset="sst2-local")
     tokenizer = load_tokenizer(settings.model, folder)
     context = model_context(settings.model, folder)
     prompts = build_prompts(records, settings, tokenizer, context)

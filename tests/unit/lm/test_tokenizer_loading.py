@@ -5,8 +5,7 @@ import json
 import pytest
 
 from pisoft.config.datasets import HubDataset, TextField
-from pisoft.config.slices.base import ModelSlice
-from pisoft.config.slices.data import FetchSlice
+from pisoft.config.slices import FetchSlice, ModelSlice
 from pisoft.data.sources import fetch
 from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError

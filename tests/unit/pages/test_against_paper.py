@@ -15,7 +15,7 @@ import compare_with_paper
 from pisoft.attribution import load_method
 from pisoft.columns import SCHEMAS
 from pisoft.config.loading import load_config
-from pisoft.config.slices.pages import PublishedSlice, published_slice
+from pisoft.config.slices import PublishedSlice
 from pisoft.config.validation import read_yaml
 from pisoft.contracts import write_rows
 from pisoft.pages.against_paper import against_paper_page
@@ -243,7 +243,7 @@ def test_agreement_counts_outcomes_and_compares_orders(published):
 def slice_of(tmp_path, monkeypatch, name, **changes):
     monkeypatch.chdir(ROOT)
     raw = read_yaml(ROOT / "config" / f"{name}.yaml") | changes
-    return published_slice(load_config(raw, ROOT / "config/catalogue", "test", load_method))
+    return PublishedSlice.of(load_config(raw, ROOT / "config/catalogue", "test", load_method))
 
 
 def test_hub_entries_of_the_catalogue_are_the_published_ones(tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ FILES = {
     "Curves over π": ["figures/pi_curves/dynamic/llama/sst2.svg"],
     "Token by token": ["explorer.html"],
     "Against the paper": ["tables/published/against_paper.html"],
-    "Other statistics": ["tables/robust_statistics/dynamic/llama.html"],
+    "Other statistics": ["tables/variances/dynamic/llama.html"],
     "Cost": ["tables/cost.html"],
     "Mine": ["tables/my_table/llama.html", "figures/my_table.svg"],
 }
@@ -91,9 +91,9 @@ def test_the_reading_names_the_best_what_equals_it_and_the_control():
     assert points[0].startswith("π-Soft-NS")
     assert "Good (0.895 [" in points[0]  # 0.9 and the mean of the noise
     assert "Twin (0.895 [" in points[0]
-    assert points[0].endswith("are highest; every other method is told apart from the best.")
+    assert points[0].endswith("are highest; every other method is significantly worse.")
     assert points[1] == (
-        "Against the control, better than random scores: Good, Twin; worse than they are: <Bad>."
+        "Against random scores, significantly better: Good, Twin; significantly worse: <Bad>."
     )
 
 
@@ -103,8 +103,8 @@ def test_the_first_panel_ranks_the_methods_and_says_who_leads():
         "AUC π-Soft-NS ↑, dynamic routing", "AUC π-Soft-NC ↑, dynamic routing"
     )  # fmt: skip
     assert ns.verdict == (
-        "Good, Twin lead. Every other method is told apart from the best. "
-        "Better than random scores: 2 of 3."
+        "Good, Twin lead. Every other method is significantly worse. "
+        "Significantly better than random scores: 2 of 3."
     )
     assert [(bar.label, bar.group, bar.control) for bar in ns.bars] == [
         ("Good", "best", False), ("Twin", "best", False),
@@ -115,14 +115,16 @@ def test_the_first_panel_ranks_the_methods_and_says_who_leads():
     assert ns.bars[0].text.startswith("0.895 [.8")
 
 
-def test_what_is_not_told_apart_from_the_best_is_shaded_and_counted():
+def test_methods_not_significantly_different_from_the_best_are_shaded_and_counted():
     rows = rows_of(everywhere(LEVELS))
     for row in rows:
         if row["method"] == "twin" and row["metric"].startswith("auc"):
             row["value"] += 0.002 * (1 if int(row["sample_id"][1:]) % 2 else -1.1)
     first, _ = panels(page_of(rows))
     assert [bar.group for bar in first.bars] == ["best", "tied", "other", "other"]
-    assert first.verdict.startswith("Good leads. Not told apart from the best: 1 of 3 others.")
+    assert first.verdict.startswith(
+        "Good leads. Not significantly different: 1 of 3 other methods."
+    )
 
 
 def test_every_file_is_linked_under_its_group_by_its_labels():
@@ -226,7 +228,7 @@ def test_equal_methods_are_not_said_to_differ():
     assert points[0].endswith("are highest.")
     assert points[0].count("0.4") >= 4, "all four are"
     assert "better" not in points[1]
-    assert "not distinguishable from them: Good, Twin, <Bad>" in points[1]
+    assert "not significantly different: Good, Twin, <Bad>" in points[1]
 
 
 def test_a_dataset_that_decides_on_the_best_is_named():
@@ -234,7 +236,7 @@ def test_a_dataset_that_decides_on_the_best_is_named():
     levels["twin", "imdb"] = 1.5
     points = " ".join(reading(page_of(rows_of(levels))))
     assert "Good (" not in points.split("is highest")[0].split(":")[0]
-    assert "hangs on single datasets: without IMDb it is Good" in points
+    assert "depends on single datasets: without IMDb it is Good" in points
 
 
 def test_a_best_that_single_samples_make_is_contrasted_with_the_ratio_of_means():

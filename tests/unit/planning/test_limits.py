@@ -9,7 +9,7 @@ import pytest
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
-from pisoft.config.slices.plan import plan_slice
+from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.planning import limits
@@ -66,7 +66,7 @@ def test_every_job_of_the_papers_run_has_its_plan(paper):
     config = paper()
     run = RunLimits(config, NOWHERE, H100)
     run.check()
-    jobs = [job for job in plan_run(plan_slice(config), None).jobs if job.rule in LOADING_RULES]
+    jobs = [job for job in plan_run(PlanSlice.of(config), None).jobs if job.rule in LOADING_RULES]
     assert len(jobs) > 5000
     for job in jobs:
         seconds = job.start_up + job.high.flops / H100

@@ -15,7 +15,7 @@ from pisoft.attribution import load_method
 from pisoft.config.evaluation import DrawBudget
 from pisoft.config.loading import load_run
 from pisoft.config.models import ModelEntry
-from pisoft.config.slices.plan import PlanSlice, plan_slice
+from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
 from pisoft.planning import speed
 from pisoft.planning.plan import LOADING_RULES, START_UP_WITH_MODEL, plan_run
@@ -93,7 +93,7 @@ def paper() -> PlanSlice:
     before = Path.cwd()
     os.chdir(ROOT)
     try:
-        return plan_slice(load_run(read_yaml(file), [file], ROOT / "config", load_method))
+        return PlanSlice.of(load_run(read_yaml(file), [file], ROOT / "config", load_method))
     finally:
         os.chdir(before)
 
@@ -102,7 +102,7 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
     """Llama-3.1-8B on IMDb, whatever the method: 2000 samples of 44 + 371 + 5 tokens."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     settings = paper()
-    settings.models["llama-3.1-8b-instruct"].parts["imdb"] = ("imdb",)
+    settings.models["llama-3.1-8b-instruct"].shards["imdb"] = None
     jobs = {job.rule + "/" + job.cell: job for job in plan_run(settings, NOWHERE).jobs}
     job = jobs["evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb"]
     forwards, tokens, prefix = 2 * 15 * (19 + 1) + 3, 371 + 5, 44
@@ -165,7 +165,7 @@ def test_shards_do_the_work_of_the_whole(dtype):
     models = run_of().model_dump()["models"]
     models["small"] |= {"dtype": dtype}
     whole = plan_run(run_of(models=models), NOWHERE)
-    models["small"]["parts"]["reviews"] = ["reviews/0-16", "reviews/16-32", "reviews/32-40"]
+    models["small"]["shards"]["reviews"] = (40, 16)
     cut = plan_run(run_of(models=models), NOWHERE)
     of_reviews = [job for job in cut.jobs if "/random/reviews" in job.cell]
     assert [job.cell for job in of_reviews if job.rule == "evaluate_soft"] == [

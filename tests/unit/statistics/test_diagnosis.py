@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import kendalltau
 
 import rooms
-from pisoft.config.slices.summaries import DiagnosisSlice, ResamplingSlice
+from pisoft.config.slices import DiagnosisSlice, ResamplingSlice
 from pisoft.contracts import read_rows, write_rows
 from pisoft.statistics.controls import control_values
 from pisoft.statistics.diagnosis import PAIRS, RESAMPLES, diagnosis
@@ -104,49 +104,51 @@ def test_too_few_samples_have_no_interval_and_none_no_value(n):
     assert found["ladder", None]["n"] == n
 
 
-def test_the_oracles_scale_is_a_ratio_of_mean_differences():
+def scaled(values, end="oracle"):
+    """The oracle's scale of one cell, by method."""
+    rows = oracle_scale({("dynamic", "llama", "m", end): values}, 1, "sst2", 200)
+    return rows.set_index("method")
+
+
+def test_the_oracles_scale_is_a_ratio_of_mean_differences_on_common_samples():
     generator = np.random.default_rng(3)
     random, oracle = generator.normal(0, 0.1, 50), generator.normal(1, 0.1, 50)
     values = pd.DataFrame({
         "random": random, "oracle": oracle, "half": (random + oracle) / 2, "same": random,
+        "mine": oracle + generator.normal(0, 0.2, 50),
     })  # fmt: skip
-    settings = ResamplingSlice(seed=1, resamples=200)
-    found = {row["method"]: row for row in oracle_scale(values, settings, ("cell",))}
+    values.loc[:2, "mine"] = np.nan
+    found = scaled(values)
     for method, share in (("half", 0.5), ("same", 0.0)):
-        numbers = [found[method][name] for name in ("value", "low", "high")]
+        numbers = found.loc[method, ["value", "low", "high"]].tolist()
         assert numbers == pytest.approx([share] * 3, abs=1e-12), "each sample has the same share"
-    noisy = values.assign(mine=oracle + generator.normal(0, 0.2, 50))
-    row = {row["method"]: row for row in oracle_scale(noisy, settings, ("cell",))}["mine"]
-    expected = (noisy["mine"] - random).mean() / (oracle - random).mean()
-    assert row["value"] == pytest.approx(expected)
-    assert row["low"] < row["value"] < row["high"]
+    mine, common = found.loc["mine"], values.dropna()
+    differences = common.sub(common["random"], axis="index").mean()
+    assert mine["value"] == pytest.approx(differences["mine"] / differences["oracle"])
+    assert mine["low"] < mine["value"] < mine["high"]
+    assert mine[["n", "n_failed"]].tolist() == [47, 3]
 
 
-def test_the_best_of_random_masks_is_another_end_of_the_way():
+def test_the_best_of_random_masks_is_another_end_and_changes_no_number_of_the_oracles():
     generator = np.random.default_rng(3)
     names = ["random", "oracle", "search", "mine"]
     values = pd.DataFrame(generator.normal([0, 1, 2, 1], 0.1, (50, 4)), columns=names)
-    settings = ResamplingSlice(seed=1, resamples=200)
-    found = {row["method"]: row for row in oracle_scale(values, settings, ("cell",), "search")}
-    assert set(found) == {"oracle", "mine"}
-    mean = values.mean()
-    for method, row in found.items():
+    found, mean = scaled(values, "search"), values.mean()
+    assert set(found.index) == {"oracle", "mine"}
+    for method, value in found["value"].items():
         share = (mean[method] - mean["random"]) / (mean["search"] - mean["random"])
-        assert row["value"] == pytest.approx(share)
-    without = values.drop(columns="search")
-    rows = list(oracle_scale(without, settings, ("cell",)))
-    assert rows == [
-        row for row in oracle_scale(values, settings, ("cell",)) if row["method"] != "search"
-    ], "a search changes no number of the oracle's scale"
+        assert value == pytest.approx(share)
+    without = scaled(values.drop(columns="search"))
+    pd.testing.assert_frame_equal(without, scaled(values).drop(index="search"))
 
 
+@pytest.mark.filterwarnings("error")
 def test_without_an_oracle_that_is_better_there_is_no_scale():
     generator = np.random.default_rng(3)
     values = pd.DataFrame(generator.normal(size=(8, 3)), columns=["random", "oracle", "mine"])
-    settings = ResamplingSlice(seed=1, resamples=200)
     for changed in (values, values.assign(oracle=values["random"]), values[:1], values[:0]):
-        (row,) = oracle_scale(changed, settings, ("cell",))
-        assert np.isnan([row[name] for name in ("value", "low", "high")]).all()
+        row = scaled(changed).loc["mine"]
+        assert row[["value", "low", "high"]].isna().all()
         assert row["n"] == len(changed)
 
 
@@ -206,8 +208,8 @@ def test_the_scripts_lead_from_draws_to_tables_and_figures(tmp_path):
         tables = rooms.tabulate(name, shown, made, tmp_path, model="llama")
         typeset(tables["tex"])
     cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
-    rooms.check_same_files("diagnosis", shown, {"diagnosis": tmp_path / "diagnosis.parquet"},
-                           tmp_path, **cell)  # fmt: skip
+    files = {"diagnosis": tmp_path / "diagnosis.parquet"}
+    rooms.plot("diagnosis", shown, files, tmp_path, **cell)
 
 
 @needs_latex
@@ -267,8 +269,7 @@ def test_gains_over_twins_are_means_of_differences_over_samples(tmp_path):
                           model="llama")  # fmt: skip
     assert "Gain, SST2" in made["html"].read_text(encoding="utf-8")
     typeset(made["tex"])
-    rooms.check_same_files("twins", shown, {"twins": path}, tmp_path, protocol="dynamic",
-                           model="llama")  # fmt: skip
+    rooms.plot("twins", shown, {"twins": path}, tmp_path, protocol="dynamic", model="llama")
 
 
 def test_a_sample_that_one_twin_failed_on_has_no_gain(tmp_path):

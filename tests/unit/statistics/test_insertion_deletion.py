@@ -2,7 +2,7 @@
 
 import pytest
 
-from pisoft.config.slices.summaries import SummariseRankingSlice
+from pisoft.config.slices import SummariseRankingSlice
 from pisoft.contracts import read_provenance, read_rows, write_rows
 from pisoft.statistics.insertion_deletion import ranking_samples
 from rooms import summarise

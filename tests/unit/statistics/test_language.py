@@ -108,4 +108,3 @@ def test_table_and_figure_show_the_clean_input_and_every_dataset(summary, tmp_pa
     text = drawn.read_text(encoding="utf-8")
     for words in ("SST2", "Why", "Keys hidden", "Clean input", "no value"):
         assert words in text
-    rooms.check_same_files("language", SHOWN, files, tmp_path, **CELL)

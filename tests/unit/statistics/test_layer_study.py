@@ -9,7 +9,7 @@ import pytest
 
 from pisoft.attribution import load_method
 from pisoft.config.models import HubModel
-from pisoft.config.slices.summaries import LayerStudySlice
+from pisoft.config.slices import LayerStudySlice
 from pisoft.config.studies import LayerStudy, study_methods
 from pisoft.contracts import read_rows, write_rows
 from pisoft.statistics.layer_study import METRICS, depth_statistics, part_of, summaries

@@ -10,156 +10,79 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from agreeing import DATASETS, METHODS, VALUES, agreement_of
-from pisoft.config.slices.summaries import CompareSlice
+from pisoft.config.slices import CompareSlice
 from pisoft.contracts import read_rows, write_rows
-from pisoft.statistics import method_agreement as agreement
 from pisoft.statistics.agreement_means import triangle, with_average
-from pisoft.statistics.method_agreement import agreement_rows, kendall_taus, top_count, top_overlaps
+from pisoft.statistics.method_agreement import STATISTICS, agreement_samples, top_overlaps
 from pisoft.statistics.scores import StepScores
 from rooms import summarise
 
-# τ and overlap ---------------------------------------------------------------------------------
-
-
 few_levels = st.integers(1, 40).flatmap(
-    lambda tokens: arrays(np.float64, (4, tokens), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+    lambda tokens: arrays(np.float64, (tokens, 4), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 )
 
 
-def reference_taus(scores):
-    return [[scipy.stats.kendalltau(one, other).statistic for other in scores] for one in scores]
-
-
-@pytest.mark.filterwarnings("ignore:One or more sample arguments is too small")
 @given(few_levels)
-def test_taus_equal_scipys_where_scores_are_tied(scores):
-    np.testing.assert_allclose(kendall_taus(scores), reference_taus(scores), atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore:One or more sample arguments is too small")
-@pytest.mark.parametrize("tokens", [1, 2, 3, 57, 300])
-def test_taus_equal_scipys_for_any_number_of_tokens(tokens):
-    scores = np.random.default_rng(tokens).random((5, tokens))
-    np.testing.assert_allclose(kendall_taus(scores), reference_taus(scores), atol=1e-12)
-
-
-@pytest.mark.parametrize("at_once", [1, 100, 5000])
-def test_taus_do_not_depend_on_how_many_comparisons_are_held_at_a_time(monkeypatch, at_once):
-    scores = np.random.default_rng(0).random((3, 41)).round(1)
-    whole = kendall_taus(scores)
-    monkeypatch.setattr(agreement, "COMPARISONS_AT_ONCE", at_once)
-    np.testing.assert_array_equal(kendall_taus(scores), whole)
-
-
-def test_equal_orders_have_tau_1_exactly_and_opposite_ones_minus_1():
-    scores = np.random.default_rng(1).random(777)
-    taus = kendall_taus(np.array([scores, scores**3, 1 - scores]))
-    assert taus.tolist() == [[1, 1, -1], [1, 1, -1], [-1, -1, 1]]
-
-
-def test_tau_of_scores_that_are_all_equal_is_undefined():
-    taus = kendall_taus(np.array([[0.5, 0.5, 0.5], [0.0, 0.5, 1.0]]))
-    assert np.isnan(taus).tolist() == [[True, True], [True, False]]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "count"), [(1, 1), (4, 1), (5, 1), (14, 1), (15, 2), (24, 2), (25, 3), (400, 40)]
-)
-def test_a_tenth_of_the_tokens_is_rounded_half_up_and_never_none(tokens, count):
-    assert top_count(tokens) == count
-
-
-@given(few_levels)
-def test_overlaps_equal_brute_force(scores):
-    tokens = scores.shape[1]
-    count = max(1, int(tokens / 10 + 0.5))
-    tops = [set(sorted(range(tokens), key=lambda i: (-own[i], i))[:count]) for own in scores]
+def test_overlaps_equal_brute_force_with_the_earlier_of_equal_scores_higher(scores):
+    tokens = len(scores)
+    count = max(1, int(tokens / 10 + 0.5))  # a tenth, rounded half up
+    tops = [
+        set(sorted(range(tokens), key=lambda i: (-column[i], i))[:count]) for column in scores.T
+    ]
     expected = [[len(one & other) / count for other in tops] for one in tops]
     np.testing.assert_array_equal(top_overlaps(scores), expected)
 
 
-def test_of_equal_scores_the_earlier_token_counts_as_higher():
-    scores = np.zeros((3, 20))
-    scores[0, [5, 9, 12]] = 1.0  # top: 5, 9
-    scores[1, [9, 5]] = 1.0
-    scores[2, [12, 9]] = 1.0
-    assert top_overlaps(scores)[0].tolist() == [1.0, 1.0, 0.5]
-
-
-# Means over steps and samples ------------------------------------------------------------------
-
-
-def step(sample, number, **raw):
+def step(sample, **raw):
     """One step of a sample; a method given as None has failed."""
-    found = {name: np.array(values, dtype=float) for name, values in raw.items() if values}
-    length = max(map(len, found.values()), default=0)
+    scores = {name: np.array(values, dtype=float) for name, values in raw.items() if values}
+    length = max(map(len, scores.values()), default=0)
     return StepScores(
         prompt={"sample_id": sample},
-        step=number,
+        step=0,
         perturbable=np.arange(length),
-        raw=found,
+        raw=scores,
         status={name: "ok" if values else "nonfinite_attribution" for name, values in raw.items()},
         normalisation="minmax",
     )
 
 
-def numbers_of(steps, methods=("a", "b")):
-    rows = agreement_rows("llama", "sst2", methods, steps)
-    return {
-        (row["method"], row["other"], row["statistic"]): (
-            row["value"],
-            row["standard_error"],
-            row["n"],
-            row["n_failed"],
-        )
-        for row in rows
+UP, DOWN = [1, 2, 3], [3, 2, 1]
+
+
+def test_a_sample_is_the_mean_over_its_steps():
+    steps = [step("x", a=UP, b=UP), step("x", a=UP, b=DOWN), step("y", a=UP, b=DOWN)]
+    samples = agreement_samples(steps, ("a", "b"))["a", "b"]
+    assert samples.T.to_dict() == {
+        "x": {"kendall_tau": 0.0, "top_overlap": 0.5},
+        "y": {"kendall_tau": -1.0, "top_overlap": 0.0},
     }
-
-
-def test_a_sample_is_the_mean_over_its_steps_and_weighs_as_much_as_any_other():
-    same, opposite = {"a": [1, 2, 3], "b": [1, 2, 3]}, {"a": [1, 2, 3], "b": [3, 2, 1]}
-    steps = [
-        step("x", 0, **same),
-        step("x", 5, **same),
-        step("x", 10, **opposite),
-        step("y", 0, **opposite),
-    ]
-    found = numbers_of(steps)
-    value, error, n, n_failed = found["a", "b", "kendall_tau"]
-    assert value == pytest.approx(((1 + 1 - 1) / 3 - 1) / 2)
-    assert error == pytest.approx(abs(1 / 3 + 1) / 2)  # half the distance of two values
-    assert (n, n_failed) == (2, 0)
-    assert found["a", "b", "top_overlap"][0] == pytest.approx((2 / 3 + 0) / 2)
 
 
 @pytest.mark.parametrize("bad", [None, [7, 7, 7]], ids=["failed", "constant"])
 def test_steps_where_a_method_fails_or_gives_all_tokens_the_same_do_not_count(bad):
-    good = [1, 2, 3]
     steps = [
-        step("x", 0, a=good, b=bad, c=good),
-        step("x", 5, a=good, b=good, c=good),
-        step("y", 0, a=good, b=bad, c=good),
+        step("x", a=UP, b=bad, c=UP),
+        step("x", a=UP, b=UP, c=UP),
+        step("y", a=UP, b=bad, c=UP),
     ]
-    found = numbers_of(steps, ("a", "b", "c"))
-    for statistic in ("kendall_tau", "top_overlap"):
-        assert found["a", "b", statistic] == (1.0, None, 1, 1)
-        assert found["a", "c", statistic] == (1.0, 0.0, 2, 0)
+    samples = agreement_samples(steps, ("a", "b", "c"))
+    for statistic in STATISTICS:
+        np.testing.assert_array_equal(samples["a", "b", statistic], [1.0, np.nan])
+        np.testing.assert_array_equal(samples["a", "c", statistic], [1.0, 1.0])
 
 
-def test_a_prompt_with_one_perturbable_token_is_counted_as_failed():
-    assert numbers_of([step("x", 0, a=[3], b=[2])])["a", "b", "top_overlap"] == (None, None, 0, 1)
-
-
-def test_samples_that_failed_for_all_methods_are_counted():
-    found = numbers_of([step("x", 0, a=None, b=None), step("y", 0, a=[1, 2], b=[1, 2])])
-    assert found["a", "b", "kendall_tau"] == (1.0, None, 1, 1)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("raw", [{"a": [3], "b": [2]}, {"a": None, "b": None}])
+def test_a_sample_with_one_token_or_without_scores_has_no_value(raw):
+    samples = agreement_samples([step("x", **raw), step("y", a=UP, b=UP)], ("a", "b"))
+    assert samples.isna().all(axis=1).tolist() == [True, False]
 
 
 def test_every_pair_comes_once_in_order_and_a_single_method_has_none():
-    steps = [step("x", 0, a=[1, 2], b=[1, 2], c=[1, 2])]
-    pairs = [key[:2] for key in numbers_of(steps, ("c", "a", "b"))][::2]
-    assert pairs == [("c", "a"), ("c", "b"), ("a", "b")]
-    assert agreement_rows("llama", "sst2", ("a",), [step("x", 0, a=[1, 2])]) == []
+    pairs = agreement_samples([step("x", a=UP, b=UP, c=UP)], ("c", "a", "b")).columns
+    assert [pair[:2] for pair in pairs[::2]] == [("c", "a"), ("c", "b"), ("a", "b")]
+    assert agreement_samples([step("x", a=UP)], ("a",)).columns.empty
 
 
 def write_scores(folder, raw, content):

@@ -8,7 +8,7 @@ import pytest
 
 from pisoft.attribution import load_method
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices.pages import PUBLISHED_FILES
+from pisoft.config.slices import PUBLISHED_FILES
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.against_paper import published_robustness

@@ -196,7 +196,7 @@ def test_table_and_figure_name_what_stayed(tmp_path):
     for heading in ("Last layer", "Last 4 layers", "Shuffled labels", "Another input"):
         assert f">{heading}<" in page
     assert len(pd.read_csv(made["csv"])) == len(ROWS)
-    rooms.check_same_files("sanity", SHOWN, {"sanity": path}, tmp_path, model="llama")
+    rooms.plot("sanity", SHOWN, {"sanity": path}, tmp_path, model="llama")
     assert read_rows(path, "sanity")
 
 

@@ -8,16 +8,13 @@ import statistics
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau, norm, rankdata, t
 
 import rooms
 from pisoft.contracts import read_rows
 from pisoft.keyed import keyed_generator
-from pisoft.statistics.alternatives import ALTERNATIVES
-from pisoft.statistics.bootstrap import resampled_column_medians
+from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.orders import HALVES, OWN_DRAWS
-from pisoft.statistics.sensitivity import kendall_taus
 from pisoft.statistics.soft_files import Cell
 from summarising import MINIMUM_H0, soft_rows, write_soft
 
@@ -44,6 +41,11 @@ def rows_of(seed, steps=STEPS, draws=5, grid=GRID, failed=()):
                 row["h0"] = h0
             of_grid.append(row)
     return of_grid
+
+
+def methods(seed=0, steps=STEPS, **cell):
+    """Rows of every method's cell."""
+    return {m: rows_of(seed + place, steps, **cell) for place, m in enumerate(METHODS)}
 
 
 TVS = ("ns_total_variations", "nc_total_variations")
@@ -143,13 +145,13 @@ def order(rows, metric, alternative, clamp):
 
 @pytest.fixture(scope="module", params=["draw", "mean", "none"])
 def found(request, tmp_path_factory):
-    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
+    rows = methods()
     rows["mine"] = rows_of(1, failed=("b",))
     folder = tmp_path_factory.mktemp(request.param)
     return rows, request.param, sensitivity(folder, *cells_of(rows), clamp=request.param)
 
 
-DIRECT = [name for name in ALTERNATIVES if name not in ("half_samples", *OWN_DRAWS)]
+DIRECT = [name for name in ALTERNATIVES if name not in ("half_samples", *NEW_DRAWS)]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -175,25 +177,26 @@ def test_every_alternative_s_order_is_that_of_the_written_draws(found, metric, a
 def test_intervals_are_those_of_orders_taken_anew_of_every_resample(found, alternative):
     rows, clamp, table = found
     samples = list(STEPS)
-    taus = []
     drawn = keyed_generator(1, "bootstrap", "sst2").integers(len(samples), size=(200, len(samples)))
+    areas = {
+        name: [sample_areas(method, "nc", name, clamp) for method in rows.values()]
+        for name in ("run", alternative)
+    }
+    taus = []
     for chosen in drawn:
-        orders = []
-        for name in ("run", alternative):
-            by_method = [sample_areas(own, "nc", name, clamp) for own in rows.values()]
-            picked = [[a[samples[i]] for i in chosen if samples[i] in a] for a in by_method]
-            orders.append([reduced(areas, name) for areas in picked])
-        known = np.isfinite(orders).all(axis=0)
-        taus.append(kendalltau(*np.array(orders)[:, known]).statistic)
+        orders = np.array([
+            [reduced([of[samples[i]] for i in chosen if samples[i] in of], name) for of in methods]
+            for name, methods in areas.items()
+        ])  # fmt: skip
+        compared = np.isfinite(orders).all(axis=0)
+        taus.append(kendalltau(*orders[:, compared]).statistic)
+    tail = norm.sf(np.sqrt(4 / 3) * t.ppf(0.975, 3))  # of 4 samples
     row = one(table, alternative, "auc_pi_soft_nc")
-    # Widened from 4 samples as all intervals are: beyond the plain 95 %, within all resamples.
-    plain = np.nanquantile(taus, [0.025, 0.975])
-    assert np.nanmin(taus) - 1e-9 <= row["low"] <= plain[0] + 1e-9
-    assert plain[1] - 1e-9 <= row["high"] <= np.nanmax(taus) + 1e-9
+    assert [row["low"], row["high"]] == pytest.approx(np.nanquantile(taus, [tail, 1 - tail]))
 
 
 def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
-    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
+    rows = methods()
     row = one(sensitivity(tmp_path, *cells_of(rows)), "half_samples")
     run = order(rows, "ns", "run", "draw")
     areas = [sample_areas(own, "ns", "run", "draw") for own in rows.values()]
@@ -212,7 +215,7 @@ def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
 
 
 def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
-    rows = {m: rows_of(s, {"a": 1, "b": 1}) for s, m in enumerate(METHODS)}
+    rows = methods(steps={"a": 1, "b": 1})
     rows["mine"] = rows_of(1, {"a": 1, "b": 1}, failed=("b",))
     found = sensitivity(tmp_path, *cells_of(rows))
     assert one(found, "half_samples")["n_methods"] == len(METHODS) - 1
@@ -220,10 +223,7 @@ def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
 
 
 def test_the_average_orders_by_the_mean_over_datasets(tmp_path):
-    by_dataset = {
-        name: {method: rows_of(10 * place + seed) for seed, method in enumerate(METHODS)}
-        for place, name in enumerate(("sst2", "imdb"))
-    }
+    by_dataset = {name: methods(10 * place) for place, name in enumerate(("sst2", "imdb"))}
     cells = [cell for name, rows in by_dataset.items() for cell in cells_of(rows, name)]
     row = one(sensitivity(tmp_path, *cells), "every_second_pi", dataset=AVERAGE)
     run, other = (
@@ -234,45 +234,40 @@ def test_the_average_orders_by_the_mean_over_datasets(tmp_path):
     assert row["n"] == 2 * len(STEPS)
 
 
-def test_routings_are_compared_where_a_run_has_both(tmp_path):
-    both = {
-        protocol: {method: rows_of(20 * place + seed) for seed, method in enumerate(METHODS)}
-        for place, protocol in enumerate(("dynamic", "fixed"))
-    }
-    cells = [cell for name, rows in both.items() for cell in cells_of(rows, protocol=name)]
-    found = sensitivity(tmp_path, *cells)
-    orders = [order(rows, "nc", "run", "draw") for rows in both.values()]
-    for protocol in both:
-        row = one(found, "other_routing", "auc_pi_soft_nc", protocol=protocol)
-        assert row["kendall_tau"] == pytest.approx(kendalltau(*orders).statistic)
-    alone = sensitivity(tmp_path, *cells[: len(METHODS)])
-    assert "other_routing" not in set(alone["alternative"])
+def tau(rows, other_rows):
+    """τ of two cells' orders by π-Soft-NS, over the methods of the second."""
+    rows = {name: rows[name] for name in other_rows}
+    return kendalltau(*(order(of, "ns", "run", "draw") for of in (rows, other_rows))).statistic
 
 
-def test_other_operators_are_compared_with_the_methods_that_have_them(tmp_path):
-    by_way = {
-        way: {method: rows_of(20 * place + seed) for seed, method in enumerate(METHODS)}
-        for place, way in enumerate(("dynamic", "dynamic-mean", "dynamic-hide", "fixed-mean"))
+def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp_path):
+    runs = {name: methods(20 * place) for place, name in enumerate(("dynamic", "fixed"))}
+    operators = {
+        name: methods(20 * place)
+        for place, name in enumerate(("dynamic-mean", "dynamic-hide", "fixed-mean"), start=2)
     }
-    del by_way["dynamic-hide"][METHODS[0]]
-    cells = {way: cells_of(rows, protocol=way) for way, rows in by_way.items()}
-    own = cells.pop("dynamic")
-    others = [cell for of_way in cells.values() for cell in of_way]
-    found = sensitivity(tmp_path, *own, operators=others)
-    assert set(found["protocol"]) == {"dynamic"}
-    assert {"operator_zero", "operator_unknown"}.isdisjoint(found["alternative"])
-    row = one(found, "operator_mean", "auc_pi_soft_ns")
-    orders = [order(by_way[way], "ns", "run", "draw") for way in ("dynamic", "dynamic-mean")]
-    assert row["kendall_tau"] == pytest.approx(kendalltau(*orders).statistic)
-    row = one(found, "operator_hide", "auc_pi_soft_ns")
-    rest = {name: by_way["dynamic"][name] for name in METHODS[1:]}
-    orders = [order(rows, "ns", "run", "draw") for rows in (rest, by_way["dynamic-hide"])]
-    assert row["kendall_tau"] == pytest.approx(kendalltau(*orders).statistic)
+    del operators["dynamic-hide"][METHODS[0]]
+    soft, others = (
+        [cell for name, rows in of.items() for cell in cells_of(rows, protocol=name)]
+        for of in (runs, operators)
+    )
+    found = sensitivity(tmp_path, *soft, operators=others)
+    assert set(found["protocol"]) == set(runs)
+    for protocol, other in itertools.permutations(runs):
+        row = one(found, "other_routing", protocol=protocol)
+        assert row["kendall_tau"] == pytest.approx(tau(runs[protocol], runs[other]))
+        row = one(found, "operator_mean", protocol=protocol)
+        expected = tau(runs[protocol], operators[f"{protocol}-mean"])
+        assert row["kendall_tau"] == pytest.approx(expected)
+    row = one(found, "operator_hide")
+    assert row["kendall_tau"] == pytest.approx(tau(runs["dynamic"], operators["dynamic-hide"]))
     assert row["n_methods"] == len(METHODS) - 1
+    alone = sensitivity(tmp_path, *soft[: len(METHODS)], operators=others)
+    assert set(NEW_DRAWS) & set(alone["alternative"]) == {"operator_mean", "operator_hide"}
 
 
 def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
-    rows = {m: rows_of(s, draws=1, grid=(0.2, 0.7)) for s, m in enumerate(METHODS)}
+    rows = methods(draws=1, grid=(0.2, 0.7))
     found = sensitivity(tmp_path, *cells_of(rows))
     why = {
         row["alternative"]: row["reason"] for _, row in found[found["reason"].notna()].iterrows()
@@ -285,7 +280,7 @@ def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
         "every_second_pi": "the grid has fewer than two such π",
     }
     assert found.loc[found["reason"].notna(), ["kendall_tau", "low", "best"]].isna().all(axis=None)
-    three = {method: rows_of(seed, draws=3) for seed, method in enumerate(METHODS)}
+    three = methods(draws=3)
     found = sensitivity(tmp_path, *cells_of(three))
     assert set(found.loc[found["reason"].notna(), "alternative"]) == {"half_draws"}
 
@@ -309,7 +304,7 @@ def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
 
 
 def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
-    rows = {method: rows_of(seed, {"a": 2}) for seed, method in enumerate(METHODS)}
+    rows = methods(steps={"a": 2})
     found = sensitivity(tmp_path, *cells_of(rows))
     assert found[["low", "high"]].isna().all(axis=None)
     assert one(found, "half_samples")["reason"] == "fewer than two samples have a value"
@@ -317,7 +312,7 @@ def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
 
 
 def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
-    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
+    rows = methods()
     empty = {m: rows_of(1, {"a": 1}, failed=("a",)) for m in METHODS}
     alone = sensitivity(tmp_path / "alone", *cells_of(rows))
     both = sensitivity(tmp_path / "both", *cells_of(rows), *cells_of(empty, "imdb"))
@@ -330,41 +325,3 @@ def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
     others = both[both["dataset"] != "sst2"]
     assert set(others["dataset"]) == {"imdb", AVERAGE}
     assert set(others["reason"]) == {"fewer than two methods have a value"}
-
-
-def test_resampled_medians_of_columns_are_those_of_the_rows_drawn():
-    values = np.random.default_rng(3).normal(size=(7, 3))
-    values[[1, 4], 0] = np.nan
-    values[:, 2] = np.nan
-    found = resampled_column_medians(values, np.random.default_rng(5), 300)
-    rows = np.random.default_rng(5).integers(7, size=(300, 7))
-    with pytest.warns(RuntimeWarning, match="All-NaN"):
-        expected = np.nanmedian(values[rows], axis=1)
-    np.testing.assert_allclose(found, expected)
-
-
-def test_kendall_taus_are_scipy_s_also_with_ties_and_missing_numbers():
-    generator = np.random.default_rng(2)
-    one, other = generator.integers(4, size=(2, 50, 6)).astype(float)
-    other[:20, 2] = np.nan
-    for found, x, y in zip(kendall_taus(one, other), one, other, strict=True):
-        known = np.isfinite(y)
-        assert found == pytest.approx(kendalltau(x[known], y[known]).statistic, nan_ok=True)
-    assert np.isnan(kendall_taus(np.ones(3), np.arange(3.0)))
-    assert kendall_taus(np.array([1.0, 1 + 1e-14, 2]), np.array([3.0, 3, 4])) == 1, "rounding"
-
-
-def test_the_summary_is_the_same_in_every_process(tmp_path):
-    rows = {method: rows_of(seed) for seed, method in enumerate(METHODS)}
-    soft = [
-        write_soft(tmp_path, own, Cell("dynamic", "llama", m, "sst2")) for m, own in rows.items()
-    ]
-    contents = []
-    for seed in ("1", "2"):
-        path = tmp_path / f"{seed}.parquet"
-        line = rooms.arguments("sensitivity", SETTINGS, {"soft": soft})
-        outputs = ("--outputs", f"sensitivity={path}")
-        finished = rooms.call(rooms.SUMMARISE, *line, *outputs, PYTHONHASHSEED=seed)
-        assert finished.returncode == 0, finished.stderr
-        contents.append(path.read_bytes())
-    assert contents[0] == contents[1]

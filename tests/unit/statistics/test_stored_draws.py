@@ -9,7 +9,7 @@ from scipy.stats import pearsonr, rankdata, spearmanr
 
 import explained
 import rooms
-from pisoft.config.slices.summaries import StoredDrawsSlice
+from pisoft.config.slices import StoredDrawsSlice
 from pisoft.contracts import OK, read_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget

@@ -90,7 +90,7 @@ def test_the_scripts_lead_from_attributions_to_the_table(tmp_path):
     summarise("timings", {"run": "demo"}, {"attribution_times": steps}, files)
     assert [row["n"] for row in read_rows(files["timings"], "timings")] == [3] * 12
     settings = {
-        "models": MODELS, "methods": METHODS, "datasets": DATASETS, "controls": ["random"],
+        "models": MODELS, "methods": METHODS, "datasets": DATASETS, "baselines": ["random"],
         "imported": [],
     }  # fmt: skip
     made = tabulate("timings", settings, files, tmp_path)

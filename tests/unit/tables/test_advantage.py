@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from pisoft.contracts import write_rows
+from pisoft.statistics.estimates import P_VALUES
 from pisoft.statistics.metrics import NO_CONTROL
-from pisoft.statistics.sign_flips import P_VALUES
 from pisoft.tables.advantage import HALVES, METRICS, advantage_table, spans_above_zero
 from pisoft.units import NOTHING
 from rooms import tabulate

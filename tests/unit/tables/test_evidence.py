@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 from estimating import estimated
-from pisoft.config.slices.display import RankedSlice
 from pisoft.contracts import write_rows
 from pisoft.tables.evidence import CHANCE, FOUND, evidence_table
-from rooms import tabulate, write_frame
+from rooms import display_settings, tabulate, write_frame
 from soft_tables import DATASETS, FAMILIES, METHODS, value_of
 
 MEANS = {"random": 0.1, "attention": 0.4, "mine": 1.0}
@@ -78,7 +77,7 @@ def test_the_script_writes_the_table_of_a_model(tmp_path):
     files = {kind: tmp_path / f"{kind}.parquet" for kind in ("evidence_samples", "statistics")}
     write_rows(files["evidence_samples"], "evidence_samples", rows, {})
     write_frame(files["statistics"], "statistics", estimated(rows, "evidence_samples").statistics)
-    settings = RankedSlice(
+    settings = display_settings(
         families=FAMILIES, models={"llama": "Llama"}, datasets=DATASETS, methods=METHODS
     )
     made = tabulate("evidence", settings, files, tmp_path, model="llama")

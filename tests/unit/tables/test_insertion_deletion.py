@@ -6,10 +6,9 @@ import pandas as pd
 import pytest
 
 from estimating import estimated
-from pisoft.config.slices.display import RankedSlice
 from pisoft.contracts import write_rows
 from pisoft.tables.insertion_deletion import insertion_deletion_table
-from rooms import tabulate, write_frame
+from rooms import display_settings, tabulate, write_frame
 from soft_tables import DATASETS, FAMILIES, METHODS, value_of
 
 
@@ -107,7 +106,7 @@ def test_the_script_writes_insertion_and_deletion(tmp_path):
     write_rows(files["ranking_samples"], "ranking_samples", rows, {})
     write_frame(files["statistics"], "statistics", estimated(rows, "ranking_samples").statistics)
     datasets = {**DATASETS, "wikibio": "WikiBio"}
-    settings = RankedSlice(
+    settings = display_settings(
         models={"llama": "Llama"}, datasets=datasets, methods=METHODS, families=FAMILIES
     )
     made = tabulate("insertion_deletion", settings, files, tmp_path, model="llama")

@@ -6,22 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agreeing import agreement_of, metric_rows
 from estimating import estimated
-from pisoft.statistics.metric_agreement import RANKING_METRICS, SOFT_METRICS
 from pisoft.statistics.published import DATASETS, METHODS, MODELS
-from pisoft.tables.method_agreement import method_agreement_table
-from pisoft.tables.metric_agreement import metric_agreement_table
 from pisoft.tables.original_soft import original_table
 from pisoft.tables.pi_soft_auc import auc_table
-from pisoft.tables.robust_statistics import robust_table
 from pisoft.tables.soft import SoftRows
 from pisoft.tables.stored_draws import SHOWN, STRICTEST, stored_draws_table
 from pisoft.tables.timings import timings_table
 from pisoft.tables.variances import variance_table
 from soft_tables import outcomes_of, sample_rows
 from typesetting import assert_latex_fits, needs_latex
-from uncertainty import frame
 
 WHERE = "Llama-3.1-70B-Instruct · dynamic routing"
 GRID = [step / 20 for step in range(1, 20)]
@@ -75,27 +69,6 @@ def timings(results):
 NO_NOISE = pd.DataFrame(columns=["metric", "value"])
 
 
-def method_agreement(results):
-    pairs = itertools.combinations(METHODS, 2)
-    values = {(*pair, dataset): (-0.25, 0.5) for pair in pairs for dataset in DATASETS}
-    return method_agreement_table(
-        agreement_of(values), where=WHERE, methods=METHODS, datasets=DATASETS
-    )
-
-
-def metric_agreement(results):
-    """Return the table of all metrics under both protocols."""
-    generator = np.random.default_rng(1)
-    rows = [
-        row
-        for protocol in ("dynamic", "fixed")
-        for name in (*SOFT_METRICS, *RANKING_METRICS)
-        for row in metric_rows({name: generator.random(12).tolist()}, protocol)
-    ]
-    statistics = frame(rows).drop_duplicates(["protocol", "metric", "method"])
-    return metric_agreement_table(statistics, where=WHERE, datasets=DATASETS)
-
-
 def stored_draws(results):
     rows = pd.DataFrame(results[0])
     samples = rows[rows["metric"] == "identity"].assign(metric=STRICTEST)
@@ -117,18 +90,12 @@ def stored_draws(results):
     "table",
     [
         soft(lambda rows: auc_table(rows, GRID, "bfloat16", NO_NOISE)),
-        soft(robust_table),
         soft(original_table),
         variances,
         timings,
-        method_agreement,
-        metric_agreement,
         stored_draws,
     ],
-    ids=(
-        *("pi_soft_auc", "robust_statistics", "original_soft", "variances", "timings"),
-        *("agreement", "metric_agreement", "stored_draws"),
-    ),
+    ids=("pi_soft_auc", "original_soft", "variances", "timings", "stored_draws"),
 )
 def test_the_paper_s_numbers_fit_a_column_or_both(results, tmp_path, table):
     assert_latex_fits(table(results), tmp_path)

@@ -6,10 +6,9 @@ import pandas as pd
 import pytest
 
 from estimating import estimated
-from pisoft.config.slices.display import RankedSlice
 from pisoft.contracts import write_rows
 from pisoft.tables.stored_draws import SHOWN, STRICTEST, stored_draws_table
-from rooms import tabulate, write_frame
+from rooms import display_settings, tabulate, write_frame
 from soft_tables import DATASETS, FAMILIES, METHODS, value_of
 
 MEANS = {"random": 0.1, "attention": 0.4, "mine": 0.9}
@@ -76,7 +75,7 @@ def test_the_script_writes_the_table_of_a_protocol_and_model(tmp_path):
     files = {kind: tmp_path / f"{kind}.parquet" for kind in ("stored_samples", "statistics")}
     write_rows(files["stored_samples"], "stored_samples", rows, {})
     write_frame(files["statistics"], "statistics", estimated(rows, "stored_samples").statistics)
-    settings = RankedSlice(
+    settings = display_settings(
         families=FAMILIES, models={"llama": "Llama"}, datasets=DATASETS, methods=METHODS
     )
     cell = {"protocol": "fixed", "model": "llama"}

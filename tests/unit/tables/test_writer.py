@@ -14,13 +14,13 @@ from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.tables.writer import write
 from pisoft.units import NOTHING
-from soft_tables import MEANS, auc_of, sample_rows, written
+from soft_tables import MEANS, areas_of, sample_rows, written
 from typesetting import assert_latex_fits, needs_latex, typeset
 
 
 def test_csv_holds_every_number_in_full_precision(tmp_path):
     rows = sample_rows({cell: mean / 3 for cell, mean in MEANS.items()})
-    path, _, _ = written(auc_of(rows), tmp_path)
+    path, _, _ = written(areas_of(rows), tmp_path)
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     assert list(lines[0]) == [
         *("metric", "dataset", "method", "value", "low", "high", "standard_error"),
@@ -102,7 +102,7 @@ def test_latex_specials_are_escaped(tmp_path):
 
 
 def test_latex_shows_ranks_the_best_in_bold_ties_by_a_sign_and_intervals(tmp_path):
-    _, path, _ = written(auc_of(sample_rows(MEANS, samples=9)), tmp_path)
+    _, path, _ = written(areas_of(sample_rows(MEANS, samples=9)), tmp_path)
     text = path.read_text(encoding="utf-8")
     tie = r"\,$\approx$"  # what is better on one dataset is worse on the other
     assert r"Method & Rank & SST2 & IMDb & Avg \\" in text
@@ -117,7 +117,7 @@ def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
     for row in third:  # as good as `mine` on average, better on some samples and worse on others
         if row["value"] is not None:
             row["value"] += -0.05 if int(row["sample_id"][1:]) % 2 else 0.039
-    table = auc_of([*near, *third], datasets={"sst2": "SST2"})
+    table = areas_of([*near, *third], datasets={"sst2": "SST2"})
     own = {row.label: row.entries[1] for row in table.blocks[0].rows}
     assert [name for name, entry in own.items() if entry.tied] == ["Attention"]
     assert [name for name, entry in own.items() if entry.strong] == ["Mine"]
@@ -204,7 +204,7 @@ def test_html_shows_a_hostile_label_as_text(tmp_path):
 
 
 def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
-    _, _, path = written(auc_of(sample_rows(MEANS)), tmp_path)
+    _, _, path = written(areas_of(sample_rows(MEANS)), tmp_path)
     page = Page(path.read_text(encoding="utf-8"))
     assert not [tag for tag, found in page.tags if {"src", "href"} & set(found)]
     assert [tag for tag, _ in page.tags].count("b") == 6  # the best of each column
@@ -212,7 +212,7 @@ def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
 
 
 def test_a_button_puts_families_together_and_ranks_again(tmp_path):
-    _, _, path = written(auc_of(sample_rows(MEANS)), tmp_path)
+    _, _, path = written(areas_of(sample_rows(MEANS)), tmp_path)
     with chromium() as browser:
         opened = visit(browser, path)
         button = opened.page.get_by_role("button", name="Families together")
@@ -243,12 +243,12 @@ def test_a_table_of_something_else_than_methods_has_no_button(tmp_path):
 
 
 def test_tables_are_equal_bytes_every_time(tmp_path):
-    first = [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
-    assert first == [path.read_bytes() for path in written(auc_of(sample_rows(MEANS)), tmp_path)]
+    first = [path.read_bytes() for path in written(areas_of(sample_rows(MEANS)), tmp_path)]
+    assert first == [path.read_bytes() for path in written(areas_of(sample_rows(MEANS)), tmp_path)]
 
 
 def test_a_warning_stands_above_the_page_and_in_the_notes_of_the_paper(tmp_path):
-    table = auc_of(sample_rows(MEANS))
+    table = areas_of(sample_rows(MEANS))
     csv, tex, html = (tmp_path / f"t.{end}" for end in ("csv", "tex", "html"))
     write(table, csv, tex, html, warning="Not <real> & not big.")
     above, _ = html.read_text(encoding="utf-8").split("<table")
