@@ -25,7 +25,7 @@ rule build_index:
     input:
         statistics=rules.estimate_uncertainty.output.statistics,
         comparisons=rules.estimate_uncertainty.output.comparisons,
-        leave_one_out=rules.estimate_uncertainty.output.leave_one_out,
+        ranks=rules.estimate_uncertainty.output.ranks,
         cost=rules.summarise_cost.output.cost,
         soft_samples=SOFT_SAMPLES,
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
@@ -111,7 +111,7 @@ rule build_explorer:
         soft=first_protocol_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
         soft_samples=rules.summarise.output.soft_samples,
         evidence_samples=EVIDENCE_SAMPLES,
-        stored_samples=STORED_SAMPLES,
+        datamodel_samples=DATAMODEL_SAMPLES,
     output:
         html=report(
             "<results>/explorer.html",

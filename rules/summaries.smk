@@ -74,22 +74,22 @@ use rule summarise as summarise_layer_study with:
         **room_job("statistics/layer_study", "layer_study"),
 
 
-use rule summarise as summarise_stored_draws with:
+use rule summarise as summarise_datamodel_scores with:
     input:
         prompts=drawn_cells("<data>/prompts/{model}/{part}.parquet"),
         attributions=drawn_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
         soft=drawn_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{part}}.parquet"),
     output:
-        stored_samples="<data>/summary/stored_samples.parquet",
+        datamodel_samples="<data>/summary/datamodel_samples.parquet",
     log:
-        "<logs>/summarise_stored_draws.log",
+        "<logs>/summarise_datamodel_scores.log",
     benchmark:
-        "<logs>/summarise_stored_draws.tsv"
+        "<logs>/summarise_datamodel_scores.tsv"
     resources:
         mem_mb=8000,
         runtime=240,
     params:
-        **room_job("statistics/stored_draws", "stored_draws"),
+        **room_job("statistics/datamodel_scores", "datamodel"),
 
 
 SOFT_SAMPLES = [
@@ -99,13 +99,13 @@ SOFT_SAMPLES = [
 # Most datasets have no known evidence.
 EVIDENCE_SAMPLES = [*(rules.summarise_evidence.output if evidence_cells("{dataset}") else [])]
 # Random scores may not be among the methods.
-STORED_SAMPLES = [*(rules.summarise_stored_draws.output if drawn_cells("{dataset}") else [])]
+DATAMODEL_SAMPLES = [*(rules.summarise_datamodel_scores.output if drawn_cells("{dataset}") else [])]
 # Insertion and deletion may be switched off, or no dataset may have label words.
 SAMPLE_SUMMARIES = [
     *SOFT_SAMPLES,
     *(rules.summarise_ranking.output if ranking_cells("{dataset}") else []),
     *EVIDENCE_SAMPLES,
-    *STORED_SAMPLES,
+    *DATAMODEL_SAMPLES,
 ]
 
 
@@ -115,8 +115,10 @@ use rule summarise as estimate_uncertainty with:
     output:
         statistics="<data>/summary/statistics.parquet",
         comparisons="<data>/summary/comparisons.parquet",
-        leave_one_out="<data>/summary/leave_one_out.parquet",
-        variances="<data>/summary/variances.parquet",
+        ranks="<data>/summary/ranks.parquet",
+        variance_components="<data>/summary/variance_components.parquet",
+        coverage="<data>/summary/coverage.parquet",
+        noise="<data>/summary/noise.parquet",
     log:
         "<logs>/estimate_uncertainty.log",
     benchmark:

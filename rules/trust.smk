@@ -34,7 +34,7 @@ use rule summarise_ranking as summarise_ranking_of_controls with:
         **room_job("statistics/insertion_deletion", "summarise_ranking"),
 
 
-use rule summarise_stored_draws as summarise_stored_draws_of_controls with:
+use rule summarise_datamodel_scores as summarise_datamodel_scores_of_controls with:
     input:
         prompts=control_cells("<data>/prompts/{model}/{part}.parquet"),
         attributions=[
@@ -43,13 +43,13 @@ use rule summarise_stored_draws as summarise_stored_draws_of_controls with:
         ],
         soft=control_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{part}}.parquet"),
     output:
-        stored_samples="<data>/summary/controls/stored_samples.parquet",
+        datamodel_samples="<data>/summary/controls/datamodel_samples.parquet",
     log:
-        "<logs>/summarise_stored_draws_of_controls.log",
+        "<logs>/summarise_datamodel_scores_of_controls.log",
     benchmark:
-        "<logs>/summarise_stored_draws_of_controls.tsv"
+        "<logs>/summarise_datamodel_scores_of_controls.tsv"
     params:
-        **room_job("statistics/stored_draws", "stored_draws"),
+        **room_job("statistics/datamodel_scores", "datamodel"),
 
 
 use rule summarise as summarise_search with:
@@ -80,46 +80,46 @@ if ranked_control_cells("{dataset}"):
         *rules.summarise_ranking.output,
         *rules.summarise_ranking_of_controls.output,
     ]
-if STORED_SAMPLES and SOME_CONTROLS:
-    OF_CONTROLS["stored_samples"] = [
-        *STORED_SAMPLES,
-        *rules.summarise_stored_draws_of_controls.output,
+if DATAMODEL_SAMPLES and SOME_CONTROLS:
+    OF_CONTROLS["datamodel_samples"] = [
+        *DATAMODEL_SAMPLES,
+        *rules.summarise_datamodel_scores_of_controls.output,
     ]
 
 
-use rule summarise as diagnose_metrics with:
+use rule summarise as validate_metrics with:
     input:
         **OF_CONTROLS,
     output:
-        diagnosis="<data>/summary/diagnosis.parquet",
+        metric_validation="<data>/summary/metric_validation.parquet",
     log:
-        "<logs>/diagnose_metrics.log",
+        "<logs>/validate_metrics.log",
     benchmark:
-        "<logs>/diagnose_metrics.tsv"
+        "<logs>/validate_metrics.tsv"
     params:
-        **room_job("statistics/diagnosis", "diagnosis"),
+        **room_job("statistics/metric_validation", "diagnosis"),
 
 
-use rule summarise as scale_by_oracle with:
+use rule summarise as normalise_scores with:
     input:
         **OF_CONTROLS | {"soft_samples": [*OF_CONTROLS["soft_samples"], *SEARCH_SAMPLES]},
     output:
-        oracle_scale="<data>/summary/oracle_scale.parquet",
+        normalised_scores="<data>/summary/normalised_scores.parquet",
     log:
-        "<logs>/scale_by_oracle.log",
+        "<logs>/normalise_scores.log",
     benchmark:
-        "<logs>/scale_by_oracle.tsv"
+        "<logs>/normalise_scores.tsv"
     params:
-        **room_job("statistics/oracle_scale", "resampling"),
+        **room_job("statistics/normalised_scores", "resampling"),
 
 
 use rule summarise as summarise_twins with:
     input:
         soft=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
-        soft_samples="<data>/summary/twins/soft_samples.parquet",
-        soft_curves="<data>/summary/twins/soft_curves.parquet",
-        soft_sample_curves="<data>/summary/twins/soft_sample_curves.parquet",
+        soft_samples="<data>/summary/permutation_baseline/soft_samples.parquet",
+        soft_curves="<data>/summary/permutation_baseline/soft_curves.parquet",
+        soft_sample_curves="<data>/summary/permutation_baseline/soft_sample_curves.parquet",
     log:
         "<logs>/summarise_twins.log",
     benchmark:
@@ -128,20 +128,20 @@ use rule summarise as summarise_twins with:
         **room_job("statistics/soft", "summarise"),
 
 
-use rule summarise as compare_with_twins with:
+use rule summarise as estimate_permutation_baseline with:
     input:
         soft_samples=[
             rules.summarise.output.soft_samples,
             rules.summarise_twins.output.soft_samples,
         ],
     output:
-        twins="<data>/summary/twins.parquet",
+        permutation_baseline="<data>/summary/permutation_baseline.parquet",
     log:
-        "<logs>/compare_with_twins.log",
+        "<logs>/estimate_permutation_baseline.log",
     benchmark:
-        "<logs>/compare_with_twins.tsv"
+        "<logs>/estimate_permutation_baseline.tsv"
     params:
-        **room_job("statistics/twins", "twins"),
+        **room_job("statistics/permutation_baseline", "twins"),
 
 
 use rule summarise as check_sanity with:
@@ -152,23 +152,23 @@ use rule summarise as check_sanity with:
             *sanity_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
         ],
     output:
-        sanity="<data>/summary/sanity.parquet",
+        sanity_checks="<data>/summary/sanity_checks.parquet",
     log:
         "<logs>/check_sanity.log",
     benchmark:
         "<logs>/check_sanity.tsv"
     params:
-        **room_job("statistics/sanity", "sanity"),
+        **room_job("statistics/sanity_checks", "sanity"),
 
 
-use rule summarise as summarise_language with:
+use rule summarise as summarise_off_distribution with:
     input:
         inputs=inspected_cells("<data>/inputs/{protocol}/{model}/{part}.parquet"),
     output:
-        language="<data>/summary/language.parquet",
+        off_distribution="<data>/summary/off_distribution.parquet",
     log:
-        "<logs>/summarise_language.log",
+        "<logs>/summarise_off_distribution.log",
     benchmark:
-        "<logs>/summarise_language.tsv"
+        "<logs>/summarise_off_distribution.tsv"
     params:
-        **room_job("statistics/language", "resampling"),
+        **room_job("statistics/off_distribution", "resampling"),

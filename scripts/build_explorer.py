@@ -12,7 +12,7 @@ from pisoft.pages.explorer import explorer_data, explorer_page
 from pisoft.statistics.reading import Files
 
 FILES = ("prompts", "generations", "attributions", "soft", "soft_samples")
-MAY_LACK = ("evidence_samples", "stored_samples")
+MAY_LACK = ("evidence_samples", "datamodel_samples")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -10,6 +10,7 @@ from pisoft.displays import drawing, files_of
 from pisoft.figures.style import save_figure
 from pisoft.files import whole_files
 from pisoft.statistics.reading import Files
+from pisoft.views import View
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -19,7 +20,7 @@ def main(arguments: argparse.Namespace) -> None:
         described, draw = drawing("figures", path.split("/")[0])
         cell = described.cell(path)
         files = Files(files_of(described, arguments.files, cell, settings))
-        drawn = draw(files, settings, cell)
+        drawn = draw(View(files, settings, cell))
         figure, numbers = drawn if described.numbers else (drawn, None)
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("figures")]
         with whole_files(arguments.settings, *outputs) as written:

@@ -13,6 +13,7 @@ from pisoft.files import whole_files
 from pisoft.statistics.reading import Files
 from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.writer import write
+from pisoft.views import View
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -22,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
         described, build = drawing("tables", path.split("/")[0])
         cell = described.cell(path)
         files = Files(files_of(described, arguments.files, cell, settings))
-        table = build(files, settings, cell)
+        table = build(View(files, settings, cell))
         shown = [cell["model"]] if "model" in cell else settings.models
         models = {name: settings.models[name] for name in shown}
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]

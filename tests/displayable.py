@@ -66,7 +66,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "measure": ("mean_score", "gini"),
         "with_random": (True, False),
     },
-    "diagnosis": {
+    "metric_validation": {
         ("metric", "pi"): [*itertools.product(CURVES, GRID), *((name, None) for name in AREAS)],
         "dataset": DATASETS,
         ("statistic", "method"): [
@@ -82,7 +82,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "sample_id": SAMPLES,
         "metric": (*EVIDENCE, "evidence_by_chance", "auprc_by_chance"),
     },
-    "language": {
+    "off_distribution": {
         "measure": (
             *("entropy", "label_probability", "attention", "hidden_norm"),
             *("clean_entropy", "clean_label_probability", "clean_attention"),
@@ -106,7 +106,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": AREAS,
     },
     "leave_one_out": {"metric": AREAS, "left_out": (None, *DATASETS), "method": METHODS},
-    "oracle_scale": {
+    "normalised_scores": {
         "metric": AREAS,
         "dataset": DATASETS,
         "method": (*METHODS[1:], *CONTROLS, "search"),
@@ -118,7 +118,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "sample_id": SAMPLES,
         "metric": ("deletion_auc", "insertion_auc"),
     },
-    "sanity": {
+    "sanity_checks": {
         "dataset": SHOWN,
         "method": METHODS,
         ("check", "layers"): [("layers", 1), ("layers", 2), ("labels", 0), ("input", 0)],
@@ -136,20 +136,20 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": tuple(SAMPLE_METRICS),
     },
     "statistics": {"metric": tuple(METRICS), "dataset": SHOWN, "method": METHODS},
-    "stored_samples": {
+    "datamodel_samples": {
         "dataset": DATASETS,
         "method": METHODS,
         "sample_id": SAMPLES,
         "metric": ("lds", "lds_given_count", "faithfulness_correlation", "infidelity"),
     },
     "timings": {"method": METHODS, "dataset": DATASETS},
-    "twins": {
+    "permutation_baseline": {
         "metric": (*AREAS, "soft_ns", "soft_nc"),
         "dataset": SHOWN,
         "method": METHODS[1:],
         "part": ("own", "twin", "gain"),
     },
-    "variances": {"metric": AREAS, "dataset": DATASETS, "method": METHODS},
+    "variance_components": {"metric": AREAS, "dataset": DATASETS, "method": METHODS},
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}

@@ -24,9 +24,9 @@ from pisoft.contracts import (
 )
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
-from pisoft.tables.evidence import FOUND
-from pisoft.tables.soft import AUC_METRICS
-from pisoft.tables.stored_draws import STRICTEST
+from pisoft.tables.evidence_recovery import FOUND
+from pisoft.statistics.metrics import AUC_METRICS
+from pisoft.tables.datamodel_scores import STRICTEST
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)
@@ -94,7 +94,7 @@ class Run:
 
     Attributes:
         raw: raw scores by model, method, dataset, sample and step; float32.
-        measured: rows of `soft_samples`, `evidence_samples` and `stored_samples`.
+        measured: rows of `soft_samples`, `evidence_samples` and `datamodel_samples`.
     """
 
     files: dict[str, list[Path]]
@@ -103,7 +103,7 @@ class Run:
         default_factory=lambda: {
             "soft_samples": [],
             "evidence_samples": [],
-            "stored_samples": [],
+            "datamodel_samples": [],
         }
     )
 
@@ -200,7 +200,7 @@ def _measure(run: Run, model: str, method: str, dataset: str, records: Sequence[
                 run.measured[kind].append(row)
                 if metric == AUC_METRICS[0]:
                     lds = None if value is None else value / 8
-                    run.measured["stored_samples"].append(
+                    run.measured["datamodel_samples"].append(
                         {**row, "metric": STRICTEST, "value": lds}
                     )
 

@@ -84,6 +84,33 @@ _TEST = (
     _optional("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
 )
 
+RESULT = (
+    Column("question", _TEXT, "what it answers: the name of the file"),
+    # Keys are empty where they do not apply.
+    _PROTOCOL,
+    Column("operator", _TEXT, "how tokens are ablated, where several operators are compared"),
+    _MODEL,
+    Column("variant", _TEXT, "of the model, such as one with reinitialised layers"),
+    Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets"),
+    _METRIC,
+    _METHOD,
+    Column("other", _TEXT, "what it is compared with: a method, metric, measure or dataset"),
+    Column("part", _TEXT, "which part of the answer it is"),
+    _optional("position", _REAL, "along an axis: π, or a number of layers"),
+    _optional("value", _REAL, "the number; null: undefined"),
+    _optional("low", _REAL, "lower end of the 95 % interval"),
+    _optional("high", _REAL, "upper end"),
+    _optional("standard_error", _REAL, "standard error of the value"),
+    _N,
+    _FAILED,
+    _optional("rank", _REAL, "1 is best; ties share the mean rank"),
+    Column("best", _TEXT, "best method of a metric and dataset, which p-values are against"),
+    _optional("p_value", _REAL, "of no difference: a two-sided sign-flip permutation test"),
+    _optional("p_adjusted", _REAL, "corrected by step-down max-T; what tables show"),
+    _optional("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
+    Column("text", _TEXT, "a fact in words, such as why there is no number"),
+)
+
 
 def _draws(metric: str, masks: str) -> tuple[Column, ...]:
     """Return the columns with what was measured at each draw."""
@@ -272,70 +299,27 @@ FILES: dict[str, File] = {
         ),
     ),
     "statistics": File(
-        "summary/statistics",
-        "number of a table, with its uncertainty",
-        (
-            *_STATISTIC,
-            _VALUE,
-            *_INTERVAL,
-            _optional("standard_error", _REAL, "standard error of the value"),
-            _N,
-            _FAILED,
-            _optional("rank", _REAL, "1 is best; ties share the mean rank"),
-            _optional("rank_low", _REAL, "lower end of 95 % of the rank's resamples"),
-            _optional("rank_high", _REAL, "upper end"),
-            _optional("mean_rank", _REAL, "mean over resamples"),
-            _optional("best_share", _REAL, "share of resamples in which it is best"),
-            _optional("best", _TEXT, "best method of this row of the table"),
-            _optional("p_value", _REAL, "against the best: `p_adjusted` of `comparisons`"),
-            _optional("p_smallest", _REAL, "the smallest that p_value could be"),
-        ),
+        "summary/statistics", "metric, dataset and method: its number, rank and tests", RESULT
     ),
     "comparisons": File(
-        "summary/comparisons",
-        "two methods of a cell: a paired sign-flip permutation test",
-        (
-            *_STATISTIC,
-            _OTHER,
-            Column("difference", _REAL, "mean of method minus other over common samples"),
-            Column("n", _WHOLE, "common samples"),
-            Column("p_value", _REAL, "two-sided"),
-            Column(
-                "p_adjusted",
-                _REAL,
-                "step-down max-T over the pairs with Random, or the others; what tables show",
-            ),
-            Column("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
-        ),
+        "summary/comparisons", "two methods of a cell: mean of method minus other, tested", RESULT
     ),
-    "leave_one_out": File(
-        "summary/leave_one_out",
-        "method and dataset left out of the average",
-        (
-            _STATISTIC[0],
-            _MODEL,
-            _METRIC,
-            _optional("left_out", _TEXT, "dataset; null: none"),
-            _METHOD,
-            _optional("value", _REAL, "mean over the other datasets"),
-            _optional("rank", _REAL, "1 is best; ties share the mean rank"),
-        ),
+    "ranks": File(
+        "summary/ranks",
+        "method: `rank`, `mean_rank` and `best_share` over resamples, and its mean and rank "
+        "`without` a dataset",
+        RESULT,
     ),
-    "variances": File(
-        "summary/variances",
+    "variance_components": File(
+        "summary/variance_components",
         "cell and metric: variance of a sample's value, by where it comes from",
-        (
-            _PROTOCOL,
-            _MODEL,
-            _METRIC,
-            _DATASET,
-            _METHOD,
-            _N,
-            _optional("total", _REAL, "variance of the samples' values"),
-            _optional("between_samples", _REAL, "of it, what samples differ by"),
-            _optional("monte_carlo", _REAL, "of it, what the draws add"),
-            _optional("numerical", _REAL, "bound of what rounding adds"),
-        ),
+        RESULT,
+    ),
+    "coverage": File(
+        "summary/coverage", "cell and status: number of samples, by a metric of each kind", RESULT
+    ),
+    "noise": File(
+        "summary/noise", "what rounding alone changes: mean size, and the largest as `high`", RESULT
     ),
     "agreement": File(
         "summary/agreement/{model}/{dataset}",
@@ -371,8 +355,8 @@ FILES: dict[str, File] = {
         "cell, sample and metric of how far scores find the known evidence",
         (_MODEL, _METHOD, _DATASET, _SAMPLE, _METRIC, _VALUE, _STATUS),
     ),
-    "stored_samples": File(
-        "summary/stored_samples",
+    "datamodel_samples": File(
+        "summary/datamodel_samples",
         "cell, sample and metric of how far scores predict the draws of random scores",
         (*_CELL, _SAMPLE, _METRIC, _VALUE, _STATUS),
     ),
@@ -391,8 +375,8 @@ FILES: dict[str, File] = {
             *_TEST,
         ),
     ),
-    "diagnosis": File(
-        "summary/diagnosis",
+    "metric_validation": File(
+        "summary/metric_validation",
         "metric, at each π if it has one, and statistic of how it orders controls",
         (
             *_STATISTIC[:4],
@@ -406,8 +390,8 @@ FILES: dict[str, File] = {
             _FAILED,
         ),
     ),
-    "oracle_scale": File(
-        "summary/oracle_scale",
+    "normalised_scores": File(
+        "summary/normalised_scores",
         "method or control, metric, and end of the way from random scores that it is on",
         (
             *_STATISTIC,
@@ -419,8 +403,8 @@ FILES: dict[str, File] = {
             _FAILED,
         ),
     ),
-    "sanity": File(
-        "summary/sanity",
+    "sanity_checks": File(
+        "summary/sanity_checks",
         "method and what its scores are compared with",
         (
             _MODEL,
@@ -439,19 +423,10 @@ FILES: dict[str, File] = {
             _FAILED,
         ),
     ),
-    "twins": File(
-        "summary/twins",
-        "method and metric: its mean, that of its permuted twins, and what it gains over them",
-        (
-            _PROTOCOL,
-            _MODEL,
-            _METRIC,
-            _SHOWN_DATASET,
-            _METHOD,
-            Column("part", _TEXT, "`own`, `twin` or `gain`"),
-            *_MEAN,
-            *_TEST,
-        ),
+    "permutation_baseline": File(
+        "summary/permutation_baseline",
+        "method and metric: its mean, that of its permuted scores, and its gain over them",
+        RESULT,
     ),
     "density": File(
         "summary/density/{model}",
@@ -492,8 +467,8 @@ FILES: dict[str, File] = {
             _optional("reason", _TEXT, "why there is no τ"),
         ),
     ),
-    "language": File(
-        "summary/language",
+    "off_distribution": File(
+        "summary/off_distribution",
         "measure, dataset, operator and retaining probability",
         (
             _PROTOCOL,

@@ -10,7 +10,7 @@ from pisoft.embedded.records import make_records
 
 pytestmark = pytest.mark.workflow
 
-JOBS = {"data/summary/evidence_samples.parquet", "tables/evidence/toy.html"}
+JOBS = {"data/summary/evidence_samples.parquet", "tables/evidence_recovery/toy.html"}
 FROM_A_FILE = """\
       source: {kind: file, path: records.csv, format: csv}
       label: Toy sentiment

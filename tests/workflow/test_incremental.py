@@ -32,7 +32,7 @@ DENSITY = {  # reads scores, too
     "data/summary/density_correlations/toy.parquet",
 }
 EVIDENCE = {"data/summary/evidence_samples.parquet"}
-STORED = {"data/summary/stored_samples.parquet"}
+STORED = {"data/summary/datamodel_samples.parquet"}
 RANKING = {"data/summary/ranking_samples.parquet"}
 STATISTICS = {
     *(

@@ -289,7 +289,7 @@ def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
     ("name", "place"),
     [
         ("tables/pi_soft_auc/dynamic/toy", "thead"),
-        ("tables/evidence/toy", "thead"),
+        ("tables/evidence_recovery/toy", "thead"),
         ("tables/ranks/dynamic/toy", ".notes"),
         ("tables/accuracy", "tbody"),
         ("tables/timings", "tbody"),

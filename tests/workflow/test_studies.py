@@ -54,10 +54,10 @@ TRUST_JOBS = {
     "data/summary/search/soft_samples.parquet",
     *(f"data/summary/{name}.parquet" for name in ("diagnosis", "oracle_scale", "twins", "sanity")),
     *(f"tables/{name}/toy.html" for name in ("diagnosis", "oracle_scale", "sanity")),
-    "tables/twins/dynamic/toy.html",
-    "figures/diagnosis/dynamic/toy/toy-sentiment.svg",
-    "figures/twins/dynamic/toy.svg",
-    "figures/sanity/toy.svg",
+    "tables/permutation_baseline/dynamic/toy.html",
+    "figures/metric_validation/dynamic/toy/toy-sentiment.svg",
+    "figures/permutation_baseline/dynamic/toy.svg",
+    "figures/sanity_checks/toy.svg",
 }
 
 
@@ -70,7 +70,7 @@ def test_the_tests_of_metrics_and_methods_add_exactly_their_own_jobs(project):
 
 def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_before(project):
     asked = ("--config", "models=[demo-llama]", "datasets=[demo-sentiment, demo-why]")
-    summary = "results/tiny/data/summary/sanity.parquet"
+    summary = "results/tiny/data/summary/sanity_checks.parquet"
 
     def folders(labels):
         """Return the folders of models that are trained, and by scores the one they are of."""

@@ -577,7 +577,7 @@ class SummariseRankingSlice(Slice):
 
 
 class ResamplingSlice(Slice):
-    """Settings of `summarise_advantage`, `scale_by_oracle` and `summarise_language`."""
+    """Settings of `summarise_advantage`, `normalise_scores` and `summarise_off_distribution`."""
 
     seed: Seed
     resamples: Resamples
@@ -590,7 +590,7 @@ class UncertaintySlice(ResamplingSlice):
 
 
 class DiagnosisSlice(Slice, of="run_file.trust"):
-    """Settings of `diagnose_metrics`; the run must test its metrics."""
+    """Settings of `validate_metrics`; the run must test its metrics."""
 
     ladder: tuple[str, ...]  # controls from no noise to the most
     middle: str  # the one of them that stands for noisy scores
@@ -639,8 +639,8 @@ class EvidenceSlice(ScoreSettings, Slice, of="run_file.evaluation"):
     """Settings of `summarise_evidence`."""
 
 
-class StoredDrawsSlice(DrawSettings, Slice, of="run_file.evaluation"):
-    """Settings of `summarise_stored_draws`."""
+class DatamodelSlice(DrawSettings, Slice, of="run_file.evaluation"):
+    """Settings of `summarise_datamodel_scores`."""
 
     seed: Seed  # of the masks
 

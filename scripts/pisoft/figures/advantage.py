@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import draw_curves
 from pisoft.figures.style import theme
 from pisoft.statistics.metrics import NO_CONTROL
-from pisoft.statistics.reading import Files, of_cell, present
+from pisoft.statistics.reading import of_cell, present
+from pisoft.views import View
 
 PANELS = {
     "pi_soft_ns": "π-Soft-NS less Random's ↑",
@@ -27,8 +27,9 @@ ZERO = "#4D4D4D"
     by=("protocol", "model", "dataset"),
     reads={"advantage": "summary/advantage"},
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
+    files, settings, cell = view.files, view.settings, view.cell
     rows = of_cell(files.rows("advantage"), cell)
     return plot_advantage(rows, present(settings.methods, rows), settings.where(cell))
 

@@ -9,11 +9,11 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import draw_legend, sample_text
 from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
+from pisoft.views import View
 
 PANELS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft-NC ↑"}
 MEASURE = "mean_score"
@@ -28,8 +28,9 @@ MEASURE = "mean_score"
         "density_correlations": "summary/density_correlations/{model}",
     },
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
+    files, settings, cell = view.files, view.settings, view.cell
     measured = {"model": cell["model"], "dataset": cell["dataset"], "measure": MEASURE}
     density = files.rows("density", **measured)
     correlations = files.rows("density_correlations", **measured, protocol=cell["protocol"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 import pandas as pd
@@ -13,13 +12,12 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from pisoft.config import naming
 from pisoft.config.base import TokenWeights
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import draw_legend
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.layer_study import METRICS, REST, depth_statistics
-from pisoft.statistics.reading import Files
+from pisoft.views import View
 
 DODGE = 1.02  # factor between a line's points and their depth, so that error bars do not overlap
 # Both weightings look like the methods that have them in the other figures.
@@ -38,8 +36,9 @@ STYLES = dict(
     reads={"layer_study": "summary/layer_study"},
     cells="study",
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
+    files, settings, cell = view.files, view.settings, view.cell
     return plot_layer_study(files.rows("layer_study", **cell), settings.where(cell))
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.heatmap import (
     CELL,
@@ -26,7 +25,7 @@ from pisoft.figures.heatmap import (
 from pisoft.figures.style import theme
 from pisoft.statistics.agreement_means import triangle, with_average
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files
+from pisoft.views import View
 
 PANELS_ABREAST = 2
 
@@ -50,10 +49,9 @@ OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
     cells="compared",
     numbers=True,
 )
-def plot(
-    files: Files, settings: DisplaySlice, cell: Mapping[str, str]
-) -> tuple[Figure, pd.DataFrame]:
+def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw the figure of one model, and return its numbers."""
+    files, settings, cell = view.files, view.settings, view.cell
     rows = with_average(files.rows("agreement", **cell), settings.datasets)
     methods, where = settings.methods_on(cell["model"]), settings.where(cell)
     return plot_method_agreement(rows, methods, settings.datasets, where), rows

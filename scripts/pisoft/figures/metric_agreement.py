@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.heatmap import (
     CELL,
@@ -32,7 +31,7 @@ from pisoft.statistics.metric_agreement import (
     ordering_metrics,
 )
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files
+from pisoft.views import View
 
 SMALL_PANELS_ABREAST = 5
 
@@ -52,10 +51,9 @@ TITLE_CHARACTERS = 70
     reads={"statistics": "summary/statistics"},
     numbers=True,
 )
-def plot(
-    files: Files, settings: DisplaySlice, cell: Mapping[str, str]
-) -> tuple[Figure, pd.DataFrame]:
+def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw the figure of one model, and return its numbers."""
+    files, settings, cell = view.files, view.settings, view.cell
     statistics = files.rows("statistics", **cell)
     on_model = settings.methods_on(cell["model"])  # not those of selected depths
     statistics = statistics[statistics["method"].isin(on_model)]

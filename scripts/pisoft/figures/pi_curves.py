@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import (
     PI_SOFT,
@@ -28,8 +27,9 @@ from pisoft.figures.lines import (
 )
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.metrics import CONTROL, PROPOSED
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
 from pisoft.statistics.standing import standing
+from pisoft.views import View
 
 MOST_LEADERS = 4  # of the best and those not told apart from them, that are in colour
 OTHERS = "#D4D4D4"
@@ -42,8 +42,9 @@ KEYS, LABELS = 1.05, 1.075  # where markers stand and labels begin, in panels
     by=("protocol", "model", "dataset"),
     reads={"soft_curves": "summary/soft_curves", "statistics": "summary/statistics"},
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
+    files, settings, cell = view.files, view.settings, view.cell
     curves, statistics = files.rows("soft_curves", **cell), files.rows("statistics", **cell)
     methods = present(settings.methods, curves)
     return plot_pi_curves(curves, statistics, methods, settings.where(cell))

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import PI_SOFT, begin_at_zero, draw_curves, with_bands
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
+from pisoft.views import View
 
 
 @display(
@@ -18,8 +18,9 @@ from pisoft.statistics.reading import Files, present
     by=("protocol", "model", "dataset"),
     reads={"soft_curves": "summary/soft_curves"},
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
+    files, settings, cell = view.files, view.settings, view.cell
     curves = files.rows("soft_curves", **cell)
     return plot_all_curves(curves, present(settings.methods, curves), settings.where(cell))
 

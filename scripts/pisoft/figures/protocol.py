@@ -19,14 +19,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import OK, read_table
 from pisoft.displays import display
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.figures.lines import legend_columns
 from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
 from pisoft.statistics.scores import StepScores, perturbable_counts, read_scores
+from pisoft.views import View
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
 CONTROL = "random"  # shown whatever its mean
@@ -120,8 +120,9 @@ def calibrated(
         "soft": "soft/{protocol}/{model}/{method}/{part}",
     },
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol and model, on the run's first dataset."""
+    files, settings, cell = view.files, view.settings, view.cell
     first, prompts = next(iter(settings.datasets)), files["prompts"][0]
     cell = {**cell, "dataset": first}
     samples, curves = files.rows("soft_samples", **cell), files.rows("soft_curves", **cell)

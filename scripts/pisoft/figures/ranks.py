@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files, of_cell, present
+from pisoft.statistics.reading import of_cell, present
 from pisoft.statistics.standing import LEVEL
+from pisoft.views import View
 
 METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
 WIDTH = 13.0  # inches
@@ -29,8 +29,9 @@ LABEL_GAP = 0.15  # ranks between a label and the line that leads to it
     by=("protocol", "model"),
     reads={"statistics": "summary/statistics", "comparisons": "summary/comparisons"},
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol and model."""
+    files, settings, cell = view.files, view.settings, view.cell
     comparisons = of_cell(files.rows("comparisons"), cell)  # of a single method: no pair
     statistics, where = files.rows("statistics", **cell), settings.where(cell)
     methods = present(settings.methods, statistics)

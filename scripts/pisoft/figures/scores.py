@@ -10,11 +10,10 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.reading import Files
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
+from pisoft.views import View
 
 EDGES = np.linspace(0, 1, 41)  # of the histogram's bins
 COLUMNS = 3  # of panels
@@ -75,8 +74,9 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
         "attributions": "attributions/{model}/{method}/{part}",
     },
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one model, reading one method and dataset at a time."""
+    files, settings, cell = view.files, view.settings, view.cell
     prompts = {path.stem: path for path in files["prompts"]}
     found: dict[str, dict[str, Distribution]] = {}
     for path in files["attributions"]:

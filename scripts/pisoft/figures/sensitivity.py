@@ -9,13 +9,12 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import sample_text
 from pisoft.figures.style import theme
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files
+from pisoft.views import View
 
 PANELS = {"auc_pi_soft_ns": "AUC π-Soft-NS", "auc_pi_soft_nc": "AUC π-Soft-NC"}
 LINE = 0.3  # inches per alternative
@@ -30,8 +29,9 @@ BESIDE = 1.02  # in widths of a panel: where shares stand
     by=("protocol", "model"),
     reads={"sensitivity": "summary/sensitivity"},
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol and model."""
+    files, settings, cell = view.files, view.settings, view.cell
     rows = files.rows("sensitivity", **cell)
     return plot_sensitivity(rows, settings.datasets, settings.where(cell))
 

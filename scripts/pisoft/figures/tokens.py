@@ -19,13 +19,12 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.patches import Rectangle
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.examples import Example, chosen_answers, examples, key_sentence
 from pisoft.figures.style import line_styles, theme
 from pisoft.relations import read_generations, read_prompts
-from pisoft.statistics.reading import Files
 from pisoft.statistics.scores import read_scores
+from pisoft.views import View
 
 NO_GLYPH = "\N{WHITE SQUARE}"  # stands for a character that the font lacks
 MOST_LINES = 40  # of one text; the rest is cut
@@ -71,8 +70,9 @@ _Line = list[_Token]
     parts=("sentence", "text"),
     cells="qualitative",
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw key sentences, or whole texts, of one model and dataset."""
+    files, settings, cell = view.files, view.settings, view.cell
     (prompts,), (generations,) = files["prompts"], files["generations"]
     answers = read_generations(generations, prompts, read_prompts(prompts))
     chosen = chosen_answers(answers)

@@ -42,7 +42,7 @@ class _CellFiles:
     soft: Mapping[str, Path]
     soft_samples: Sequence[Path]
     evidence_samples: Sequence[Path]
-    stored_samples: Sequence[Path]
+    datamodel_samples: Sequence[Path]
 
 
 def explorer_data(
@@ -52,7 +52,7 @@ def explorer_data(
     soft: Iterable[Path],
     soft_samples: Sequence[Path],
     evidence_samples: Sequence[Path],
-    stored_samples: Sequence[Path],
+    datamodel_samples: Sequence[Path],
     settings: ExplorerSlice,
 ) -> dict[str, Any]:
     """Return what the page shows, ready to be written as JSON.
@@ -69,7 +69,7 @@ def explorer_data(
             under every protocol.
         soft_samples: `soft_samples` files.
         evidence_samples: `evidence_samples` files; none where no dataset has evidence.
-        stored_samples: `stored_samples` files; none where random scores are not evaluated.
+        datamodel_samples: `datamodel_samples` files; none where random scores are not evaluated.
         settings: labels in order, and how scores are made.
 
     Raises:
@@ -79,7 +79,7 @@ def explorer_data(
     asked = {_cell(path): path for path in prompts}
     answered = {_cell(path): path for path in generations}
     attributed, evaluated = _by_method(attributions), _by_method(soft)
-    summaries = (soft_samples, evidence_samples, stored_samples)
+    summaries = (soft_samples, evidence_samples, datamodel_samples)
     cells = {
         cell: _CellFiles(
             path, answered[cell], attributed.get(cell, {}), evaluated.get(cell, {}), *summaries
@@ -164,7 +164,7 @@ def _samples(
     answers = read_generations(files.generations, files.prompts, prompts)
     shown = [row["sample_id"] for row in rows]
     alphas = {method: _alphas(path, shown, settings.pi_grid) for method, path in files.soft.items()}
-    summaries = (files.soft_samples, files.evidence_samples, files.stored_samples)
+    summaries = (files.soft_samples, files.evidence_samples, files.datamodel_samples)
     measured = sample_metrics(model, dataset, shown, *summaries)
     found = read_scores(
         files.prompts,

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.contracts import OK, read_table
-from pisoft.tables.evidence import FOUND
-from pisoft.tables.soft import AUC_METRICS
-from pisoft.tables.stored_draws import STRICTEST
+from pisoft.statistics.metrics import AUC_METRICS, EVIDENCE_METRICS
 
 DIGITS = 4  # significant ones
 
@@ -25,19 +23,19 @@ def sample_metrics(
     samples: Sequence[str],
     soft_samples: Iterable[Path],
     evidence_samples: Iterable[Path],
-    stored_samples: Iterable[Path],
+    datamodel_samples: Iterable[Path],
 ) -> Measured:
     """Return the AUCs, LDS and evidence numbers of a model's samples, by sample and method.
 
     Args:
         model, dataset: whose.
         samples: ids of the samples.
-        soft_samples, evidence_samples, stored_samples: files of these kinds.
+        soft_samples, evidence_samples, datamodel_samples: files of these kinds.
 
     Returns:
         `areas`: by protocol, both AUCs; `lds`: by protocol, the LDS given count, where it is
-        computed; `evidence`: the numbers of :data:`pisoft.tables.evidence.FOUND`, where the
-        dataset has evidence. Where a sample failed, its status stands in place of the list.
+        computed; `evidence`: the numbers of EVIDENCE_METRICS, where the dataset has evidence. Where a
+        sample failed, its status stands in place of the list.
 
     Raises:
         BenchmarkError: an unreadable file.
@@ -48,9 +46,9 @@ def sample_metrics(
     for row in _rows(soft_samples, "soft_samples", cell, AUC_METRICS):
         areas = _of(found, row).setdefault("areas", {})
         areas[row["protocol"]] = _with(areas.get(row["protocol"], []), row)
-    for row in _rows(stored_samples, "stored_samples", cell, (STRICTEST,)):
+    for row in _rows(datamodel_samples, "datamodel_samples", cell, ("lds_given_count",)):
         _of(found, row).setdefault("lds", {})[row["protocol"]] = _with([], row)
-    for row in _rows(evidence_samples, "evidence_samples", cell, FOUND):
+    for row in _rows(evidence_samples, "evidence_samples", cell, EVIDENCE_METRICS):
         own = _of(found, row)
         own["evidence"] = _with(own.get("evidence", []), row)
     return found

@@ -14,9 +14,15 @@ GROUPS = {
         "published",
     ),
     "Robustness": (
-        *("diagnosis", "oracle_scale", "twins", "sanity", "language"),
-        *("sensitivity", "variances", "original_soft"),
-        *("insertion_deletion", "stored_draws", "metric_agreement", "layer_study"),
+        *(
+            "metric_validation",
+            "normalised_scores",
+            "permutation_baseline",
+            "sanity_checks",
+            "off_distribution",
+        ),
+        *("sensitivity", "variance_components", "original_soft"),
+        *("insertion_deletion", "datamodel_scores", "metric_agreement", "layer_study"),
     ),
     "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
     "Provenance": ("accuracy", "timings", "cost"),

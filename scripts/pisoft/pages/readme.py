@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 import pandas as pd
 
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.tables.layout import Entry, statistic_entries
-from pisoft.tables.soft import AUC_METRICS
 
 BEGIN = "<!-- written by `make readme`: begin -->"
 END = "<!-- written by `make readme`: end -->"

@@ -17,10 +17,9 @@ from pisoft.errors import BenchmarkError
 from pisoft.files import whole_files
 from pisoft.pages.paper_findings import HALVES, Numbers, paper_findings
 from pisoft.pages.readme import entry_text, number_rows, sample_counts
-from pisoft.statistics.metrics import AVERAGE, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.tables.accuracy import accuracy_table
 from pisoft.tables.layout import dataset_columns
-from pisoft.tables.soft import AUC_METRICS
 
 # Kinds of summary files, and which metrics of them are kept; `accuracy` is kept whole.
 KEPT = {

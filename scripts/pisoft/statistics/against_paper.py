@@ -127,7 +127,7 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
         if AVERAGE not in values.index or best is None:
             continue
         averages = leave_one_out(values.drop(index=AVERAGE), best)
-        changes = averages.merge(order_changes(averages), on="left_out")
+        changes = averages.merge(order_changes(averages), on="other")
         parts.append(changes.assign(**dict(zip(COLUMN, key, strict=True))))
     found = pd.concat(parts, ignore_index=True)
     return found[[*COLUMN, *(name for name in found if name not in COLUMN)]]

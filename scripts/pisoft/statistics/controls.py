@@ -22,7 +22,7 @@ def control_values(
 
     Args:
         files: `soft_samples`, `soft_sample_curves`, `soft_curves` and, if there are any,
-            `stored_samples` and `ranking_samples`, of the run and of its controls.
+            `datamodel_samples` and `ranking_samples`, of the run and of its controls.
         controls: one of these there must be.
 
     Yields:
@@ -30,7 +30,7 @@ def control_values(
         and values, a row per sample, a column per method and control; higher is better, NaN where
         a sample has failed.
     """
-    for kind in ("soft_samples", "stored_samples", "ranking_samples"):
+    for kind in ("soft_samples", "datamodel_samples", "ranking_samples"):
         rows = files.rows(kind) if kind in files else pd.DataFrame(columns=["metric", "sample_id"])
         rows = rows[rows["metric"].isin(list(JUDGING)) & rows["sample_id"].notna()]
         keys = ["protocol"] * ("protocol" in rows) + ["model", "dataset", "metric"]

@@ -7,6 +7,11 @@ from typing import Literal
 
 Best = Literal["highest", "lowest"]
 AVERAGE = "average"  # dataset of the mean over datasets
+AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
+RANKING_METRICS = ("deletion_auc", "insertion_auc")
+EVIDENCE_METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
+# The first is undefined wherever any other is.
+DATAMODEL_METRICS = ("lds_given_count", "lds", "faithfulness_correlation", "infidelity")
 DECIMALS = 12  # numbers equal to so many decimals are ties
 CONTROL = "random"  # method that knows nothing of the input
 PROPOSED = ("grad_ellm", "grad_ellm_original")  # the paper's own method, in both variants
@@ -19,8 +24,8 @@ class Metric:
 
     Attributes:
         label: as in tables, with the arrow of its direction.
-        of: metric of `soft_samples`, `ranking_samples`, `evidence_samples` or `stored_samples` that
-            it is taken of.
+        of: metric of `soft_samples`, `ranking_samples`, `evidence_samples` or `datamodel_samples`
+            that it is taken of.
         best: which values are better; None: neither, so that methods are not ranked by it.
         over: a ratio's denominator: the statistic is mean of `of` / mean of `over`.
         median: the statistic is the median, not the mean.

@@ -16,26 +16,18 @@ def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
         best: which end of the scale is rank 1.
 
     Returns:
-        One row per left-out dataset and method, those with all datasets (no `left_out`) first.
+        One row per method and dataset left out, `other`; those of all datasets (empty) come first.
         `value` is the mean over the datasets that remain, NaN if the method lacks one of them;
         `rank` is 1 for the best, ties share the mean rank, and a method without a value has none.
         Of a single dataset nothing can be left out.
     """
-    left_out = [None, *values.index] if len(values) > 1 else [None]
     parts = []
-    for name in left_out:
-        remaining = values if name is None else values.drop(index=name)
+    for name in ["", *values.index] if len(values) > 1 else [""]:
+        remaining = values.drop(index=name) if name else values
         means = remaining.mean(skipna=False)
         ranks = means.round(DECIMALS).rank(ascending=best == "lowest")
         parts.append(
-            pd.DataFrame(
-                {
-                    "left_out": pd.Series(name, index=means.index, dtype="str"),
-                    "method": means.index,
-                    "value": means,
-                    "rank": ranks,
-                }
-            )
+            pd.DataFrame({"other": name, "method": means.index, "value": means, "rank": ranks})
         )
     return pd.concat(parts, ignore_index=True)
 
@@ -47,21 +39,21 @@ def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
         averages: rows of :func:`leave_one_out`.
 
     Returns:
-        One row per `left_out`, in their order: `kendall_tau` (τ-b) between the two orders, over the
-        methods with a value in both (NaN below two of them, or if one order is all ties), `best`, a
-        tuple of the methods that share the first rank, and `best_changes`, whether they are others
-        than on all datasets.
+        One row per dataset left out, `other`, in their order: `kendall_tau` (τ-b) between the two
+        orders, over the methods with a value in both (NaN below two of them, or if one order is all
+        ties), `best`, a tuple of the methods that share the first rank, and `best_changes`, whether
+        they are others than on all datasets.
     """
-    full = averages[averages["left_out"].isna()].set_index("method")["rank"]
+    full = averages[averages["other"] == ""].set_index("method")["rank"]
     rows = []
-    for name, part in averages.groupby("left_out", dropna=False, sort=False):
+    for name, part in averages.groupby("other", sort=False):
         ranks = part.set_index("method")["rank"]
         rows.append(
             {
-                "left_out": name,
+                "other": name,
                 "kendall_tau": float(kendall_taus(full.reindex(ranks.index), ranks)),
                 "best": best_methods(ranks),
                 "best_changes": best_methods(ranks) != best_methods(full),
             }
         )
-    return pd.DataFrame(rows).astype({"left_out": "str"})
+    return pd.DataFrame(rows)

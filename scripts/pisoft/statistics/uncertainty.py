@@ -21,6 +21,7 @@ from pisoft.config.slices import UncertaintySlice
 from pisoft.contracts import OK, read_table
 from pisoft.statistics.estimates import (
     CONFIDENCE,
+    P_VALUES,
     Estimates,
     Samples,
     estimate,
@@ -29,18 +30,23 @@ from pisoft.statistics.estimates import (
     sample_matrix,
 )
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
-from pisoft.statistics.reading import Files, Summary, summary_table
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 from pisoft.statistics.robustness import leave_one_out
+from pisoft.statistics.soft import NOISE_METRICS
 
 CELL = ["metric", "protocol", "model"]
 KEYS = [*CELL, "method"]
-RANKS = ["rank", "rank_low", "rank_high", "mean_rank", "best_share"]
+RANKS = ["rank_low", "rank_high", "mean_rank", "best_share"]
 # Of a sample's AUC: its value, not clamped, and the part of its variance that comes from the draws.
 VARIANCES = {
     "auc_pi_soft_ns": ("auc_pi_soft_ns_unclamped", "monte_carlo_ns"),
     "auc_pi_soft_nc": ("auc_pi_soft_nc", "monte_carlo_nc"),
 }
 NUMERICAL = "numerical"
+# A metric of each kind of samples, undefined wherever another of its kind is.
+COUNTED = ("identity", "lds_given_count", "deletion_auc", "top_1_in_evidence")
+NOISE = ("identity", *NOISE_METRICS)
 SAMPLE_METRICS = {
     *(name for metric in METRICS.values() for name in (metric.of, metric.over) if name),
     *(name for pair in VARIANCES.values() for name in pair),
@@ -51,8 +57,10 @@ Settings = UncertaintySlice
 
 def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
     """Return one file of each kind of statistic, from the samples of all metrics."""
-    tables = uncertainty(files["samples"], settings.datasets, settings.seed, settings.resamples)
-    return {kind: summary_table(kind, [table]) for kind, table in tables.items()}
+    paths = files["samples"]
+    tables = uncertainty(paths, settings.datasets, settings.seed, settings.resamples)
+    tables |= {"coverage": coverage(paths), "noise": noise(paths)}
+    return {question: results_table(question, [table]) for question, table in tables.items()}
 
 
 def uncertainty(
@@ -62,42 +70,73 @@ def uncertainty(
 
     Args:
         paths: files `soft_samples.parquet` and, if there are any, `ranking_samples.parquet`,
-            `evidence_samples.parquet` and `stored_samples.parquet`.
+            `evidence_samples.parquet` and `datamodel_samples.parquet`.
         datasets: in the order of the tables.
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a permutation test.
 
     Returns:
-        Rows of `statistics`, `comparisons`, `leave_one_out` and `variances`.
+        Rows of `statistics`, `comparisons`, `ranks` and `variance_components`.
 
     Raises:
         BenchmarkError: an unreadable file.
     """
-    reported, variance_rows = {}, []
+    reported, components = {}, []
     for dataset in datasets:
         rows = read_samples(paths, dataset, SAMPLE_METRICS)
         if len(rows):
             values = sample_matrix(rows, KEYS)
             failures = (rows["status"] != OK).groupby([rows[name] for name in KEYS], observed=True)
             reported[dataset] = reported_samples(values, failures.sum().reindex(values.columns))
-            variance_rows.append(variances(values).assign(dataset=dataset))
+            components.append(variance_components(values).assign(dataset=dataset))
     estimates = estimate(reported, seed, resamples)
-    statistics = pd.concat(
-        [with_ranks(part).assign(dataset=name) for name, part in estimates.items()],
-        ignore_index=True,
-    )
-    pairs = differences(reported)
-    comparisons = paired_tests(pairs, seed, resamples, [*CELL, "with_control"])
-    tables = {
-        "statistics": with_p_values(statistics, comparisons),
-        "comparisons": comparisons.rename(columns={"value": "difference"}),
-        "leave_one_out": averages_without(statistics[statistics["dataset"] != AVERAGE]),
-        "variances": pd.concat(variance_rows, ignore_index=True),
-    }
+    ranked = {name: with_ranks(part).assign(dataset=name) for name, part in estimates.items()}
+    statistics = pd.concat(ranked.values(), ignore_index=True)
+    comparisons = paired_tests(differences(reported), seed, resamples, [*CELL, "with_control"])
+    single = statistics[statistics["dataset"] != AVERAGE]
     return {
-        kind: table.assign(protocol=table["protocol"].replace({"": None}))
-        for kind, table in tables.items()
+        "statistics": with_p_values(statistics, comparisons).drop(columns=RANKS),
+        "comparisons": comparisons.drop(columns="with_control"),
+        "ranks": pd.concat([rank_rows(statistics), averages_without(single)], ignore_index=True),
+        "variance_components": pd.concat(components, ignore_index=True),
     }
+
+
+def rank_rows(statistics: pd.DataFrame) -> pd.DataFrame:
+    """Return the ranks over resamples as rows of their own."""
+    ranked = statistics.dropna(subset="rank")
+    keys = ranked[[*KEYS, "dataset", "n", "n_failed"]]
+    interval = {"low": ranked["rank_low"], "high": ranked["rank_high"]}
+    parts = {
+        "rank": keys.assign(value=ranked["rank"], **interval),
+        "mean_rank": keys.assign(value=ranked["mean_rank"]),
+        "best_share": keys.assign(value=ranked["best_share"]),
+    }
+    return pd.concat([rows.assign(part=name) for name, rows in parts.items()], ignore_index=True)
+
+
+def coverage(paths: Sequence[Path]) -> pd.DataFrame:
+    """Return how many samples of each cell have which status, by a metric of each kind."""
+    rows = outcomes(paths, COUNTED)
+    keys = ["protocol", "model", "dataset", "method", "metric", "status", "reason"]
+    counts = rows.groupby(keys, sort=False).size().rename("value").reset_index()
+    return counts.rename(columns={"status": "part", "reason": "text"})
+
+
+def noise(paths: Sequence[Path]) -> pd.DataFrame:
+    """Return the mean and the largest size of what rounding alone changes, by model."""
+    rows = outcomes(paths, NOISE)
+    sizes = rows[rows["status"] == OK].assign(value=rows["value"].abs()).dropna(subset="value")
+    groups = sizes.groupby(["protocol", "model", "metric"], sort=False)["value"]
+    return groups.agg(value="mean", high="max", n="size").reset_index()
+
+
+def outcomes(paths: Sequence[Path], metrics: Collection[str]) -> pd.DataFrame:
+    """Return the samples of some metrics, those without a sample for some reason included."""
+    where = pc.field("metric").isin(list(metrics))
+    rows = pd.concat([read_table(path, path.stem, where=where).to_pandas() for path in paths])
+    texts = rows.reindex(columns=["protocol", "reason"]).astype(object)
+    return rows.assign(**texts.where(texts.notna(), ""))
 
 
 def read_samples(paths: Sequence[Path], dataset: str, metrics: Collection[str]) -> pd.DataFrame:
@@ -155,8 +194,8 @@ def reported_samples(values: pd.DataFrame, failed: pd.Series) -> Samples:
 
 
 def with_ranks(estimates: Estimates) -> pd.DataFrame:
-    """Return every number with :data:`RANKS`, and the `best` method of its cell."""
-    table = estimates.table().assign(**dict.fromkeys(RANKS, np.nan), best=None)
+    """Return every number with its rank and :data:`RANKS`, and the `best` method of its cell."""
+    table = estimates.table().assign(**dict.fromkeys(["rank", *RANKS], np.nan), best=None)
     tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     for (metric, *_), rows in table.groupby(CELL, sort=False):
         ranked = rows.index[rows["value"].notna()]
@@ -168,7 +207,7 @@ def with_ranks(estimates: Estimates) -> pd.DataFrame:
         low, high = np.nanquantile(resampled, tails, axis=0, method="inverted_cdf")
         first = resampled == np.fmin.reduce(resampled, axis=1, keepdims=True)
         numbers = [rank, low, high, np.nanmean(resampled, axis=0), first.mean(axis=0)]
-        table.loc[ranked, RANKS] = np.stack(numbers, axis=1)
+        table.loc[ranked, ["rank", *RANKS]] = np.stack(numbers, axis=1)
         table.loc[rows.index, "best"] = table.loc[ranked[rank.argmin()], "method"]
     return table
 
@@ -204,16 +243,16 @@ def differences(datasets: Mapping[str, Samples]) -> dict[str, Samples]:
 
 
 def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Add each method's p-value against the best of its cell; none for the best itself."""
+    """Add each method's p-values against the best of its cell; none for the best itself."""
     mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
     keys = [*CELL, "dataset", "method"]
-    both = pd.concat([comparisons, mirrored])[[*keys, "other", "p_adjusted", "p_smallest"]]
-    both = both.rename(columns={"other": "best", "p_adjusted": "p_value"})
+    both = pd.concat([comparisons, mirrored])[[*keys, "other", *P_VALUES]]
+    both = both.rename(columns={"other": "best"})
     return statistics.merge(both, on=[*keys, "best"], how="left", validate="one_to_one")
 
 
 def averages_without(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return ranks of the methods on the average over datasets, and without each of them."""
+    """Return means and ranks over all datasets and, as `other`, without each of them."""
     tables = []
     for cell, rows in statistics.groupby(CELL, sort=False):
         best = METRICS[str(cell[0])].best
@@ -226,10 +265,10 @@ def averages_without(statistics: pd.DataFrame) -> pd.DataFrame:
             values = values.reindex(index=datasets, columns=everywhere["method"].unique())
             keys = dict(zip(CELL, cell, strict=True))
             tables.append(leave_one_out(values, best).assign(**keys))
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True).assign(dataset=AVERAGE, part="without")
 
 
-def variances(values: pd.DataFrame) -> pd.DataFrame:
+def variance_components(values: pd.DataFrame) -> pd.DataFrame:
     """Return the variance of a sample's AUC, by where it comes from.
 
     The total is the variance between samples, the Monte Carlo variance of each sample's mean over
@@ -248,8 +287,9 @@ def variances(values: pd.DataFrame) -> pd.DataFrame:
                 "monte_carlo": values[draws].where(present).mean(),
                 "numerical": (values[NUMERICAL].where(present) ** 2).mean(),
             }
-            table = pd.DataFrame(sources).where(present.sum() > 1).assign(n=present.sum())
-            between = table["total"] - table["monte_carlo"] - table["numerical"]
-            tables.append(table.assign(between_samples=between, metric=metric).reset_index())
-    columns = SCHEMAS["variances"].names
-    return pd.concat(tables) if tables else pd.DataFrame(columns=columns)
+            parts = pd.DataFrame(sources).where(present.sum() > 1)
+            parts["between_samples"] = parts["total"] - parts["monte_carlo"] - parts["numerical"]
+            rows = parts.rename_axis(columns="part").stack(future_stack=True).rename("value")
+            rows = rows.to_frame().join(present.sum().rename("n"))
+            tables.append(rows.reset_index().assign(metric=metric))
+    return pd.concat(tables) if tables else pd.DataFrame(columns=[*KEYS, "part", "value", "n"])

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
-from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 ACCURACY_COLUMNS = {
     "accuracy": ("Accuracy ↑", 3),
@@ -31,8 +30,9 @@ SHARES = ("accuracy", "greedy_is_label")
     title="Accuracy of the models",
     reads={"accuracy": "summary/accuracy"},
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of the run."""
+    files, settings, cell = view.files, view.settings, view.cell
     rows = files.rows("accuracy", **cell)
     return accuracy_table(rows, models=settings.models, datasets=settings.datasets)
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from pisoft.config.base import Clamp
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.statistics.metrics import AVERAGE, NO_CONTROL
-from pisoft.statistics.reading import Files, of_cell, present
+from pisoft.statistics.reading import of_cell, present
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import (
     Block,
@@ -21,8 +20,8 @@ from pisoft.tables.layout import (
     p_text,
     sample_note,
 )
-from pisoft.tables.soft import clamp_note
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 HALVES = {
@@ -44,8 +43,9 @@ NO_VALUE = "no value"
     by=("protocol", "model"),
     reads={"advantage": "summary/advantage"},
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one protocol and model."""
+    files, settings, cell = view.files, view.settings, view.cell
     rows = of_cell(files.rows("advantage"), cell)
     return advantage_table(
         rows,
@@ -88,7 +88,7 @@ def advantage_table(
         for metric, title in METRICS.items()
         if metric in by_metric
     ]
-    notes += [*_NOTES, clamp_note(clamp), sample_note(rows, datasets)]
+    notes += [*_NOTES, notes.clamp(clamp), sample_note(rows, datasets)]
     return Table(
         title=f"Advantage over random scores by π · {where}",
         corner="Method",

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
-from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING, scaled
+from pisoft.views import View
 
 WITHOUT_MODEL = "For all models"
 COLUMNS = (
@@ -44,8 +43,9 @@ _LIMITS = (
     title="Cost, predicted and measured",
     reads={"cost": "summary/cost"},
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of the run."""
+    files, settings, cell = view.files, view.settings, view.cell
     return cost_table(files.rows("cost", **cell), models=settings.models)
 
 

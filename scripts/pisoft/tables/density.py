@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.statistics.metrics import AVERAGE, CONTROL
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import (
     Block,
@@ -22,6 +21,7 @@ from pisoft.tables.layout import (
     sample_note,
 )
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 MEASURES = {"mean_score": "Mean score (1 is dense)", "gini": "Gini index (0 is dense)"}
 METRICS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft-NC ↑"}
@@ -36,8 +36,9 @@ AMONG = {True: "all methods", False: "without random scores"}
         "density_correlations": "summary/density_correlations/{model}",
     },
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one protocol and model."""
+    files, settings, cell = view.files, view.settings, view.cell
     density = files.rows("density", model=cell["model"])
     return density_table(
         density,

@@ -9,7 +9,6 @@ import pandas as pd
 
 from pisoft.config import naming
 from pisoft.config.base import TokenWeights
-from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import OK
 from pisoft.displays import display
 from pisoft.statistics.layer_study import (
@@ -22,9 +21,9 @@ from pisoft.statistics.layer_study import (
     SMALLEST_PART,
     depth_statistics,
 )
-from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 _ROW = ["metric", "dataset", "token_weights"]
 
@@ -35,8 +34,9 @@ _ROW = ["metric", "dataset", "token_weights"]
     reads={"layer_study": "summary/layer_study"},
     cells="study",
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one protocol and model."""
+    files, settings, cell = view.files, view.settings, view.cell
     rows = files.rows("layer_study", **cell)
     names = set(rows["dataset"])
     studied = {name: label for name, label in settings.datasets.items() if name in names}

@@ -2,51 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.reading import Files
-from pisoft.tables.layout import Table, marks, statistic_block
-from pisoft.tables.soft import SoftRows, clamp_note
+from pisoft.tables import notes
+from pisoft.tables.grid import Column, blocks, each, grid_table, rank, ranked
+from pisoft.tables.layout import Table
+from pisoft.views import View
 
-ORIGINAL_METRICS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}  # decimals
+DECIMALS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}
 
 
 @display(
     title="Original Soft-NS and Soft-NC",
     by=("protocol", "model"),
-    reads={"statistics": "summary/statistics", "soft_samples": "summary/soft_samples"},
+    reads={"statistics": "summary/statistics", "coverage": "summary/coverage"},
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one protocol and model."""
-    return original_table(SoftRows.read(files, settings, cell))
-
-
-def original_table(rows: SoftRows) -> Table:
-    """Build the table of the original Soft-NS and Soft-NC with E[R] (paper, `llama verify`)."""
-    blocks = tuple(
-        statistic_block(
-            title,
-            rows.statistics,
-            [(metric, name, decimals) for metric, decimals in ORIGINAL_METRICS.items()],
-            rows.methods,
-            rows.families,
-            ranked_by=0,
-        )
-        for name, title in rows.datasets.items()
+    results = view.results("statistics", metric=DECIMALS)
+    coverage = view.results("coverage", metric="identity", method=results.methods)
+    columns = [
+        Column(METRICS[name].label, {"metric": name}, ranked(digits))
+        for name, digits in DECIMALS.items()
+    ]
+    grid = [Column("Rank", {"metric": "soft_ns"}, rank), *columns]
+    made = blocks(
+        results,
+        each("dataset", results.datasets),
+        each("method", results.methods),
+        grid,
+        order_by=grid[0],
+        families=view.settings.families,
     )
-    statistic = (
-        f"Rank: by {METRICS['soft_ns'].label}. Means over samples, scores used as they are (no "
-        "calibration). Higher is better for Soft-NS and Soft-NC. E[R] is the expected number of "
-        "retained tokens, the sum of the scores: methods that retain different numbers of tokens "
-        "are not comparable here."
-    )
-    return rows.table(
-        "Original Soft-NS and Soft-NC",
-        [METRICS[metric].label for metric in ORIGINAL_METRICS],
-        ORIGINAL_METRICS,
-        blocks,
-        (statistic, marks(rows.statistics), clamp_note(rows.clamp)),
-    )
+    below = [notes.ORIGINAL, notes.marks(results), notes.clamp(view.settings.clamp)]
+    below += notes.of_coverage(coverage)
+    return grid_table(view, "Original Soft-NS and Soft-NC", results, grid, made, below)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import pandas as pd
+import numpy as np
 
-from pisoft.config.slices import DisplaySlice
-from pisoft.contracts import OK
 from pisoft.displays import display
-from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
 from pisoft.statistics.soft import NOISE_METRICS
-from pisoft.tables.layout import Table, marks
-from pisoft.tables.soft import AUC_METRICS, SoftRows, clamp_note, soft_samples
+from pisoft.tables import notes
+from pisoft.tables.layout import Table
+from pisoft.tables.ranking import ranking
+from pisoft.views import View
 
 ROBUST_METRICS = (  # that no single sample can rule
     "ratio_auc_pi_soft_ns",
@@ -30,76 +29,42 @@ ROBUST_METRICS = (  # that no single sample can rule
     by=("protocol", "model"),
     reads={
         "statistics": "summary/statistics",
-        "soft_samples": "summary/soft_samples",
-        "selected_samples": "summary/depth_selected/soft_samples",
+        "coverage": "summary/coverage",
+        "noise": "summary/noise",
         "soft_curves": "summary/soft_curves",
     },
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one protocol and model."""
-    grid = sorted(files.rows("soft_curves", **cell)["pi"].unique())
-    samples = soft_samples(files, **cell)
-    noise = samples[samples["metric"].isin(NOISE_METRICS)]
-    number_type = settings.types[cell["model"]]
-    return auc_table(SoftRows.read(files, settings, cell), grid, number_type, noise)
-
-
-def auc_table(
-    rows: SoftRows, grid: Sequence[float], number_type: str, noise: pd.DataFrame
-) -> Table:
-    """Build the table of areas under the π-Soft curves, and statistics that no sample can rule.
-
-    Args:
-        rows: its rows.
-        grid: retaining probabilities of the curves.
-        number_type: of the model's weights and activations, for the noise floor.
-        noise: `soft_samples` rows of NOISE_METRICS; none if the model has more than 16 bits.
-    """
-    statistic = (
-        "Mean over samples of the area under the curve (trapezoid) on the grid π = "
-        f"{min(grid):g}, …, {max(grid):g} ({len(grid)} values), so a curve that is 1 everywhere "
-        f"has {max(grid) - min(grid):.3g}. Higher is better."
+    grid = np.unique(view.files.rows("soft_curves", **view.cell)["pi"])
+    areas = notes.AREAS.format(grid[0], grid[-1], len(grid), np.ptp(grid))
+    made = ranking(
+        view,
+        "AUC of π-Soft-NS and π-Soft-NC",
+        (*AUC_METRICS, *ROBUST_METRICS),
+        "identity",
+        (areas, notes.ROBUST),
     )
-    noise_notes = _noise_notes(rows.statistics, rows.outcomes, number_type, noise)
-    notes = (
-        statistic,
-        marks(rows.statistics),
-        clamp_note(rows.clamp),
-        *rows.average_notes(),
-        *noise_notes,
-        "A mean of ratios is ruled by samples whose zero baseline hardly changes the prediction "
-        "(small H₀). Ratio of means: mean over samples of the area before it is divided by H₀, "
-        "over the mean of H₀; never clamped. Median: of the samples' areas; not tested, and its "
-        "interval is of each method alone. π ≤ 0.3: mean of the areas over that part of the grid "
-        "only, where few tokens are kept or removed.",
-    )
-    metrics = (*AUC_METRICS, *ROBUST_METRICS)
-    return rows.averaged_table("AUC of π-Soft-NS and π-Soft-NC", metrics, notes)
+    return replace(made, notes=(*made.notes, *_noise(view)))
 
 
-def _noise_notes(
-    statistics: pd.DataFrame, outcomes: pd.DataFrame, number_type: str, noise: pd.DataFrame
-) -> list[str]:
+def _noise(view: View) -> tuple[str, ...]:
     """Say how far rounding alone moves predictions, against the zero baseline."""
-    found = outcomes.loc[outcomes["status"] == OK, "value"]
-    if found.empty:
-        return []
-    h0 = statistics[(statistics["metric"] == "h0") & (statistics["dataset"] != AVERAGE)]
-    mean_h0 = (h0["value"] * h0["n"]).sum() / h0["n"].sum()
-    known = noise.dropna(subset="value")
-    if not known.empty:
-        sizes = known["value"].abs().groupby(known["metric"])
-        distance, of_h0, ns, nc = sizes.mean()[list(NOISE_METRICS)]
-        return [
-            f"Noise floor ({number_type}): in float32, a draw's distance differs by "
-            f"{distance:.1g} on average, H₀ by {of_h0:.1g}, at most "
-            f"{sizes.max()['noise_h0']:.1g}, the AUC of one draw by {ns:.1g} (π-Soft-NS) and "
-            f"{nc:.1g} (π-Soft-NC), in {sizes.size().iloc[0]} evaluations that were done in both; "
-            f"the zero baseline is at {mean_h0:.2g} on average. A sample fails where H₀ is below "
-            "the largest such difference in H₀ of its method and dataset."
-        ]
-    return [
-        f"Noise floor ({number_type}): the unperturbed input, evaluated like a perturbed one, is "
-        f"at distance {found.mean():.1g} on average and {found.max():.1g} at most; the zero "
-        f"baseline is at {mean_h0:.2g} on average."
-    ]
+    sizes = view.results_if_any("noise").rows.set_index("metric")
+    if sizes.empty:
+        return ()
+    h0 = view.results("statistics", metric="h0").rows
+    h0 = h0[h0["dataset"] != AVERAGE]
+    baseline = (h0["value"] * h0["n"]).sum() / h0["n"].sum()
+    number_type = view.settings.types[view.cell["model"]]
+    if "noise_h0" not in sizes.index:
+        identity = sizes.loc["identity"]
+        numbers = identity["value"], identity["high"]
+        return (notes.NOISE.format(number_type, *numbers, baseline),)
+    distance, of_h0, ns, nc = sizes["value"][list(NOISE_METRICS)]
+    most, n = sizes.loc["noise_h0", ["high", "n"]]
+    return (
+        notes.NOISE_OF_HALF_PRECISION.format(
+            number_type, distance, of_h0, most, ns, nc, n, baseline
+        ),
+    )

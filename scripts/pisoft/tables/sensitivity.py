@@ -6,11 +6,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.reading import Files
 from pisoft.tables.layout import (
     Block,
     Entry,
@@ -22,6 +20,7 @@ from pisoft.tables.layout import (
     sample_note,
 )
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 
@@ -31,8 +30,9 @@ SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc")
     by=("protocol", "model"),
     reads={"sensitivity": "summary/sensitivity"},
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one protocol and model."""
+    files, settings, cell = view.files, view.settings, view.cell
     return sensitivity_table(
         files.rows("sensitivity", **cell),
         where=settings.where(cell),

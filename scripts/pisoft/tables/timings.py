@@ -8,12 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.displays import display
-from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 _MEASURES = ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb")
 
@@ -23,8 +22,9 @@ _MEASURES = ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb")
     reads={"timings": "summary/timings"},
     cells="timed",
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of the run."""
+    files, settings, cell = view.files, view.settings, view.cell
     return timings_table(
         files.rows("timings", **cell),
         models=settings.models,

@@ -31,9 +31,9 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page
-from pisoft.tables.evidence import FOUND
-from pisoft.tables.soft import AUC_METRICS
-from pisoft.tables.stored_draws import STRICTEST
+from pisoft.tables.evidence_recovery import FOUND
+from pisoft.statistics.metrics import AUC_METRICS
+from pisoft.tables.datamodel_scores import STRICTEST
 
 ROOT = Path(__file__).parents[3]
 HOSTILE_ID = DATASETS["words"][1].name
@@ -179,7 +179,7 @@ def test_scores_that_steps_share_are_written_once(tmp_path, how, different):
 
 
 def test_without_evidence_and_random_scores_there_are_areas_alone(run):
-    none = {"evidence_samples": [], "stored_samples": []}
+    none = {"evidence_samples": [], "datamodel_samples": []}
     data = explorer_data(**run.files | none, settings=settings())
     for *_, sample in samples_of(data):
         assert all(list(own) == ["areas"] for own in sample["measured"].values())

@@ -371,7 +371,7 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
     said += [
         f"LDS given count, {protocol} routing: ↑ {lds}"
         for protocol in ("dynamic", "fixed")
-        for lds in numbers("stored_samples", **cell, protocol=protocol)
+        for lds in numbers("datamodel_samples", **cell, protocol=protocol)
     ]
     first, recovery, mass, precision = numbers("evidence_samples", **cell)
     first = {"1.000": "yes", "0.000": "no"}.get(first, first)

@@ -27,7 +27,7 @@ FILES = {
     "Curves over π": ["figures/pi_curves/dynamic/llama/sst2.svg"],
     "Token by token": ["explorer.html"],
     "Against the paper": ["tables/published/against_paper.html"],
-    "Other statistics": ["tables/variances/dynamic/llama.html"],
+    "Other statistics": ["tables/variance_components/dynamic/llama.html"],
     "Cost": ["tables/cost.html"],
     "Mine": ["tables/my_table/llama.html", "figures/my_table.svg"],
 }

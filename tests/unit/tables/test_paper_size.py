@@ -11,9 +11,9 @@ from pisoft.statistics.published import DATASETS, METHODS, MODELS
 from pisoft.tables.original_soft import original_table
 from pisoft.tables.pi_soft_auc import auc_table
 from pisoft.tables.soft import SoftRows
-from pisoft.tables.stored_draws import SHOWN, STRICTEST, stored_draws_table
+from pisoft.tables.datamodel_scores import SHOWN, STRICTEST, stored_draws_table
 from pisoft.tables.timings import timings_table
-from pisoft.tables.variances import variance_table
+from pisoft.tables.variance_components import variance_table
 from soft_tables import outcomes_of, sample_rows
 from typesetting import assert_latex_fits, needs_latex
 
@@ -95,7 +95,7 @@ def stored_draws(results):
         timings,
         stored_draws,
     ],
-    ids=("pi_soft_auc", "original_soft", "variances", "timings", "stored_draws"),
+    ids=("pi_soft_auc", "original_soft", "variance_components", "timings", "datamodel_scores"),
 )
 def test_the_paper_s_numbers_fit_a_column_or_both(results, tmp_path, table):
     assert_latex_fits(table(results), tmp_path)

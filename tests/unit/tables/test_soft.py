@@ -8,7 +8,7 @@ from pisoft.contracts import write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.tables.layout import Entry
 from pisoft.tables.original_soft import original_table
-from pisoft.tables.variances import variance_table
+from pisoft.tables.variance_components import variance_table
 from pisoft.units import NOTHING
 from rooms import tabulate, write_frame
 from soft_tables import (
@@ -279,13 +279,13 @@ def tabulate_soft(name, folder, **files):
     [
         ("pi_soft_auc", ("statistics", "soft_samples", "soft_curves")),
         ("original_soft", ("statistics", "soft_samples")),
-        ("variances", ("variances",)),
+        ("variance_components", ("variance_components",)),
     ],
 )
 def test_the_script_writes_every_kind(tmp_path, name, kinds):
     uncertainty = estimated(sample_rows(MEANS))
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
-    for kind in {"statistics", "variances"} & set(files):
+    for kind in {"statistics", "variance_components"} & set(files):
         write_frame(files[kind], kind, getattr(uncertainty, kind))
     for kind, rows in (("soft_samples", sample_rows(MEANS)), ("soft_curves", curve_rows())):
         if kind in files:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
 from pisoft.tables.layout import (
     Block,
     Row,
@@ -17,6 +16,7 @@ from pisoft.tables.layout import (
     mean_entry,
     sample_note,
 )
+from pisoft.views import View
 
 UNMOVED = 0.9  # ρ from which on scores are said to have stayed what they were
 OTHERS = {"labels": "Shuffled labels", "input": "Another input"}  # checks that draw no layers anew
@@ -25,12 +25,13 @@ OTHERS = {"labels": "Shuffled labels", "input": "Another input"}  # checks that 
 @display(
     title="Do scores change with model and input?",
     by=("model",),
-    reads={"sanity": "summary/sanity"},
+    reads={"sanity_checks": "summary/sanity_checks"},
     cells="sanity",
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one model."""
-    rows = files.rows("sanity", **cell)
+    files, settings, cell = view.files, view.settings, view.cell
+    rows = files.rows("sanity_checks", **cell)
     return sanity_table(
         rows,
         where=settings.where(cell),

@@ -51,9 +51,9 @@ def summaries(files: Files, settings: DiagnosisSlice) -> dict[str, Summary]:
     rows: list[dict[str, Any]] = []
     for cell, values in control_values(files):
         rows += [{**cell, **row} for row in diagnosis(values, settings, tuple(cell.values()))]
-    schema = SCHEMAS["diagnosis"]
+    schema = SCHEMAS["metric_validation"]
     frame = pd.DataFrame(rows, columns=schema.names)
-    return {"diagnosis": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
+    return {"metric_validation": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
 
 
 def diagnosis(
@@ -82,7 +82,7 @@ def diagnosis(
         yield row(f"{better}_over_{worse}", len(pair), *_share(pair[better], pair[worse]))
     steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
     yield row("ladder", len(common), *np.clip(_mean(sum(steps) / len(steps)), -1, 1))
-    in_order = _in_order(common[list(CHAIN)].to_numpy(), (settings.seed, "diagnosis", *key))
+    in_order = _in_order(common[list(CHAIN)].to_numpy(), (settings.seed, "metric_validation", *key))
     reached = [n for n, share in in_order.items() if share >= SURE]
     yield row("means_in_order", len(common), in_order.get(len(common), np.nan))
     yield row("samples_needed", len(common), min(reached, default=np.nan))

@@ -8,11 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import PI_SOFT, draw_curve, finish_panel, sample_text, share_range
 from pisoft.figures.style import line_styles, theme
-from pisoft.statistics.reading import Files
+from pisoft.views import View
 
 PAIRS = {
     "oracle_over_random": "Oracle > random",
@@ -27,12 +26,13 @@ GREY = "#4D4D4D"
 @display(
     title="Can the metrics tell?",
     by=("protocol", "model", "dataset"),
-    reads={"diagnosis": "summary/diagnosis"},
+    reads={"metric_validation": "summary/metric_validation"},
     cells="control",
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol, model and dataset."""
-    rows = files.rows("diagnosis", **cell)
+    files, settings, cell = view.files, view.settings, view.cell
+    rows = files.rows("metric_validation", **cell)
     return plot_diagnosis(rows, settings.methods | settings.controls, settings.where(cell))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from estimating import estimated
 from pisoft.contracts import write_rows
-from pisoft.tables.evidence import CHANCE, FOUND, evidence_table
+from pisoft.tables.evidence_recovery import CHANCE, FOUND, evidence_table
 from rooms import display_settings, tabulate, write_frame
 from soft_tables import DATASETS, FAMILIES, METHODS, value_of
 

@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-JOBS = {"data/summary/stored_samples.parquet", "tables/stored_draws/dynamic/toy.html"}
+JOBS = {"data/summary/datamodel_samples.parquet", "tables/datamodel_scores/dynamic/toy.html"}
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ import pyarrow as pa
 from scipy.stats import rankdata
 
 from pisoft.columns import SCHEMAS
-from pisoft.config.slices import StoredDrawsSlice
+from pisoft.config.slices import DatamodelSlice
 from pisoft.contracts import (
     CONSTANT_CHANGES,
     CONSTANT_SCORES,
@@ -62,7 +62,7 @@ DECIMALS = 9
 NOTHING_LEFT = 1e-12  # share of the ranks' variation; less is rounding
 SAME_MEAN = 1e-9  # as calibration promises
 
-Settings = StoredDrawsSlice
+Settings = DatamodelSlice
 
 
 @dataclass(frozen=True)
@@ -88,20 +88,20 @@ class StepDraws:
         return np.concatenate([self.ns.ravel(), self.nc.ravel()])
 
 
-def summaries(files: Files, settings: StoredDrawsSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: DatamodelSlice) -> dict[str, Summary]:
     """Return one file of samples, from prompts, all scores, and `soft` files of random scores."""
     attributions, soft = _by_cell(files["attributions"]), _by_cell(files["soft"])
-    tables = [SCHEMAS["stored_samples"].empty_table()]
+    tables = [SCHEMAS["datamodel_samples"].empty_table()]
     for path in files["prompts"]:
         cell = (path.parts[-2], path.stem)
         tables += cell_samples(path, attributions[cell], soft[cell], settings)
-    return {"stored_samples": pa.concat_tables(tables)}
+    return {"datamodel_samples": pa.concat_tables(tables)}
 
 
 def cell_samples(
-    prompts: Path, attributions: Sequence[Path], soft: Sequence[Path], settings: StoredDrawsSlice
+    prompts: Path, attributions: Sequence[Path], soft: Sequence[Path], settings: DatamodelSlice
 ) -> list[pa.Table]:
-    """Return `stored_samples` tables of one model and dataset, one per protocol and method.
+    """Return `datamodel_samples` tables of one model and dataset, one per protocol and method.
 
     Args:
         prompts: `prompts` file.
@@ -185,7 +185,7 @@ def read_draws(
 
 
 def rebuilt_masks(
-    scores: np.ndarray, draws: StepDraws, settings: StoredDrawsSlice, sample_id: str, step: int
+    scores: np.ndarray, draws: StepDraws, settings: DatamodelSlice, sample_id: str, step: int
 ) -> np.ndarray:
     """Return the masks that draws were made with, those of Soft-NS first.
 
@@ -295,7 +295,7 @@ def _step(
     methods: Sequence[str],
     path: Path,
     known: Mapping[tuple[str, int], StepDraws],
-    settings: StoredDrawsSlice,
+    settings: DatamodelSlice,
 ) -> tuple[np.ndarray, list[str]]:
     """Return a step's numbers (4, M), and by method why those that are NaN are undefined."""
     sample_id = step.prompt["sample_id"]
@@ -326,7 +326,7 @@ def _why_undefined(changes: np.ndarray) -> str:
 
 
 def _check_same_scores(
-    scores: np.ndarray, draws: StepDraws, settings: StoredDrawsSlice, where: str
+    scores: np.ndarray, draws: StepDraws, settings: DatamodelSlice, where: str
 ) -> None:
     """Refuse draws whose scores had other means than those that masks are drawn with again."""
     probabilities = retaining_probabilities(scores, draws.alpha, settings.score_floor)
@@ -366,7 +366,7 @@ def _table(
         "value": pa.array(values, pa.float64(), from_pandas=True),  # NaN becomes null
         "status": [status for _, statuses in samples for status in statuses],
     }
-    return pa.table(columns, schema=SCHEMAS["stored_samples"])
+    return pa.table(columns, schema=SCHEMAS["datamodel_samples"])
 
 
 def _lists(column: pa.ChunkedArray) -> list[np.ndarray]:

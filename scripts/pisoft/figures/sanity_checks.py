@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from numpy.typing import ArrayLike
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import draw_legend, sample_text
 from pisoft.figures.style import Dash, LineStyle, line_styles, theme
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
+from pisoft.views import View
 
 GREY = "#4D4D4D"
 DODGE = 1.03  # factor between neighbours, so that error bars do not overlap
@@ -28,12 +28,13 @@ OTHERS = {"labels": "Shuffled\nlabels", "input": "Another\ninput"}
 @display(
     title="Do scores change with model and input?",
     by=("model",),
-    reads={"sanity": "summary/sanity"},
+    reads={"sanity_checks": "summary/sanity_checks"},
     cells="sanity",
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one model."""
-    rows = files.rows("sanity", **cell)
+    files, settings, cell = view.files, view.settings, view.cell
+    rows = files.rows("sanity_checks", **cell)
     return plot_sanity(rows, present(settings.methods, rows), settings.where(cell))
 
 

@@ -38,7 +38,7 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
         for (protocol, model), datasets in cells.items()
     ]
     renamed = (table.rename(columns={"metric": "measure"}) for table in tables)
-    return {"language": summary_table("language", renamed)}
+    return {"off_distribution": summary_table("off_distribution", renamed)}
 
 
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import pytest
 import rooms
 from pisoft.contracts import read_rows, write_rows
 from pisoft.faithfulness.inspection import CLEAN, READ
-from pisoft.statistics.language import by_sample
+from pisoft.statistics.off_distribution import by_sample
 from typesetting import needs_latex, typeset
 
 GRID = (0.1, 0.5, 0.95)
@@ -69,15 +69,15 @@ def summary(tmp_path):
         write_rows(folder / f"{name}.parquet", "inputs", rows, {})
     output = tmp_path / "language.parquet"
     rooms.summarise(
-        "language", {"seed": 1, "resamples": 200},
-        {"inputs": [folder / f"{name}.parquet" for name in files]}, {"language": output},
+        "off_distribution", {"seed": 1, "resamples": 200},
+        {"inputs": [folder / f"{name}.parquet" for name in files]}, {"off_distribution": output},
     )  # fmt: skip
     return output, files
 
 
 def test_means_are_over_samples_and_failures_are_counted(summary):
     output, files = summary
-    found = pd.DataFrame(read_rows(output, "language"))
+    found = pd.DataFrame(read_rows(output, "off_distribution"))
     assert set(found["dataset"]) == {"sst2", "why", "average"}
     own = found[(found["dataset"] == "sst2") & (found["measure"] == "entropy")]
     assert set(own["n"]) == {3}
@@ -97,14 +97,14 @@ def test_means_are_over_samples_and_failures_are_counted(summary):
 
 @needs_latex
 def test_table_and_figure_show_the_clean_input_and_every_dataset(summary, tmp_path):
-    files = {"language": summary[0]}
-    made = rooms.tabulate("language", SHOWN, files, tmp_path, **CELL)
+    files = {"off_distribution": summary[0]}
+    made = rooms.tabulate("off_distribution", SHOWN, files, tmp_path, **CELL)
     typeset(made["tex"])
     page = made["html"].read_text(encoding="utf-8")
     for text in ("Nothing", "Zeroed, π = 0.1", "Keys hidden, π = 0.95", "at most 2 failed"):
         assert text in page
     assert "Mean embedding" not in page
-    drawn = rooms.plot("language", SHOWN, files, tmp_path, **CELL)["svg"]
+    drawn = rooms.plot("off_distribution", SHOWN, files, tmp_path, **CELL)["svg"]
     text = drawn.read_text(encoding="utf-8")
     for words in ("SST2", "Why", "Keys hidden", "Clean input", "no value"):
         assert words in text

@@ -8,12 +8,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.figures.lines import draw_curve, draw_legend, finish_panel, sample_text
 from pisoft.figures.style import line_styles, theme
-from pisoft.statistics.language import OPERATORS
-from pisoft.statistics.reading import Files, of_cell
+from pisoft.statistics.off_distribution import OPERATORS
+from pisoft.statistics.reading import of_cell
+from pisoft.views import View
 
 PANELS = {
     "entropy": "Entropy of the prediction, nats",
@@ -27,12 +27,13 @@ CLEAN = "#4D4D4D"
 @display(
     title="Is a perturbed input still language?",
     by=("protocol", "model"),
-    reads={"language": "summary/language"},
+    reads={"off_distribution": "summary/off_distribution"},
     cells="inspected",
 )
-def plot(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Figure:
+def plot(view: View) -> Figure:
     """Draw the figure of one protocol and model."""
-    rows = of_cell(files.rows("language"), cell)
+    files, settings, cell = view.files, view.settings, view.cell
+    rows = of_cell(files.rows("off_distribution"), cell)
     return plot_language(rows, settings.datasets, settings.where(cell))
 
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.reading import Files
 from pisoft.tables.layout import Block, Entry, Row, Table, mean_entry, number_text, sample_note
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 SHARES = {
     "oracle_over_noisy": "Oracle > noisy",
@@ -28,12 +27,13 @@ COLUMNS = (*SHARES.values(), "Means in order", "Samples needed")
 @display(
     title="Can the metrics tell?",
     by=("model",),
-    reads={"diagnosis": "summary/diagnosis"},
+    reads={"metric_validation": "summary/metric_validation"},
     cells="control",
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one model."""
-    rows = files.rows("diagnosis", **cell)
+    files, settings, cell = view.files, view.settings, view.cell
+    rows = files.rows("metric_validation", **cell)
     return diagnosis_table(rows, where=settings.where(cell), datasets=settings.datasets)
 
 

@@ -50,7 +50,7 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
     keys = ["protocol", "model", "dataset", "end"]
     merged = (table.merge(masks, on=keys, how="left") for table in tables)
     renamed = (table.replace({"protocol": {"": None}}) for table in merged)
-    return {"oracle_scale": summary_table("oracle_scale", renamed)}
+    return {"normalised_scores": summary_table("normalised_scores", renamed)}
 
 
 def oracle_scale(

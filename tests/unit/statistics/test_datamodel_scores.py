@@ -9,13 +9,13 @@ from scipy.stats import pearsonr, rankdata, spearmanr
 
 import explained
 import rooms
-from pisoft.config.slices import StoredDrawsSlice
+from pisoft.config.slices import DatamodelSlice
 from pisoft.contracts import OK, read_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scores import aggregated, normalise
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
-from pisoft.statistics.stored_draws import METRICS, of_masks, read_draws, rebuilt_masks
+from pisoft.statistics.datamodel_scores import METRICS, of_masks, read_draws, rebuilt_masks
 
 GRID = (0.2, 0.5, 0.9)
 DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
@@ -26,7 +26,7 @@ WEIGHTS = np.array([0, 19, 6, 64, 3, 40, 13, 26, 49]) / 64
 
 
 def settings_of(**changes):
-    return StoredDrawsSlice.model_validate(SETTINGS | changes)
+    return DatamodelSlice.model_validate(SETTINGS | changes)
 
 
 def evaluated(row, settings, effect=None, draws=DRAWS):
@@ -209,9 +209,9 @@ def summarised(folder, steps, effects=None, raw=None, **changes):
             for protocol, effect in effects.items()
         ],
     }
-    made = {"stored_samples": folder / "stored_samples.parquet"}
-    rooms.summarise("stored_draws", settings, files, made)
-    rows = read_rows(made["stored_samples"], "stored_samples")
+    made = {"datamodel_samples": folder / "datamodel_samples.parquet"}
+    rooms.summarise("datamodel_scores", settings, files, made)
+    rows = read_rows(made["datamodel_samples"], "datamodel_samples")
     assert {(row["model"], row["dataset"]) for row in rows} == {("llama", "sst2")}
     found = {(row["protocol"], row["method"], row["sample_id"], row["metric"]): row for row in rows}
     assert len(found) == len(rows) == len(effects) * len(methods) * len(samples) * len(METRICS)
@@ -291,9 +291,9 @@ def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
             ],
             "soft": [explained.write(tmp_path, "soft", soft_rows, "dynamic", "llama", "random")],
         }
-        made = {"stored_samples": tmp_path / "stored_samples.parquet"}
+        made = {"datamodel_samples": tmp_path / "datamodel_samples.parquet"}
         with pytest.raises(BenchmarkError, match=said):
-            rooms.summarise("stored_draws", settings_of(), files, made)
+            rooms.summarise("datamodel_scores", settings_of(), files, made)
 
     refused(explained.attribution("a", WEIGHTS**2), rows, "made with other scores")
     refused(row, rows[:-1], "lacks or repeats a retaining probability")

@@ -50,7 +50,7 @@ def summaries(files: Files, settings: SanitySlice) -> dict[str, Summary]:
             by_dataset[dataset] = Samples.of_means(similar)
         rows = estimate_rows(by_dataset, settings.seed, settings.resamples)
         tables.append(rows.rename(columns={"metric": "check"}).assign(model=model))
-    return {"sanity": summary_table("sanity", tables)}
+    return {"sanity_checks": summary_table("sanity_checks", tables)}
 
 
 def similarities(steps: Iterable[StepScores], method: str, other: str) -> pd.Series:

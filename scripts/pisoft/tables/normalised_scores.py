@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.config.trust import SEARCH
 from pisoft.displays import display
 from pisoft.statistics.controls import ORACLE
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.reading import Files, present
+from pisoft.statistics.reading import present
 from pisoft.tables.layout import Block, Entry, Row, Table, mean_entry, sample_note
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc", "insertion_auc")
 
@@ -24,12 +24,13 @@ SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc
 @display(
     title="From random scores to the oracle",
     by=("model",),
-    reads={"oracle_scale": "summary/oracle_scale"},
+    reads={"normalised_scores": "summary/normalised_scores"},
     cells="scaled",
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one model."""
-    rows = files.rows("oracle_scale", **cell)
+    files, settings, cell = view.files, view.settings, view.cell
+    rows = files.rows("normalised_scores", **cell)
     return oracle_scale_table(
         rows,
         where=settings.where(cell),

@@ -11,8 +11,8 @@ import rooms
 from pisoft.config.slices import DiagnosisSlice, ResamplingSlice
 from pisoft.contracts import read_rows, write_rows
 from pisoft.statistics.controls import control_values
-from pisoft.statistics.diagnosis import PAIRS, RESAMPLES, diagnosis
-from pisoft.statistics.oracle_scale import oracle_scale
+from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, diagnosis
+from pisoft.statistics.normalised_scores import oracle_scale
 from pisoft.statistics.reading import Files
 from pisoft.statistics.soft_files import Cell
 from summarising import GRID, STATISTICS, soft_rows, write_soft
@@ -198,7 +198,7 @@ def test_every_metric_is_diagnosed_with_higher_as_better(tmp_path):
 def test_the_scripts_lead_from_draws_to_tables_and_figures(tmp_path):
     files = written(tmp_path, *NAMES)
     for name, settings in (
-        ("diagnosis", SETTINGS), ("oracle_scale", ResamplingSlice(seed=1, resamples=100)),
+        ("metric_validation", SETTINGS), ("normalised_scores", ResamplingSlice(seed=1, resamples=100)),
     ):  # fmt: skip
         made = {name: tmp_path / f"{name}.parquet"}
         rooms.summarise(name, settings, files, made)
@@ -208,8 +208,8 @@ def test_the_scripts_lead_from_draws_to_tables_and_figures(tmp_path):
         tables = rooms.tabulate(name, shown, made, tmp_path, model="llama")
         typeset(tables["tex"])
     cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
-    files = {"diagnosis": tmp_path / "diagnosis.parquet"}
-    rooms.plot("diagnosis", shown, files, tmp_path, **cell)
+    files = {"metric_validation": tmp_path / "diagnosis.parquet"}
+    rooms.plot("metric_validation", shown, files, tmp_path, **cell)
 
 
 @needs_latex
@@ -221,9 +221,9 @@ def test_the_best_of_random_masks_has_a_block_that_says_of_how_many(tmp_path, na
     searched = tmp_path / "search.parquet"
     rooms.summarise("search", STATISTICS, {"soft": soft}, {"soft_samples": searched})
     given = {**files, "soft_samples": [files["soft_samples"], searched]}
-    made = {"oracle_scale": tmp_path / "oracle_scale.parquet"}
-    rooms.summarise("oracle_scale", ResamplingSlice(seed=1, resamples=100), given, made)
-    rows = pd.DataFrame(read_rows(made["oracle_scale"], "oracle_scale"))
+    made = {"normalised_scores": tmp_path / "oracle_scale.parquet"}
+    rooms.summarise("normalised_scores", ResamplingSlice(seed=1, resamples=100), given, made)
+    rows = pd.DataFrame(read_rows(made["normalised_scores"], "normalised_scores"))
     ends = {"search"} | ({"oracle"} if "oracle" in names else set())
     assert set(rows["end"]) == ends
     to_search = rows[rows["end"] == "search"]
@@ -232,7 +232,7 @@ def test_the_best_of_random_masks_has_a_block_that_says_of_how_many(tmp_path, na
     assert (to_search["masks"] == 4).all()
     shown = {"models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"},
              "methods": {method: method.title() for method in (*names, "search")}}  # fmt: skip
-    tables = rooms.tabulate("oracle_scale", shown, made, tmp_path, model="llama")
+    tables = rooms.tabulate("normalised_scores", shown, made, tmp_path, model="llama")
     text = tables["html"].read_text(encoding="utf-8")
     assert "SST2, to the best of random masks" in text
     assert "best of at least 4 masks" in text
@@ -244,12 +244,12 @@ def test_the_best_of_random_masks_has_a_block_that_says_of_how_many(tmp_path, na
 def test_gains_over_twins_are_means_of_differences_over_samples(tmp_path):
     names = ("mine", "mine-permuted-1", "mine-permuted-2", "random")
     files = written(tmp_path, *names)
-    settings = {"twins": {names[1]: "mine", names[2]: "mine"}, "seed": 1, "resamples": 100}
+    settings = {"permutation_baseline": {names[1]: "mine", names[2]: "mine"}, "seed": 1, "resamples": 100}
     path = tmp_path / "twins.parquet"
     given = {"soft_samples": files["soft_samples"]}
-    rooms.summarise("twins", settings, given, {"twins": path})
+    rooms.summarise("permutation_baseline", settings, given, {"permutation_baseline": path})
     samples = pd.DataFrame(read_rows(files["soft_samples"], "soft_samples"))
-    rows = pd.DataFrame(read_rows(path, "twins"))
+    rows = pd.DataFrame(read_rows(path, "permutation_baseline"))
     assert set(rows["method"]) == {"mine"}
     for metric, dataset in itertools.product(rows["metric"].unique(), ("sst2", "average")):
         wide = samples[samples["metric"] == metric].pivot(
@@ -265,11 +265,11 @@ def test_gains_over_twins_are_means_of_differences_over_samples(tmp_path):
     assert gains["p_adjusted"].between(0.25, 1).all(), "of three samples"
     assert rows.loc[rows["part"] != "gain", "p_value"].isna().all()
     shown = {"models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"}, "methods": {"mine": "M"}}
-    made = rooms.tabulate("twins", shown, {"twins": path}, tmp_path, protocol="dynamic",
+    made = rooms.tabulate("permutation_baseline", shown, {"permutation_baseline": path}, tmp_path, protocol="dynamic",
                           model="llama")  # fmt: skip
     assert "Gain, SST2" in made["html"].read_text(encoding="utf-8")
     typeset(made["tex"])
-    rooms.plot("twins", shown, {"twins": path}, tmp_path, protocol="dynamic", model="llama")
+    rooms.plot("permutation_baseline", shown, {"permutation_baseline": path}, tmp_path, protocol="dynamic", model="llama")
 
 
 def test_a_sample_that_one_twin_failed_on_has_no_gain(tmp_path):
@@ -286,8 +286,8 @@ def test_a_sample_that_one_twin_failed_on_has_no_gain(tmp_path):
     kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     rooms.summarise("soft", STATISTICS, {"soft": soft}, files)
-    settings = {"twins": dict.fromkeys(names[1:], "mine"), "seed": 1, "resamples": 100}
+    settings = {"permutation_baseline": dict.fromkeys(names[1:], "mine"), "seed": 1, "resamples": 100}
     path = tmp_path / "twins.parquet"
-    rooms.summarise("twins", settings, {"soft_samples": files["soft_samples"]}, {"twins": path})
-    counts = pd.DataFrame(read_rows(path, "twins"))[["n", "n_failed"]]
+    rooms.summarise("permutation_baseline", settings, {"soft_samples": files["soft_samples"]}, {"permutation_baseline": path})
+    counts = pd.DataFrame(read_rows(path, "permutation_baseline"))[["n", "n_failed"]]
     assert (counts == [2, 1]).all(axis=None)

@@ -10,9 +10,9 @@ from scipy.stats import spearmanr
 import explained
 import rooms
 from pisoft.contracts import read_rows
-from pisoft.figures.sanity import plot_sanity
+from pisoft.figures.sanity_checks import plot_sanity
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.sanity import input_similarities, similarities, stretched
+from pisoft.statistics.sanity_checks import input_similarities, similarities, stretched
 from pisoft.statistics.scores import StepScores
 from typesetting import needs_latex, typeset
 
@@ -141,9 +141,9 @@ def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
     }  # fmt: skip
     made = tmp_path / "sanity.parquet"
     rooms.summarise(
-        "sanity", settings, {"prompts": [prompts], "attributions": paths}, {"sanity": made}
+        "sanity_checks", settings, {"prompts": [prompts], "attributions": paths}, {"sanity_checks": made}
     )
-    rows = pd.DataFrame(read_rows(made, "sanity")).set_index(["dataset", "check", "layers"])
+    rows = pd.DataFrame(read_rows(made, "sanity_checks")).set_index(["dataset", "check", "layers"])
     assert set(rows["method"]) == {"mine"}
 
     def mean(other, chosen=samples):
@@ -183,8 +183,8 @@ SHOWN = {
 @needs_latex
 def test_table_and_figure_name_what_stayed(tmp_path):
     path = tmp_path / "sanity.parquet"
-    rooms.write_frame(path, "sanity", pd.DataFrame(ROWS))
-    made = rooms.tabulate("sanity", SHOWN, {"sanity": path}, tmp_path, model="llama")
+    rooms.write_frame(path, "sanity_checks", pd.DataFrame(ROWS))
+    made = rooms.tabulate("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")
     typeset(made["tex"])
     page = made["html"].read_text(encoding="utf-8")
     assert "with 4 layers drawn anew, and so do not depend on what these have learnt: Same." in page
@@ -196,15 +196,15 @@ def test_table_and_figure_name_what_stayed(tmp_path):
     for heading in ("Last layer", "Last 4 layers", "Shuffled labels", "Another input"):
         assert f">{heading}<" in page
     assert len(pd.read_csv(made["csv"])) == len(ROWS)
-    rooms.plot("sanity", SHOWN, {"sanity": path}, tmp_path, model="llama")
-    assert read_rows(path, "sanity")
+    rooms.plot("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")
+    assert read_rows(path, "sanity_checks")
 
 
 def test_without_a_twin_there_is_no_column_and_no_point_of_it(tmp_path):
     rows = pd.DataFrame(ROWS).query("check != 'labels'")
     path = tmp_path / "sanity.parquet"
-    rooms.write_frame(path, "sanity", rows)
-    page = rooms.tabulate("sanity", SHOWN, {"sanity": path}, tmp_path, model="llama")["html"]
+    rooms.write_frame(path, "sanity_checks", rows)
+    page = rooms.tabulate("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")["html"]
     assert "huffled" not in page.read_text(encoding="utf-8")
     beside = plot_sanity(rows, SHOWN["methods"], "Llama").axes[1]
     assert [label.get_text() for label in beside.get_xticklabels()] == ["Another\ninput"]

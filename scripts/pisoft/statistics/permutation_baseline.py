@@ -1,10 +1,10 @@
-"""What a method's scores gain over their permuted twins: the same scores, shuffled over the tokens.
+"""What a method's scores gain over the permutation baseline: themselves, shuffled over the tokens.
 
 π-Soft gives all scores the same mean, but not the same shape: few high scores make other masks
-than many middling ones. A twin has the method's shape and none of its choice of tokens. Of one
-sample, the gain is the method's value less the mean over its twins. Rows are means over samples of
-a method's own value (`own`), its twins' (`twin`), and the gain, which is tested against 0; all
-three are over the samples that have a gain.
+than many middling ones. Permuted scores have the method's shape and none of its choice of tokens.
+Of one sample, the gain is the method's value less the mean over its permutations. Rows are means
+over samples of the value of the `method`, of its scores `permuted`, and of the `gain`, which is
+tested against 0; all three are over the samples that have a gain.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pandas as pd
 
 from pisoft.config.slices import TwinsSlice
 from pisoft.statistics.estimates import Samples, estimate_and_test_rows, sample_matrix
-from pisoft.statistics.reading import Files, Summary, summary_table
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")
 KEYS = ["metric", "method"]
@@ -34,7 +35,7 @@ def summaries(files: Files, settings: TwinsSlice) -> dict[str, Summary]:
         for (protocol, model), rows in samples.groupby(["protocol", "model"], sort=False)
         if set(rows["method"]) & set(settings.twins)
     ]
-    return {"twins": summary_table("twins", tables)}
+    return {"permutation_baseline": results_table("permutation_baseline", tables)}
 
 
 def gains(
@@ -66,5 +67,5 @@ def _of_dataset(samples: pd.DataFrame, twins: Mapping[str, str]) -> Samples:
     twin = groups.mean().where(groups.count() == groups.size()).unstack(KEYS)
     plain = sample_matrix(samples, KEYS).reindex_like(twin)
     gain = plain - twin
-    parts = {"own": plain.where(gain.notna()), "twin": twin.where(gain.notna()), GAIN: gain}
+    parts = {"method": plain.where(gain.notna()), "permuted": twin.where(gain.notna()), GAIN: gain}
     return Samples.of_means(pd.concat(parts, axis="columns", names=["part"]))

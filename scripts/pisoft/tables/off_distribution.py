@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
-from pisoft.statistics.language import CLEAN, OPERATORS
-from pisoft.statistics.reading import Files, of_cell
+from pisoft.statistics.off_distribution import CLEAN, OPERATORS
+from pisoft.statistics.reading import of_cell
 from pisoft.tables.layout import Block, Entry, Row, Table, mean_entry, sample_note
 from pisoft.units import NOTHING
+from pisoft.views import View
 
 COLUMNS = {
     "entropy": "Entropy, nats",
@@ -27,12 +27,13 @@ SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest
 @display(
     title="Is a perturbed input still language?",
     by=("protocol", "model"),
-    reads={"language": "summary/language"},
+    reads={"off_distribution": "summary/off_distribution"},
     cells="inspected",
 )
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one protocol and model."""
-    rows = of_cell(files.rows("language"), cell)
+    files, settings, cell = view.files, view.settings, view.cell
+    rows = of_cell(files.rows("off_distribution"), cell)
     return language_table(rows, where=settings.where(cell), datasets=settings.datasets)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from estimating import estimated
 from pisoft.contracts import write_rows
-from pisoft.tables.stored_draws import SHOWN, STRICTEST, stored_draws_table
+from pisoft.tables.datamodel_scores import SHOWN, STRICTEST, stored_draws_table
 from rooms import display_settings, tabulate, write_frame
 from soft_tables import DATASETS, FAMILIES, METHODS, value_of
 
@@ -15,7 +15,7 @@ MEANS = {"random": 0.1, "attention": 0.4, "mine": 0.9}
 
 
 def stored_rows(means=MEANS, failed=(), protocol="dynamic"):
-    """Rows of `stored_samples` of three samples of each dataset."""
+    """Rows of `datamodel_samples` of three samples of each dataset."""
     return [
         {
             "protocol": protocol, "model": "llama", "method": method, "dataset": dataset,
@@ -34,7 +34,7 @@ def table_of(rows):
     frame = pd.DataFrame(rows)
     names = {"methods": METHODS, "families": FAMILIES, "datasets": DATASETS}
     samples = frame[frame["metric"] == STRICTEST]
-    statistics = estimated(rows, "stored_samples").statistics
+    statistics = estimated(rows, "datamodel_samples").statistics
     return stored_draws_table(statistics, samples, where="Llama", **names)
 
 
@@ -62,7 +62,7 @@ def test_a_number_that_is_undefined_is_counted_and_the_others_are_kept():
 
 
 def test_methods_are_compared_as_by_any_metric():
-    statistics = estimated(stored_rows(), "stored_samples").statistics
+    statistics = estimated(stored_rows(), "datamodel_samples").statistics
     found = statistics.set_index(["metric", "dataset", "method"])
     assert found.loc["infidelity"].loc["average"].loc["random"]["rank"] == 1
     assert found.loc[STRICTEST].loc["average"].loc["mine"]["rank"] == 1
@@ -72,14 +72,14 @@ def test_methods_are_compared_as_by_any_metric():
 def test_the_script_writes_the_table_of_a_protocol_and_model(tmp_path):
     other = {name: value / 2 for name, value in MEANS.items()}
     rows = stored_rows() + stored_rows(other, protocol="fixed")
-    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("stored_samples", "statistics")}
-    write_rows(files["stored_samples"], "stored_samples", rows, {})
-    write_frame(files["statistics"], "statistics", estimated(rows, "stored_samples").statistics)
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("datamodel_samples", "statistics")}
+    write_rows(files["datamodel_samples"], "datamodel_samples", rows, {})
+    write_frame(files["statistics"], "statistics", estimated(rows, "datamodel_samples").statistics)
     settings = display_settings(
         families=FAMILIES, models={"llama": "Llama"}, datasets=DATASETS, methods=METHODS
     )
     cell = {"protocol": "fixed", "model": "llama"}
-    made = tabulate("stored_draws", settings, files, tmp_path, **cell)
+    made = tabulate("datamodel_scores", settings, files, tmp_path, **cell)
     lines = list(csv.DictReader(made["csv"].open(encoding="utf-8")))
     found = {(line["metric"], line["dataset"], line["method"]): line for line in lines}
     assert len(found) == len(SHOWN) * (len(DATASETS) + 1) * len(MEANS)

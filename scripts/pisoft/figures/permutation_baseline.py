@@ -1,0 +1,38 @@
+"""What methods gain over their own scores, shuffled over the tokens."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pisoft.displays import display
+from pisoft.figures.panels import GREY, LINE_HEIGHT, dots, draw, n_text
+from pisoft.statistics.metrics import AUC_METRICS, METRICS
+from pisoft.statistics.results import select
+from pisoft.views import View
+
+
+@display(
+    title="Gain over the permutation baseline",
+    by=("protocol", "model"),
+    reads={"permutation_baseline": "summary/permutation_baseline"},
+    cells="twin",
+)
+def plot(view: View) -> Figure:
+    """Draw each method's gain, mean over datasets, with its 95 % bootstrap interval, best first."""
+    gains = view.results("permutation_baseline", part="gain")
+    gains = gains.select(dataset=gains.summary)
+
+    def fill(panel: Axes, metric: str) -> None:
+        label = METRICS[metric].label.rstrip(" ↑")
+        rows = select(gains.rows, metric=metric).sort_values("value", ascending=False)
+        dots(panel, rows, gains.methods, f"{label}, gain over permuted scores (better →)")
+        panel.axvline(0, color=GREY, linewidth=1)
+
+    return draw(
+        f"Gain over the permutation baseline · {view.where} · {n_text(gains.rows)}",
+        {metric: partial(fill, metric=metric) for metric in AUC_METRICS},
+        (10.4, 1.6 + LINE_HEIGHT * len(gains.methods)),
+    )

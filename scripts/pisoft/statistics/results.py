@@ -1,0 +1,55 @@
+"""Results: one row per number, addressed by its keys, and one file per question.
+
+All files have the columns :data:`pisoft.columns.RESULT`, so that whatever shows results addresses
+numbers in the same way. A key is empty where it does not apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from pisoft.columns import SCHEMAS
+
+KEYS = ["protocol", "operator", "model", "variant", "dataset", "metric", "method", "other", "part"]
+KEYS += ["position"]
+
+
+def results_table(question: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
+    """Return the rows of all frames as a file of results.
+
+    Args:
+        question: name of the file, a key of :data:`pisoft.columns.SCHEMAS`.
+        frames: some of the columns each; keys that are missing do not apply.
+
+    Raises:
+        ValueError: a column that results do not have, or two numbers of the same keys.
+    """
+    schema = SCHEMAS[question]
+    rows = pd.concat([pd.DataFrame(columns=schema.names), *frames], ignore_index=True)
+    if odd := [name for name in rows if name not in schema.names]:
+        raise ValueError(f"{question}: results have no column {odd}")
+    rows["question"] = question
+    for field in schema:
+        if pa.types.is_string(field.type):
+            rows[field.name] = rows[field.name].astype(object).where(rows[field.name].notna(), "")
+        elif pa.types.is_integer(field.type):
+            rows[field.name] = rows[field.name].astype(float).fillna(0)
+        else:
+            rows[field.name] = rows[field.name].astype(float)
+    if len(twice := rows[rows.duplicated(KEYS)]):
+        keys = twice[KEYS].iloc[0].to_dict()
+        raise ValueError(f"{question}: two numbers of the same keys: {keys}")
+    table = pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False)
+    return table.replace_schema_metadata(None)
+
+
+def select(rows: pd.DataFrame, **keys: Any) -> pd.DataFrame:
+    """Return the rows whose keys have the given value, or one of several."""
+    for key, values in keys.items():
+        several = isinstance(values, Collection) and not isinstance(values, str)
+        rows = rows[rows[key].isin(list(values) if several else [values])]
+    return rows

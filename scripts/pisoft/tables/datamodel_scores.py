@@ -1,0 +1,22 @@
+"""The table of how far scores predict what the stored draws of random scores have changed."""
+
+from __future__ import annotations
+
+from pisoft.displays import display
+from pisoft.statistics.metrics import DATAMODEL_METRICS
+from pisoft.tables import notes
+from pisoft.tables.layout import Table
+from pisoft.tables.ranking import ranking
+from pisoft.views import View
+
+
+@display(
+    title="Do scores predict the draws of random scores?",
+    by=("protocol", "model"),
+    reads={"statistics": "summary/statistics", "coverage": "summary/coverage"},
+    cells="drawn",
+)
+def table(view: View) -> Table:
+    """Build the table of one protocol and model."""
+    title = "Do scores predict the draws of random scores?"
+    return ranking(view, title, DATAMODEL_METRICS, DATAMODEL_METRICS[0], notes.DATAMODEL_SCORES)

@@ -1,0 +1,33 @@
+"""The table of how far the methods find the known evidence."""
+
+from __future__ import annotations
+
+from pisoft.displays import display
+from pisoft.statistics.metrics import EVIDENCE_METRICS
+from pisoft.tables import notes
+from pisoft.tables.layout import Table
+from pisoft.tables.ranking import ranking
+from pisoft.views import View
+
+# What scores that know nothing have, and in which numbers.
+CHANCE = {"evidence_by_chance": "the first three", "auprc_by_chance": "AUPRC"}
+
+
+@display(
+    title="Do methods find the evidence?",
+    by=("model",),
+    reads={"statistics": "summary/statistics", "coverage": "summary/coverage"},
+    cells="evidence",
+)
+def table(view: View) -> Table:
+    """Build the table of one model."""
+    rows = view.results("statistics", metric=CHANCE).rows
+    totals = rows.groupby(["metric", "method"])["n"].sum()
+    chance = {  # on the samples of the method with most of them
+        f"Scores that know nothing: {label}": {"metric": name, "method": totals[name].idxmax()}
+        for name, label in CHANCE.items()
+    }
+    title = "Do methods find the evidence?"
+    return ranking(
+        view, title, EVIDENCE_METRICS, EVIDENCE_METRICS[0], notes.EVIDENCE_RECOVERY, chance=chance
+    )

@@ -1,0 +1,184 @@
+"""Tables as grids of numbers, each addressed by its keys.
+
+A table names its blocks, lines and columns. Each has a label and the keys that it fixes; together
+they say which number stands in an entry, and the column says how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.results import KEYS
+from pisoft.statistics.standing import LEVEL
+from pisoft.tables.layout import (
+    Block,
+    Entry,
+    Row,
+    Table,
+    interval_text,
+    number_text,
+    p_text,
+    rank_text,
+)
+from pisoft.views import MISSING, Keys, Number, Results, View
+
+Labelled = Mapping[str, Keys]
+Show = Callable[[Number], Entry]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, the keys that it fixes, and how its numbers are shown."""
+
+    label: str
+    keys: Keys
+    show: Show
+
+
+def blocks(
+    results: Results,
+    titles: Labelled,
+    lines: Labelled,
+    columns: Sequence[Column],
+    order_by: Column | None = None,
+    families: Mapping[str, str] | None = None,
+    sparse: bool = False,
+) -> tuple[Block, ...]:
+    """Return the blocks of a grid: lines by columns, of which each entry is a number.
+
+    Args:
+        results: the numbers.
+        titles: of the blocks, with the keys that each fixes.
+        lines: labels, with the keys that each fixes.
+        columns: of every block.
+        order_by: column that orders the lines: by rank if its numbers have one, else the highest
+            first; the lines without a value are last, in the order given.
+        families: of the methods, where a reader may have the lines of a family together.
+        sparse: whether lines without any number are left out.
+    """
+    made = []
+    for title, block in titles.items():
+        keyed = {label: {**block, **keys} for label, keys in lines.items()}
+        if order_by is not None:
+            places = {
+                label: _place(results.number({**keys, **order_by.keys}))
+                for label, keys in keyed.items()
+            }
+            keyed = {label: keyed[label] for label in sorted(keyed, key=places.__getitem__)}
+        rows = []
+        for label, keys in keyed.items():
+            numbers = [results.number({**keys, **column.keys}) for column in columns]
+            if not (sparse and all(number is MISSING for number in numbers)):
+                entries = (column.show(n) for column, n in zip(columns, numbers, strict=True))
+                family = (families or {}).get(str(keys.get("method")), "")
+                rows.append(Row(label, tuple(entries), family))
+        made.append(Block(title, tuple(rows)))
+    return tuple(made)
+
+
+def _place(number: Number) -> float:
+    """Return where a number stands in an order: by its rank, if it has one, or from the highest."""
+    place = number.rank if number.rank == number.rank else -number.value
+    return np.inf if np.isnan(place) else place
+
+
+def grid_table(
+    view: View,
+    title: str,
+    results: Results,
+    columns: Sequence[Column | str],
+    made: Iterable[Block],
+    notes: Iterable[str | None],
+    corner: str = "Method",
+) -> Table:
+    """Return a table; its CSV holds the results, but for keys and numbers that are none of theirs.
+
+    Args:
+        view: says where the numbers are from.
+        title: of the table.
+        results: what the CSV holds.
+        columns: of the blocks.
+        made: blocks.
+        notes: below the table; empty ones are left out.
+        corner: heading of the lines' labels.
+    """
+    rows = results.rows
+    same = [key for key in KEYS if rows[key].nunique(dropna=False) < 2]
+    values = rows.drop(columns=["question", *same]).replace("", np.nan).dropna(axis=1, how="all")
+    return Table(
+        title=f"{title} · {view.where}",
+        corner=corner,
+        columns=tuple(own if isinstance(own, str) else own.label for own in columns),
+        blocks=tuple(made),
+        notes=tuple(filter(None, notes)),
+        values=values,
+    )
+
+
+# Blocks, lines and columns ----------------------------------------------------------------------
+
+
+def each(key: str, labels: Mapping[Any, str], **keys: Any) -> dict[str, Keys]:
+    """Return a block or line for each name of a key, by its label."""
+    return {label: {key: name, **keys} for name, label in labels.items()}
+
+
+def metrics(names: Iterable[str]) -> dict[str, Keys]:
+    """Return a block for each metric."""
+    return each("metric", {name: METRICS[name].label for name in names})
+
+
+def columns(key: str, labels: Mapping[Any, str], show: Show, **keys: Any) -> list[Column]:
+    """Return a column for each name of a key."""
+    return [Column(label, {key: name, **keys}, show) for name, label in labels.items()]
+
+
+# How a number is shown --------------------------------------------------------------------------
+
+
+def plain(decimals: int) -> Show:
+    """Show a number alone."""
+    return lambda number: Entry(number_text(number.value, decimals))
+
+
+def with_interval(decimals: int) -> Show:
+    """Show a number with its interval."""
+    return lambda number: Entry(
+        number_text(number.value, decimals),
+        interval=interval_text(number.low, number.high, decimals),
+    )
+
+
+def ranked(decimals: int) -> Show:
+    """Show a number with its interval, whether it is the best or not distinguishable from it."""
+
+    def show(number: Number) -> Entry:
+        best = number is not MISSING and bool(number.is_best)
+        return Entry(
+            number_text(number.value, decimals),
+            strong=best,
+            interval=interval_text(number.low, number.high, min(decimals, 3)),
+            tied=not best and number.p_adjusted >= LEVEL,
+        )
+
+    return show
+
+
+def rank(number: Number) -> Entry:
+    """Show a rank; ties share the mean of theirs, such as 1.5."""
+    return Entry(rank_text(number.rank))
+
+
+def general(number: Number) -> Entry:
+    """Show a number with as many digits as it has, such as 1.5 or 3."""
+    return Entry(rank_text(number.value))
+
+
+def p_value(number: Number) -> Entry:
+    """Show a corrected p-value."""
+    return Entry(p_text(number.p_adjusted))

@@ -1,0 +1,229 @@
+"""The notes below tables: what their numbers are, how many samples they have, what was tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from pisoft.config.base import Clamp
+from pisoft.config.evaluation import CLAMPS
+from pisoft.config.studies import SELECTED_METHODS
+from pisoft.contracts import OK, meanings
+from pisoft.statistics.standing import LEVEL
+from pisoft.units import NOTHING
+from pisoft.views import Results
+
+FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
+SELECTED = (
+    "Depth selected: the number of layers with the highest mean on the development samples of the "
+    "layer study, by dataset and metric; the numbers are of its other samples."
+)
+
+# What is computed -------------------------------------------------------------------------------
+
+
+def marks(results: Results) -> str:
+    """Say what brackets, bold and ≈ mean, and how small a p-value can be."""
+    smallest = results.rows["p_smallest"].dropna()
+    reach = ""
+    if len(smallest):
+        ends = dict.fromkeys(f"{end:.1g}" for end in (smallest.min(), smallest.max()))
+        by = ", by number of samples" if len(ends) > 1 else ""
+        reach = f" The smallest p-value within reach is {' to '.join(ends)}{by}."
+    return (
+        "In brackets: 95 % bootstrap interval over samples. Bold: the best of its column. ≈: not "
+        "distinguishable from it (paired sign-flip permutation test on the common samples, "
+        f"p ≥ {LEVEL}, {FAMILIES}).{reach}"
+    )
+
+
+def clamp(where: Clamp) -> str:
+    """Say where Soft-NS is clamped at 0."""
+    sentence = f"Soft-NS is {CLAMPS[where]}."
+    if where != "none":
+        return sentence
+    return (
+        f"{sentence} It may be negative, and a sample whose zero baseline hardly changes the "
+        "prediction (small H₀) can then rule a mean: see the other statistics."
+    )
+
+
+# Samples ----------------------------------------------------------------------------------------
+
+
+def samples(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
+    """Say how many samples are in each dataset's numbers, and how many failed.
+
+    Args:
+        rows: results.
+        datasets: label of each dataset.
+    """
+    counts = rows.groupby("dataset").agg(
+        fewest=("n", "min"), most=("n", "max"), failed=("n_failed", "max")
+    )
+    listed = [
+        f"{label} {_range(counts.loc[name])}"
+        for name, label in datasets.items()
+        if name in counts.index
+    ]
+    return f"Samples per dataset: {'; '.join(listed)}."
+
+
+def _range(counts: pd.Series) -> str:
+    fewest, most, failed = counts["fewest"], counts["most"], counts["failed"]
+    n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
+    return f"{n} (at most {failed} failed)" if failed else n
+
+
+def average(datasets: Mapping[str, str]) -> str:
+    """Say what the average and the rank are; of a single dataset, no average is shown."""
+    shared = "methods that agree before rounding share a rank."
+    if len(datasets) < 2:
+        return f"Rank: 1 is best; {shared}"
+    return f"Avg: mean over the datasets, each with equal weight. Rank: by Avg; {shared}"
+
+
+def of_average(coverage: Results) -> list[str]:
+    """Say what average and rank are, which method has none and why, and what a chosen depth is."""
+    notes = [average(coverage.datasets)]
+    for method, label in coverage.methods.items():
+        rows = coverage.rows[coverage.rows["method"] == method]
+        evaluated = set(rows.loc[rows["part"] == OK, "dataset"])
+        lacking = [
+            f"{of_dataset}: {_failures(rows[rows['dataset'] == name]) or 'no samples'}"
+            for name, of_dataset in coverage.datasets.items()
+            if name not in evaluated
+        ]
+        if lacking:
+            notes.append(f"No average for {label}, no sample evaluated ({'; '.join(lacking)}).")
+    return [*notes, SELECTED] if set(SELECTED_METHODS.values()) & set(coverage.methods) else notes
+
+
+def of_coverage(coverage: Results) -> list[str]:
+    """Say how many samples there are, and which of them failed why.
+
+    Args:
+        coverage: results of this question, by one metric.
+    """
+    rows, methods = coverage.rows, coverage.methods
+    totals = rows.groupby(["dataset", "method"])["value"].sum().groupby("dataset").max()
+    listed = ", ".join(f"{label} {totals[name]:.0f}" for name, label in coverage.datasets.items())
+    failed = []
+    for dataset, of_dataset in coverage.datasets.items():
+        of_methods = dict(iter(rows[rows["dataset"] == dataset].groupby("method")))
+        reasons = {
+            method: _failures(of_methods[method]) for method in methods if method in of_methods
+        }
+        for reason in dict.fromkeys(filter(None, reasons.values())):
+            affected = [methods[method] for method in reasons if reasons[method] == reason]
+            who = "all methods" if len(affected) == len(methods) else ", ".join(affected)
+            failed.append(f"{of_dataset} ({who}): {reason}")
+    why = meanings(rows["part"])
+    outcome = f"Failed samples, left out of the means: {'; '.join(failed)} ({why})."
+    return [f"Samples per dataset: {listed}.", outcome if failed else "No sample failed."]
+
+
+def _failures(rows: pd.DataFrame) -> str:
+    """Return the failures of a dataset and method, such as `2 nonfinite_attribution`."""
+    failed = rows[rows["part"] != OK].sort_values("part")
+    return ", ".join(f"{row.value:.0f} {row.part}" for row in failed.itertuples())
+
+
+# What the numbers of a table are ----------------------------------------------------------------
+
+AREAS = (
+    "Mean over samples of the area under the curve (trapezoid) on the grid π = {:g}, …, {:g} ({} "
+    "values), so a curve that is 1 everywhere has {:.3g}. Higher is better."
+)
+NOISE = (
+    "Noise floor ({}): the unperturbed input, evaluated like a perturbed one, is at distance "
+    "{:.1g} on average and {:.1g} at most; the zero baseline is at {:.2g} on average."
+)
+NOISE_OF_HALF_PRECISION = (
+    "Noise floor ({}): in float32, a draw's distance differs by {:.1g} on average, H₀ by {:.1g}, "
+    "at most {:.1g}, the AUC of one draw by {:.1g} (π-Soft-NS) and {:.1g} (π-Soft-NC), in {:.0f} "
+    "evaluations that were done in both; the zero baseline is at {:.2g} on average. A sample fails "
+    "where H₀ is below the largest such difference in H₀ of its method and dataset."
+)
+ROBUST = (
+    "A mean of ratios is ruled by samples whose zero baseline hardly changes the prediction "
+    "(small H₀). Ratio of means: mean over samples of the area before it is divided by H₀, "
+    "over the mean of H₀; never clamped. Median: of the samples' areas; not tested. π ≤ 0.3: mean "
+    "of the areas over that part of the grid only, where few tokens are kept or removed."
+)
+ORIGINAL = (
+    "Rank: by Soft-NS ↑. Means over samples, scores used as they are (no "
+    "calibration). Higher is better for Soft-NS and Soft-NC. E[R] is the expected number of "
+    "retained tokens, the sum of the scores: methods that retain different numbers of tokens "
+    "are not comparable here."
+)
+INSERTION_DELETION = (
+    "Mean over samples of the share of steps at which the model gives another answer than "
+    "for the clean prompt (the preferred label word; with `flip_of: first_token` the first "
+    "token). Deletion takes the tokens with the highest scores out of the "
+    "prompt, step by step; higher is better. Insertion puts them into a prompt without any; "
+    "lower is better."
+)
+EVIDENCE_RECOVERY = (
+    "Evidence: the words of a record that are known to decide, k of the prompt's m perturbable "
+    "tokens. Top-1 in evidence: share of samples whose highest score is of evidence (the pointing "
+    "game). Recovery@k: share of the evidence among the k highest scores. Mass on evidence: its "
+    "share of the sum of the normalised scores. AUPRC of evidence: area under precision over "
+    "recall as the scores' threshold falls (average precision). Higher is better. By chance, the "
+    "first three are k / m on average; AUPRC is more, its mean over all orders of the tokens.",
+    "Agreement with evidence that people have marked or a generator has planted is plausibility. A "
+    "plausible explanation need not be faithful to the model, which may decide by other words.",
+    "Equal scores are ordered by lot (the mean over all orders is given), and are one threshold of "
+    "AUPRC. An answer of several explained tokens counts as the mean over these. An interval "
+    "without width says that all samples agree, not that others would.",
+)
+DATAMODEL_SCORES = (
+    "No forward pass was made for this table. Its masks are those that random scores were "
+    "evaluated with, at every π and at α = 1, drawn again from their keys: they favour no other "
+    "method, and are the same for all. What is predicted is the change of the target's "
+    "log-probability that the run stored for each of them.",
+    "LDS (linear datamodeling score): Spearman's ρ, over the masks of a step, between the sum of "
+    "the kept tokens' scores and the change. Faithfulness correlation: Pearson's r between the sum "
+    "of the removed tokens' scores and the drop. Higher is better. Infidelity: the share of the "
+    "squared drop that the best multiple of the removed sum leaves unexplained; lower is better.",
+    "Over many π, how many tokens are kept explains much of the change by itself: scores that are "
+    "all equal have a high LDS and faithfulness correlation and a low infidelity. LDS given count "
+    "is the partial rank correlation given the number of kept tokens, so that only which tokens "
+    "are kept counts; scores that know nothing are at 0 on average.",
+    "Random is no fair control here, as the masks were drawn with its own scores: its LDS is below "
+    "that of other random scores, and given the count it scatters more, about 0 all the same. So "
+    "hold LDS given count against 0, and the other numbers of methods against each other.",
+    "An answer of several explained tokens counts as the mean over these. Samples that failed are "
+    "those without an LDS given count; some may have the other numbers (n is in the CSV).",
+)
+VARIANCE_COMPONENTS = (
+    "Deviation: standard deviation of the samples' AUC (π-Soft-NS not clamped). The other "
+    "columns are shares of its square, the variance. Draws: the mean Monte Carlo "
+    "variance of a sample, which more draws make smaller; with one draw it is estimated from "
+    "the roughness of the curve. Rounding: an upper bound, from the distance of the "
+    "unperturbed input evaluated again; in half precision, from inputs evaluated in float32, too. "
+    "Between samples: the rest, which only more samples average out; as a difference of "
+    "estimates it can leave 0 to 1.",
+    f"{NOTHING}: fewer than two samples could be evaluated.",
+)
+RANKS = (
+    "Rank: of the AUC's mean over the datasets, each with equal weight; 1 is best, and equal "
+    "methods share the mean of their ranks. 95 % interval: of the ranks over resamples of the "
+    "samples. Best in: share of resamples in which the method is best; it is not corrected for the "
+    "number of methods and says how these samples would order them. Whether two methods differ is "
+    "what the tests say (≈ in the other tables); that is what to quote.",
+    "Without a dataset: rank for the mean over the others. An order that changes with one dataset "
+    "is a fact about that dataset.",
+)
+PERMUTATION_BASELINE = (
+    "Permuted: the method's own scores, shuffled over the tokens; the same calibrated scores, and "
+    "as many tokens kept, without the choice of tokens. The gain is what that choice is worth; "
+    "higher is better, and 0 says that the method's value is that of the shape of its scores "
+    "alone. Method and Permuted are the means that the last gain is the difference of, over the "
+    "samples that have both.",
+    "In brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
+    "test of the last gain against 0, corrected by step-down max-T over all methods of the metric; "
+    f"below {LEVEL} a gain differs significantly from 0. All methods share the permutations of a "
+    "sample.",
+)

@@ -1,0 +1,59 @@
+"""What tables that rank the methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pisoft.tables import notes
+from pisoft.tables.grid import Column, blocks, columns, each, grid_table, metrics, rank, ranked
+from pisoft.tables.layout import Block, Table
+from pisoft.views import Keys, View
+
+
+def ranking(
+    view: View,
+    title: str,
+    names: Sequence[str],
+    counted: str,
+    said: Sequence[str],
+    decimals: int = 3,
+    chance: dict[str, Keys] | None = None,
+) -> Table:
+    """Return a table with a block for each metric: methods by datasets and their average.
+
+    Args:
+        view: its protocol and model.
+        title: without what is shown.
+        names: of the metrics.
+        counted: metric whose failures are listed.
+        said: notes on the metrics.
+        decimals: of all numbers.
+        chance: lines of a last block, "By chance", with the keys that each fixes.
+    """
+    coverage = view.results("coverage", metric=counted)
+    coverage = coverage.of(coverage.rows[coverage.rows["text"] == ""])
+    below = chance or {}
+    shown = [*names, *(keys["metric"] for keys in below.values())]
+    results = view.results("statistics", metric=shown)
+    by_dataset = columns("dataset", coverage.with_average, ranked(decimals))
+    grid = [Column("Rank", by_dataset[-1].keys, rank), *by_dataset]
+    lines = each("method", coverage.methods)
+    made: tuple[Block, ...] = blocks(
+        results, metrics(names), lines, grid, order_by=grid[0], families=view.settings.families
+    )
+    if below:
+        made += blocks(results, {"By chance": {}}, below, grid)
+    return grid_table(
+        view,
+        title,
+        results,
+        grid,
+        made,
+        [
+            *said,
+            notes.marks(results),
+            *([notes.clamp(view.settings.clamp)] if counted == "identity" else []),
+            *notes.of_average(coverage),
+            *notes.of_coverage(coverage),
+        ],
+    )
