@@ -34,7 +34,7 @@ def sample_metrics(
 
     Returns:
         `areas`: by protocol, both AUCs; `lds`: by protocol, the LDS given count, where it is
-        computed; `evidence`: the numbers of EVIDENCE_METRICS, where the dataset has evidence. Where a
+        computed; `evidence`: EVIDENCE_METRICS, where the dataset has evidence. Where a
         sample failed, its status stands in place of the list.
 
     Raises:

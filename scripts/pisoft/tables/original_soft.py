@@ -19,7 +19,8 @@ DECIMALS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
-    results = view.results("statistics", metric=DECIMALS)
+    on_model = view.settings.methods_on(view.cell["model"])  # not those of selected depths
+    results = view.results("statistics", metric=DECIMALS, method=on_model)
     coverage = view.results("coverage", metric="identity", method=results.methods)
     columns = [
         Column(METRICS[name].label, {"metric": name}, ranked(digits))
