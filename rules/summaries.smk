@@ -1,4 +1,4 @@
-# In:  the evaluated cells; prompts and generations; attributions; benchmarks of all jobs.
+# In:  the evaluated cells; prompts and generations; attributions.
 # Out: <data>/summary/*.parquet, the tidy tables that every table and figure is made from;
 #      <data>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
 #      <data>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
@@ -218,39 +218,3 @@ use rule summarise as compare_methods with:
         "<logs>/compare_methods/{model}/{dataset}.tsv"
     params:
         **room_job("statistics/method_agreement", "compare"),
-
-
-# Benchmark files are no inputs: results that were copied without them are not computed again.
-rule summarise_cost:
-    input:
-        prompts=cells("<data>/prompts/{model}/{part}.parquet"),
-        generations=cells("<data>/generations/{model}/{part}.parquet"),
-        soft=cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-        ranking=ranking_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
-        study=study_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-        controls=control_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-        ranked_controls=ranked_control_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
-        search=search_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-        twins=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-        inspected=inspected_cells("<data>/inputs/{protocol}/{model}/{part}.parquet"),
-    output:
-        cost="<data>/summary/cost.parquet",
-    log:
-        "<logs>/summarise_cost.log",
-    benchmark:
-        "<logs>/summarise_cost.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=10,
-    params:
-        **job("summarise_cost", "plan"),
-        results=lambda wildcards, output: Path(output.cost).parents[2],
-    message:
-        "Summarising the cost"
-    shell:
-        "{params.command} --settings {params.settings:q} "
-        "--results {params.results:q} "
-        "--output {output.cost:q} > {log:q} 2>&1"

@@ -1,4 +1,4 @@
-"""Write the front page of a run: who leads, all ranks, links to all else, failures, costs."""
+"""Write the front page of a run: who leads, all ranks, links to all else, failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files
 
-SUMMARIES = ("statistics", "comparisons", "leave_one_out", "cost")
+SUMMARIES = ("statistics", "comparisons", "leave_one_out")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -58,7 +58,6 @@ VALUES: dict[str, dict[Any, Any]] = {
         "dataset": SHOWN,
         ("method", "other"): list(itertools.combinations(METHODS, 2)),
     },
-    "cost": {("rule", "model"): [("fetch_dataset", None), ("evaluate_soft", "llama")]},
     "density": {"dataset": SHOWN, "method": METHODS, "measure": ("mean_score", "gini")},
     "density_correlations": {
         "metric": AREAS,

@@ -528,27 +528,6 @@ FILES: dict[str, File] = {
             Column("device", _TEXT, "name of the device"),
         ),
     ),
-    "cost": File(
-        "summary/cost",
-        "rule and model",
-        (
-            Column("rule", _TEXT, "rule of the workflow"),
-            _optional("model", _TEXT, "null: for all models"),
-            Column("jobs", _WHOLE, "planned jobs"),
-            # The limits differ where draws go on until a mean is known well enough.
-            Column("forwards_low", _REAL, "planned forward passes, lower limit"),
-            Column("forwards_high", _REAL, "upper limit"),
-            Column("tokens_low", _REAL, "planned tokens in these, lower limit"),
-            Column("tokens_high", _REAL, "upper limit"),
-            Column("flops_low", _REAL, "planned floating-point operations, lower limit"),
-            Column("flops_high", _REAL, "upper limit"),
-            Column("timed_jobs", _WHOLE, "jobs with a benchmark file"),
-            _optional("seconds", _REAL, "of these, wall-clock time added up"),
-            Column("counted_jobs", _WHOLE, "jobs that counted their forwards and tokens"),
-            _optional("counted_forwards", _REAL, "of these, forward passes"),
-            _optional("counted_tokens", _REAL, "of these, tokens"),
-        ),
-    ),
 }
 SCHEMAS: dict[str, pa.Schema] = {
     kind: pa.schema([pa.field(c.name, c.kind, nullable=c.nullable) for c in file.columns])

@@ -22,7 +22,7 @@ SCRIPT = {"tables": TABULATE, "figures": PLOT}
 DISPLAY = """\
 from pisoft.displays import display
 
-@display(title="Mine", reads={"cost": "summary/cost"}{more})
+@display(title="Mine", reads={"ranks": "summary/ranks"}{more})
 def table(files, settings, cell): ...
 """
 

@@ -27,7 +27,7 @@ def names_of(room):
 
 def line_of(script, name, settings, folder):
     """Return what a script is called with, to make one summary, table or figure."""
-    files = {"cost": folder / "cost.parquet"}
+    files = {"ranks": folder / "ranks.parquet"}
     if script == rooms.SUMMARISE:
         return [*rooms.arguments(name, settings, files), *OUTPUTS]
     return rooms.display_arguments(name, {"models": {"llama": "Llama"}}, files, folder)

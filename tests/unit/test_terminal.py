@@ -57,7 +57,7 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     logger.info("Job stats", extra={"event": "run_info", "stats": counts})
     logger.info("Select jobs to execute...")
     logger.info("Execute 2 jobs...", extra={"event": "job_started", "jobs": [7, 8]})
-    begin(logger, 7, "Tabulating cost ", rule="tabulate")
+    begin(logger, 7, "Tabulating ranks ", rule="tabulate")
     clock[0] += 10
     begin(logger, 8, None)
     clock[0] += 10
@@ -65,7 +65,7 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     clock[0] += 30
     end(logger, 8, 2, 12)  # 3 of 20 s, 5 of 40 s, and 2 like the shortest, in 60/50
     assert stream.getvalue().splitlines() == [
-        " 1 of 12  Tabulating cost: 20 s, 03:40 left",
+        " 1 of 12  Tabulating ranks: 20 s, 03:40 left",
         " 2 of 12  attribute: 40 s, 04:10 left",
     ]
 

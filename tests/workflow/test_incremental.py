@@ -57,11 +57,11 @@ TABLES = {  # made by one job
     ),
     *(f"tables/{name}/dynamic/toy.html" for name in ("sensitivity", "advantage", "density")),
     *(f"tables/{name}/toy.html" for name in ("insertion_deletion", "evidence")),
-    *(f"tables/{name}.html" for name in ("accuracy", "timings", "cost")),
+    *(f"tables/{name}.html" for name in ("accuracy", "timings")),
 }
-COST = {"data/summary/cost.parquet", "index.html"} | TABLES
+SHOWN = {"index.html"} | TABLES
 EXPLORER = {"explorer.html"}
-TAIL = SOFT | DENSITY | EVIDENCE | STORED | RANKING | STATISTICS | SCORES | COST | EXPLORER
+TAIL = SOFT | DENSITY | EVIDENCE | STORED | RANKING | STATISTICS | SCORES | SHOWN | EXPLORER
 TIMINGS = {
     "data/summary/timings.parquet",
     "tables/published/against_paper.html",
@@ -106,7 +106,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     run_file.write_text(on_cpu.replace("runtime: 9", "gpu: 1"))
     for throughput in ("400", "100"):  # at which the time of jobs on a GPU is planned
         stated = ("--default-resources", f"throughput={throughput}")
-        assert project.pending(*stated) == COST, "nor is what a GPU is said to do in a second"
+        assert project.pending(*stated) == set(), "nor is what a GPU is said to do in a second"
     run_file.write_text(on_cpu)
 
     method = project.folder / "scripts/pisoft/attribution/saliency.py"
@@ -123,7 +123,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     cells = {name for m in ("random", "attention", "saliency") for name in of_method(m)}
     evaluated = {name for name in cells if name.startswith("data/soft/")}
     assert (
-        project.pending() == evaluated | SOFT | DENSITY | STORED | STATISTICS | COST | EXPLORER
+        project.pending() == evaluated | SOFT | DENSITY | STORED | STATISTICS | SHOWN | EXPLORER
     ), "edited numerics re-run what depends on them"
     numerics.write_text(original)
 
@@ -139,7 +139,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     original = numerics.read_text()
     numerics.write_text(original + "\n# edited\n")
     ranked = {name for name in cells if name.startswith("data/ranking/")}
-    assert project.pending() == ranked | RANKING | STATISTICS | COST, "ranks are no masks"
+    assert project.pending() == ranked | RANKING | STATISTICS | SHOWN, "ranks are no masks"
     numerics.write_text(original)
 
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 KILLS = 25
 # What jobs compute, and what is made of it; but for how long each job took.
 COMPARED = ("generations", "attributions", "soft", "ranking", "inputs", "summary")
-TIMED = {"data/summary/timings.parquet", "data/summary/cost.parquet"}
+TIMED = {"data/summary/timings.parquet"}
 NOTHING: Mapping[str, Shards] = {}
 OVER_THE_DEMO = "PISOFT_KILL_DEMO"
 

@@ -1,4 +1,4 @@
-"""The plan lists the jobs that Snakemake lists, and the run leaves what it is compared with."""
+"""The plan lists the jobs that Snakemake lists, and what they count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
 from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import read_rows
+from pisoft.contracts import read_provenance, read_rows
 from pisoft.planning.plan import plan_run
 from planning import SHORT
 
@@ -41,23 +41,20 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
     assert collections.Counter(job.rule for job in plan.jobs) == costly, FIX
 
 
-def test_a_run_is_compared_with_its_plan(finished):
-    project = finished
-    results = project.folder / "results/tiny"
-    rows = {row["rule"]: row for row in read_rows(results / "data/summary/cost.parquet", "cost")}
-    for rule, row in rows.items():
-        assert row["timed_jobs"] == row["jobs"] > 0, rule
-        assert row["seconds"] > 0, rule
+def test_jobs_count_as_many_forwards_and_tokens_as_are_planned(finished, monkeypatch):
+    monkeypatch.chdir(finished.folder)
+    config = load_run(
+        read_yaml(Path("config/tiny.yaml")), ["config/tiny.yaml"], Path("config"), load_method
+    )
+    results = Path("results/tiny")
+    jobs = plan_run(PlanSlice.of(config), results).jobs
     (prompts,) = (results / "data/prompts").rglob("*.parquet")
     lengths = [len(row["input_ids"]) for row in read_rows(prompts, "prompts")]
     read = sum(lengths) * (1 + 2)  # attention once, saliency forward and backward, random never
-    assert rows["attribute"]["tokens_high"] == read
-    for kind in ("forwards", "tokens"):
-        counted = rows["evaluate_ranking"][f"counted_{kind}"]
-        assert counted == pytest.approx(rows["evaluate_ranking"][f"{kind}_high"])
-    shutil.rmtree(results / "logs")
-    assert project.pending() == set(), "benchmark files are not needed"
-    project.snakemake("--cores", "1", "--forcerun", "summarise_cost")
-    rows = read_rows(results / "data/summary/cost.parquet", "cost")
-    assert {row["seconds"] for row in rows} == {None}
-    assert "without a benchmark file" in (results / "tables/cost.html").read_text()
+    assert sum(job.high.tokens for job in jobs if job.rule == "attribute") == read
+    ranked = [job for job in jobs if job.rule == "evaluate_ranking"]
+    assert ranked
+    for job in ranked:
+        counted = read_provenance(results / f"data/ranking/{job.cell}.parquet")
+        assert counted["forwards"] == pytest.approx(job.high.forwards)
+        assert counted["tokens"] == pytest.approx(job.high.tokens)

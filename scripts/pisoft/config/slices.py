@@ -508,7 +508,7 @@ def _inspections(config: Config) -> int:
 
 
 class PlanSlice(Slice):
-    """What a run costs depends on: `make plan`, and settings of `summarise_cost`."""
+    """What a run costs depends on."""
 
     models: Annotated[
         dict[str, PlannedModel],

@@ -36,7 +36,6 @@ class Findings:
     comparisons: pd.DataFrame
     leave_one_out: pd.DataFrame
     outcomes: pd.DataFrame  # `soft_samples` of the metric `identity`
-    cost: pd.DataFrame
 
 
 # At a glance -----------------------------------------------------------------------------------

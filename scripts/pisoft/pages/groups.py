@@ -25,7 +25,7 @@ GROUPS = {
         *("insertion_deletion", "datamodel_scores", "metric_agreement", "layer_study"),
     ),
     "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
-    "Provenance": ("accuracy", "timings", "cost"),
+    "Provenance": ("accuracy", "timings"),
 }
 MORE = "More"
 ORDER = (*GROUPS, MORE)

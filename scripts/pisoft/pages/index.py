@@ -1,4 +1,4 @@
-"""The front page of a run: the ranking, the findings in words, failures, cost, provenance."""
+"""The front page of a run: the ranking, the findings in words, failures, provenance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pisoft.pages.standings import standings_table
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import FAMILIES
-from pisoft.units import duration, scaled
 
 
 def index_page(
@@ -51,7 +50,6 @@ def index_page(
             *readings(found, names),
             Section("Main figure", figure=figure),
             Section("Samples that could not be evaluated", (_failures(found.outcomes, names),)),
-            Section("Cost", (_cost(found.cost),)),
             Section("Provenance", points=facts),
         ),
     )
@@ -76,7 +74,7 @@ def _size(statistics: pd.DataFrame, names: Names) -> str:
     )
 
 
-# Failures, cost, provenance -------------------------------------------------------------------
+# Failures, provenance -------------------------------------------------------------------------
 
 
 def _failures(outcomes: pd.DataFrame, names: Names) -> str:
@@ -95,17 +93,6 @@ def _failures(outcomes: pd.DataFrame, names: Names) -> str:
     )
     why = meanings(failed["status"])
     return f"Left out of all means, and counted in the tables: {listed} ({why})."
-
-
-def _cost(cost: pd.DataFrame) -> str:
-    """Sum up forwards, FLOP and time."""
-    forwards, flops = cost["forwards_high"].sum(), cost["flops_high"].sum()
-    timed, jobs = int(cost["timed_jobs"].sum()), int(cost["jobs"].sum())
-    return (
-        f"{jobs} jobs up to the evaluation; {scaled(forwards)} forwards and "
-        f"{scaled(flops, 'FLOP')} as planned; {duration(cost['seconds'].sum())} of wall-clock "
-        f"time, added up over the {timed} jobs that were timed."
-    )
 
 
 def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ FILES = {
     "Token by token": ["explorer.html"],
     "Against the paper": ["tables/published/against_paper.html"],
     "Other statistics": ["tables/variance_components/dynamic/llama.html"],
-    "Cost": ["tables/cost.html"],
+    "Cost": ["tables/timings.html"],
     "Mine": ["tables/my_table/llama.html", "figures/my_table.svg"],
 }
 
