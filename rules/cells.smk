@@ -1,131 +1,61 @@
-# Which files there are for which combinations of protocol, model, method and dataset.
+# Which files there are for which cells (protocol, model, method, dataset).
+RANDOM_MODELS = {model for _, model, method, _ in CELLS if method == CONTROL}
+SEVERAL_METHODS = {model for model in CONFIG.models if len(CONFIG.methods_of(model)) > 1}
+RANKED, WITH_EVIDENCE = ranked_datasets(CONFIG), evidence_datasets(CONFIG)
 
-
-def cells(pattern):
-    """Return a pattern's files for every selected combination, in order of selection."""
-    return files_of(CELLS, pattern)
-
-
-def first_protocol_cells(pattern):
-    """Return a pattern's files for every combination, once for all of a model's protocols."""
-    first = {cell[1:]: cell for cell in reversed(CELLS)}
-    return files_of(reversed(first.values()), pattern)
-
-
-def ranking_cells(pattern):
-    """Return a pattern's files for every combination that insertion and deletion are run on."""
-    datasets = ranked_datasets(CONFIG)
-    return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
-
-
-def evidence_cells(pattern):
-    """Return a pattern's files for every combination whose dataset has known evidence."""
-    datasets = evidence_datasets(CONFIG)
-    return files_of((cell for cell in CELLS if cell[-1] in datasets), pattern)
-
-
-def timed_cells(pattern):
-    """Return a pattern's files for every combination whose scores the run computes, and times."""
-    return files_of((cell for cell in CELLS if cell[2] in COMPUTED), pattern)
-
-
-def compared_cells(pattern):
-    """Return a pattern's files for every combination of a model with several methods."""
-    methods = {}
-    for _, model, method, _ in CELLS:
-        methods.setdefault(model, set()).add(method)
-    return files_of((cell for cell in CELLS if len(methods[cell[1]]) > 1), pattern)
-
-
-def drawn_cells(pattern):
-    """Return a pattern's files for every combination of a model that random scores are made for.
-
-    There is none if masks are of single elements, which say nothing of whole tokens.
-    """
-    drawn = {model for _, model, method, _ in CELLS if method == CONTROL}
-    if CONFIG.run_file.evaluation.mask != "token":
-        drawn = {}
-    return files_of((cell for cell in CELLS if cell[1] in drawn), pattern)
-
-
-def study_cells(pattern):
-    """Return a pattern's files for every combination of the layer study; none without a study."""
-    return files_of(STUDY_CELLS, pattern)
-
-
-def control_cells(pattern):
-    """Return a pattern's files for every control of the metrics; none if that is not asked."""
-    return files_of(CONFIG.control_cells, pattern)
-
-
-def ranked_control_cells(pattern):
-    """Return a pattern's files for every control that insertion and deletion are run on."""
-    datasets = ranked_datasets(CONFIG)
-    return files_of((cell for cell in CONFIG.control_cells if cell[-1] in datasets), pattern)
-
-
-def sanity_cells(pattern):
-    """Return a pattern's files for every method on every model that knows less."""
-    return files_of(CONFIG.sanity_cells, pattern)
-
-
-def checked_cells(pattern):
-    """Return a pattern's files for every method whose scores are compared with those."""
-    checked = [
+# Cells in order of selection, by the name that displays have for them.
+CELLS_OF = {
+    "all": CELLS,
+    # Insertion and deletion, recovery of evidence, time: not of every dataset and method.
+    "ranking": [cell for cell in CELLS if cell[3] in RANKED],
+    "evidence": [cell for cell in CELLS if cell[3] in WITH_EVIDENCE],
+    "timed": [cell for cell in CELLS if cell[2] in COMPUTED],
+    "compared": [cell for cell in CELLS if cell[1] in SEVERAL_METHODS],
+    # Masks of random scores; those of single elements say nothing of whole tokens.
+    "drawn": [
+        cell
+        for cell in CELLS
+        if cell[1] in RANDOM_MODELS and CONFIG.run_file.evaluation.mask == "token"
+    ],
+    # Once for all protocols of a model.
+    "first_protocol": [*{cell[1:]: cell for cell in reversed(CELLS)}.values()][::-1],
+    "qualitative": CELLS if CONFIG.run_file.qualitative is not None else [],
+    "study": STUDY_CELLS,
+    # Constructed scores, with which the metrics are validated; permuted scores of methods.
+    "control": CONFIG.control_cells,
+    "ranked_control": [cell for cell in CONFIG.control_cells if cell[3] in RANKED],
+    "twin": CONFIG.twin_cells,
+    # Methods on a model that knows less, and those that they are compared with.
+    "sanity": CONFIG.sanity_cells,
+    "checked": [
         ("", model, name, dataset)
         for model, methods in CONFIG.sanity.items()
         for name in methods
         for dataset in CONFIG.sanity_datasets
-    ]
-    return files_of(checked, pattern)
+    ],
+    # By other operators, which `protocol` names, too; inspected inputs, of no method.
+    "operator": CONFIG.operator_cells,
+    "inspected": [(*cell[:2], "", cell[2]) for cell in CONFIG.inspected],
+}
 
 
-def search_cells(pattern):
-    """Return a pattern's files for every search of random masks; none if that is not asked."""
-    return files_of(CONFIG.search_cells, pattern)
+def cells(pattern, of="all"):
+    """Return a pattern's files for cells, each file once; those with `{part}`, for every part."""
+    return files_of(CELLS_OF[of], pattern)
 
 
-def scaled_cells(pattern):
-    """Return a pattern's files for all that has a way from random scores to the best known."""
-    return files_of([*CONFIG.control_cells, *CONFIG.search_cells], pattern)
+def fitting_cells(pattern):
+    """Return an input function: a pattern's files for every cell that fits the wildcards."""
 
-
-def twin_cells(pattern):
-    """Return a pattern's files for every permuted twin of a method."""
-    return files_of(CONFIG.twin_cells, pattern)
-
-
-def operator_cells(pattern):
-    """Return a pattern's files for every method by other operators; `protocol` names those, too."""
-    return files_of(CONFIG.operator_cells, pattern)
-
-
-def inspected_cells(pattern):
-    """Return a pattern's files for every protocol, model and dataset of inspected inputs."""
-    return files_of(((*cell[:2], "", cell[2]) for cell in CONFIG.inspected), pattern)
-
-
-def fitting_cells(pattern, **fixed):
-    """Return an input function: a pattern's files for every combination that fits the wildcards."""
-
-    def fits(cell, known):
+    def fits(cell, wildcards):
         keys = ("protocol", "model", "method", "dataset")
-        return all(known.get(key, name) == name for key, name in zip(keys, cell))
+        return all(wildcards.get(key, name) == name for key, name in zip(keys, cell))
 
-    def files(wildcards):
-        known = {**dict(wildcards.items()), **fixed}
-        return files_of((cell for cell in CELLS if fits(cell, known)), pattern)
-
-    return files
-
-
-def qualitative_cells(pattern):
-    """Return a pattern's files for every model and dataset; none if such figures are not wanted."""
-    return [] if CONFIG.run_file.qualitative is None else cells(pattern)
+    return lambda wildcards: files_of((cell for cell in CELLS if fits(cell, wildcards)), pattern)
 
 
 def files_of(chosen, pattern):
-    """Return a pattern's files for cells, each file once; those with `{part}`, for every part."""
+    """Return a pattern's files for chosen cells."""
     keys = ("protocol", "model", "method", "dataset")
     files = {}
     for names in chosen:

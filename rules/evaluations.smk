@@ -34,7 +34,7 @@ rule evaluate_soft:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "{params.model} --output {output.soft:q} > {log:q} 2>&1"
+        "{params.model} --output {output:q} > {log:q} 2>&1"
 
 
 rule inspect_inputs:
@@ -67,21 +67,13 @@ rule inspect_inputs:
         "{params.model} --output {output.inputs:q} > {log:q} 2>&1"
 
 
-rule evaluate_ranking:
-    input:
-        prompts=rules.build_prompts.output.prompts,
-        generations=rules.generate.output.generations,
-        attributions=rules.attribute.output.attributions,
-        model=model_files,
+use rule evaluate_soft as evaluate_ranking with:
     output:
         ranking="<data>/ranking/{model}/{method}/{part}.parquet",
     log:
         "<logs>/evaluate_ranking/{model}/{method}/{part}.log",
     benchmark:
         "<logs>/evaluate_ranking/{model}/{method}/{part}.tsv"
-    conda:
-        "../envs/lm.yaml"
-    threads: model_resource("threads")
     resources:
         gpu=model_resource("gpu"),
         mem_mb=growing_resource("evaluate_ranking", "mem_mb"),
@@ -91,8 +83,3 @@ rule evaluate_ranking:
         model=model_option,
     message:
         "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.part}"
-    shell:
-        "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
-        "--prompts {input.prompts:q} "
-        "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "{params.model} --output {output.ranking:q} > {log:q} 2>&1"

@@ -46,7 +46,7 @@ use rule train_model as train_shuffled_model with:
         "Training the twin of model {wildcards.model} on shuffled labels"
 
 
-rule train_masked_model:
+use rule train_model as train_masked_model with:
     output:
         files=expand("<data>/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES),
         training="<data>/masked_models/{masked_model}/training.json",
@@ -54,20 +54,13 @@ rule train_masked_model:
         "<logs>/train_masked_model/{masked_model}.log",
     benchmark:
         "<logs>/train_masked_model/{masked_model}.tsv"
-    conda:
-        "../envs/lm.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
+    wildcard_constraints:
+        masked_model=one_of(CONFIG.masked_models),
     params:
         **job("train_masked_model", "train_masked"),
         folder=lambda wildcards, output: Path(output.training).parent,
     message:
         "Training masked model {wildcards.masked_model}"
-    shell:
-        "{params.command} --settings {params.settings:q} "
-        "--output-folder {params.folder:q} > {log:q} 2>&1"
 
 
 rule dequantise_model:

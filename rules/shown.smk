@@ -47,30 +47,13 @@ TABLE_TEMPLATES = [
     f"scripts/pisoft/tables/templates/{name}.jinja"
     for name in ("parts.html", "table.html", "table.tex")
 ]
-# Which combinations a display may be made of, by the name that it gives them.
-COMBINATIONS = {
-    "all": cells,
-    "compared": compared_cells,
-    "control": control_cells,
-    "drawn": drawn_cells,
-    "evidence": evidence_cells,
-    "inspected": inspected_cells,
-    "qualitative": qualitative_cells,
-    "ranking": ranking_cells,
-    "sanity": sanity_cells,
-    "scaled": scaled_cells,
-    "study": study_cells,
-    "timed": timed_cells,
-    "twin": twin_cells,
-}
 # Files that not every run makes, beside others that it does.
 LEFT_OUT = () if STUDY_CELLS else ("summary/depth_selected/soft_samples",)
 
 
 def paths_of(name, display):
     """Return where the files of a display lie, without ending: one for all that it is made of."""
-    of = COMBINATIONS[display.cells]
-    return [path for pattern in display.patterns(name) for path in of(pattern)]
+    return [path for pattern in display.patterns(name) for path in cells(pattern, display.cells)]
 
 
 def made_displays(room):
@@ -103,7 +86,7 @@ def display_inputs(displays):
     inputs = {}
     for display in displays.values():
         for kind, pattern in patterns_read({"": display}).items():
-            files = COMBINATIONS[display.cells](pattern)
+            files = cells(pattern, display.cells)
             inputs[kind] = list(dict.fromkeys([*inputs.get(kind, []), *files]))
     return inputs
 
