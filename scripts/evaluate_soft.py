@@ -10,7 +10,7 @@ from pisoft.config.slices import EvaluateSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber
-from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws, measure_in_single
+from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws, measure_in_float32
 from pisoft.lm.batching import blocks
 from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.lm.loading import compile_layers, load_model, model_facts
@@ -57,16 +57,16 @@ def main(arguments: argparse.Namespace) -> None:
         for block in progress(steps, sum(map(len, steps)), "evaluating", "steps"):
             measure_draws(perturber, block, draws)
         draws = further_draws(evaluation.draws, [step for block in steps for step in block], draws)
-    in_single = Perturber(model, max(1, budget // 2), *way)
+    in_float32 = Perturber(model, max(1, budget // 2), *way)
     for number, block in enumerate(steps, settings.first_place // settings.block_size):
-        if model.in_half and is_repeated(number):
-            measure_in_single(in_single, block)
+        if model.is_half_precision and is_repeated(number):
+            measure_in_float32(in_float32, block)
     facts = {
         **model_facts(model),
         **peak_memory(model.device),
         "token_budget_used": perturber.token_budget,
-        "forwards": perturber.forwards + in_single.forwards,
-        "tokens": perturber.tokens + in_single.tokens,
+        "forwards": perturber.forwards + in_float32.forwards,
+        "tokens": perturber.tokens + in_float32.tokens,
     }
     rows = [row for block in steps for step in block for row in step.rows()]
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}

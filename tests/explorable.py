@@ -24,9 +24,9 @@ from pisoft.contracts import (
 )
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
-from pisoft.tables.evidence_recovery import FOUND
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.tables.datamodel_scores import STRICTEST
+from pisoft.tables.evidence_recovery import FOUND
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pandas as pd
+from pisoft.tables.soft import AUC_METRICS, SoftRows
 
 from estimating import estimated
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables.pi_soft_auc import auc_table
-from pisoft.tables.soft import AUC_METRICS, SoftRows
 from pisoft.tables.writer import write
 
 GRID = [0.05, 0.5, 0.95]

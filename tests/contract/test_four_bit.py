@@ -102,7 +102,7 @@ def test_computing_in_float32_is_possible_with_16_bit_activations_too(protocol, 
     masks = np.random.default_rng(0).random((12, 4)) < 0.5
     four_bit, exact = loaded(tmp_path, "bfloat16")
     half = distances(four_bit, target, masks, 30, protocol)
-    with four_bit.in_single():
+    with four_bit.in_float32():
         single = distances(four_bit, target, masks, 30, protocol)
     expected = distances(exact, target, masks, 30, protocol)
     np.testing.assert_allclose(single, expected, rtol=2e-3, atol=2e-3 * expected.max())

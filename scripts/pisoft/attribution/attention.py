@@ -49,14 +49,14 @@ class Attention(AttributionMethod):
         import torch
 
         from pisoft.lm.attention import AttentionRecorder
-        from pisoft.lm.precision import at_least_single
+        from pisoft.lm.precision import at_least_float32
 
         chosen = self.last_layers(model, self.options.layers)
         recorder = AttentionRecorder(layers=chosen)
         with torch.inference_mode():
             model.hidden_states(model.embed(batch.input_ids), probe=recorder)
             maps = [
-                at_least_single(recorder.inputs[layer].rows(batch.positions).probabilities())
+                at_least_float32(recorder.inputs[layer].rows(batch.positions).probabilities())
                 for layer in chosen
             ]  # each (B, H, S, T)
             mean = torch.stack([of_layer.mean(dim=1) for of_layer in maps]).mean(dim=0)

@@ -33,7 +33,7 @@ class AttentionRollout(AttributionMethod):
         import torch
 
         from pisoft.lm.attention import AttentionRecorder
-        from pisoft.lm.precision import at_least_single
+        from pisoft.lm.precision import at_least_float32
 
         recorder = AttentionRecorder(layers=range(model.layers))
         with torch.inference_mode():
@@ -41,8 +41,8 @@ class AttentionRollout(AttributionMethod):
             model.hidden_states(embeddings, probe=recorder)
             width = batch.input_ids.shape[1]
             rows = torch.nn.functional.one_hot(batch.positions, width)
-            rows = rows.to(at_least_single(embeddings).dtype)  # (B, S, T)
+            rows = rows.to(at_least_float32(embeddings).dtype)  # (B, S, T)
             for layer in reversed(range(model.layers)):
-                maps = at_least_single(recorder.inputs.pop(layer).probabilities())
+                maps = at_least_float32(recorder.inputs.pop(layer).probabilities())
                 rows = (rows @ maps.mean(dim=1) + rows) / 2
         return batch.split(rows.unbind(dim=1))

@@ -136,9 +136,9 @@ class GradEllm(AttributionMethod):
             weights: w, gradient of the target's logit, (B, H, D).
             scaled_over: true at the tokens of the min-max normalisation, (B, T).
         """
-        from pisoft.lm.precision import at_least_single
+        from pisoft.lm.precision import at_least_float32
 
-        value = at_least_single(row.per_query_head(row.value.detach()))
+        value = at_least_float32(row.per_query_head(row.value.detach()))
         channel_sums = (weights[:, :, None, :] * value).sum(dim=-1)  # Σ_c w_c v_ic, (B, H, T)
         token_weights = self._token_weights(row, scaled_over)  # (B, H or 1, T)
         if self.options.heads == "merged":
@@ -150,17 +150,17 @@ class GradEllm(AttributionMethod):
 
     def _token_weights(self, row: AttentionInputs, scaled_over: torch.Tensor) -> torch.Tensor:
         """Return λ, (B, 1, T) if heads are merged, else (B, H, T)."""
-        from pisoft.lm.precision import at_least_single
+        from pisoft.lm.precision import at_least_float32
 
         merged = self.options.heads == "merged"
         if self.options.token_weights == "original":
-            weights = at_least_single(row.probabilities().detach().squeeze(2))
+            weights = at_least_float32(row.probabilities().detach().squeeze(2))
             return weights.mean(dim=1, keepdim=True) if merged else weights
-        similarities = at_least_single(row.scores().detach().squeeze(2))
+        similarities = at_least_float32(row.scores().detach().squeeze(2))
         if merged:  # the product of joined vectors is the sum over heads
             similarities = similarities.sum(dim=1, keepdim=True)
         if self.options.similarity == "cosine":  # the query's norm is one for all tokens
-            squares = at_least_single(row.per_query_head(row.key.detach())).square().sum(dim=-1)
+            squares = at_least_float32(row.per_query_head(row.key.detach())).square().sum(dim=-1)
             squares = squares.sum(dim=1, keepdim=True) if merged else squares
             similarities = similarities / squares.sqrt()
         visible = row.visible().squeeze(2)  # (B, 1, T)

@@ -100,7 +100,7 @@ class ValueZeroing(AttributionMethod):
         import torch
 
         from pisoft.lm.layers import LayerVisitor
-        from pisoft.lm.precision import computing_in_single
+        from pisoft.lm.precision import computing_in_float32
 
         chosen = self.last_layers(model, self.options.layers)
         form, final = self._way(model)
@@ -111,7 +111,7 @@ class ValueZeroing(AttributionMethod):
             if call.inputs.layer not in chosen:
                 return
             behind = final if call.inputs.layer == model.layers - 1 else []
-            with computing_in_single(*form.parts(call.layer), *behind):
+            with computing_in_float32(*form.parts(call.layer), *behind):
                 for step, removed in enumerate(call.contributions()):
                     outputs = form.outputs(call, step, removed)
                     for module in behind:

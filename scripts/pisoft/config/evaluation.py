@@ -14,8 +14,8 @@ from pydantic import (
 )
 
 from pisoft.config.base import (
+    Ablation,
     Clamp,
-    Erasure,
     FlipOf,
     Normalisation,
     Operator,
@@ -103,7 +103,7 @@ class DrawSettings(ScoreSettings):
         "retaining probabilities (`latin`), so that means vary less; or such that every one keeps "
         "the same number of tokens (`count`), round(π·m) of m, which is another metric.",
     )
-    operator: Erasure = Field(
+    operator: Ablation = Field(
         "zero",
         description="What happens to a token that a mask does not keep: its input embedding is "
         "multiplied by 0 (`zero`, as in the paper), or becomes the mean of the vocabulary's "

@@ -6,15 +6,15 @@ from typing import cast
 
 from pydantic import Field, field_validator
 
-from pisoft.config.base import Erasure, Protocol, Selection, Strict, check_selection
+from pisoft.config.base import Ablation, Protocol, Selection, Strict, check_selection
 
-HIDE: Erasure = "hide"
+HIDE: Ablation = "hide"
 
 
 class Operators(Strict):
     """Other operators beside the run's own, on the same scores and by the same masks."""
 
-    others: tuple[Erasure, ...] = Field(
+    others: tuple[Ablation, ...] = Field(
         ("mean", "unknown", "hide"),
         min_length=1,
         description="Values of `evaluation.operator` that are tried beside the run's own. `hide` "
@@ -34,17 +34,17 @@ class Operators(Strict):
     _unique = field_validator("others")(check_selection)
 
 
-def allowed(protocol: Protocol, operators: tuple[Erasure, ...]) -> tuple[Erasure, ...]:
+def allowed(protocol: Protocol, operators: tuple[Ablation, ...]) -> tuple[Ablation, ...]:
     """Return the operators that a protocol has: attention that is held cannot hide keys."""
     return tuple(name for name in operators if protocol == "dynamic" or name != HIDE)
 
 
-def ways(protocol: Protocol, others: tuple[Erasure, ...]) -> list[str]:
+def ways(protocol: Protocol, others: tuple[Ablation, ...]) -> list[str]:
     """Return what stands for a protocol and another operator in paths, such as `dynamic-mean`."""
     return [f"{protocol}-{operator}" for operator in allowed(protocol, others)]
 
 
-def protocol_and_operator(way: str, own: Erasure) -> tuple[Protocol, Erasure]:
+def protocol_and_operator(way: str, own: Ablation) -> tuple[Protocol, Ablation]:
     """Return the protocol and the operator of a way; a protocol alone has the run's own one."""
     protocol, _, operator = way.partition("-")
-    return cast(Protocol, protocol), cast(Erasure, operator or own)
+    return cast(Protocol, protocol), cast(Ablation, operator or own)

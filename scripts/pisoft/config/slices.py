@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field
 
-from pisoft.config.base import Cell, Clamp, Erasure, Protocol, Scope, Strict, Task
+from pisoft.config.base import Ablation, Cell, Clamp, Protocol, Scope, Strict, Task
 from pisoft.config.datasets import (
     DatasetEntry,
     EmbeddedDataset,
@@ -396,7 +396,7 @@ class EvaluateSlice(Slice, of="models.{model}"):
     token_budget: int | None  # None: by device
 
 
-def _operators(config: Config, protocol: Protocol) -> tuple[Erasure, ...]:
+def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:
     others = config.run_file.operators.others if config.run_file.operators else ()
     return allowed(protocol, (config.run_file.evaluation.operator, *others))
 
@@ -406,7 +406,7 @@ class InspectSlice(Slice, of="run_file.evaluation"):
 
     model: Loaded
     protocol: Annotated[Protocol, At("protocol")]
-    operators: Annotated[tuple[Erasure, ...], At(_operators)]
+    operators: Annotated[tuple[Ablation, ...], At(_operators)]
     scope: Scope
     pi_grid: tuple[float, ...]
     draws: Annotated[int, At("run_file.operators.draws")]

@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from pisoft.config.base import Erasure
+from pisoft.config.base import Ablation
 from pisoft.config.slices import InspectSlice
 from pisoft.contracts import NO_CONTENT_TOKENS, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
 from pisoft.faithfulness.masks import IndependentUniforms
 from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.lm.ablation import Ablator
 from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.lm.batching import fitted_batches, warn_too_long
-from pisoft.lm.erasing import Eraser
 from pisoft.lm.model import LanguageModel
 
 Row = dict[str, Any]
-Key = tuple[Erasure, int, int]  # operator, place of π, number of the mask
+Key = tuple[Ablation, int, int]  # operator, place of π, number of the mask
 # What is read of an input, and of that the same of the clean one, but for the norm, which is a
 # ratio of the two.
 READ = ("entropy", "label_probability", "attention", "hidden_norm")
@@ -70,7 +70,7 @@ class Inspector:
             model.require("fixed routing", "protocol 'fixed'")
         self._model = model
         self._settings = settings
-        self._erasers = {name: Eraser(model, name) for name in settings.operators}
+        self._ablators = {name: Ablator(model, name) for name in settings.operators}
         self.token_budget = token_budget
         self.forwards = 0  # clean and perturbed inputs read
         self.tokens = 0  # of these
@@ -87,7 +87,7 @@ class Inspector:
             status = NO_CONTENT_TOKENS
         for step in generation["steps"] if status == OK else (0,):
             own: str = status
-            numbers: Mapping[tuple[Erasure, int], Row] = {}
+            numbers: Mapping[tuple[Ablation, int], Row] = {}
             if status == OK:
                 read = [*prompt["input_ids"], *generation["output_ids"][:step]]
                 own, numbers = self._step(prompt, read, positions, step)
@@ -106,7 +106,7 @@ class Inspector:
     @torch.inference_mode()
     def _step(
         self, prompt: Row, ids: Sequence[int], positions: np.ndarray, step: int
-    ) -> tuple[str, Mapping[tuple[Erasure, int], Row]]:
+    ) -> tuple[str, Mapping[tuple[Ablation, int], Row]]:
         """Return a step's status and its numbers by operator and place of π."""
         settings, name = self._settings, f"sample {prompt['sample_id']}"
         self._model.check_ids(ids, name)
@@ -120,7 +120,7 @@ class Inspector:
             for operator in dict.fromkeys(key[0] for key in batch):
                 chosen = [key for key in batch if key[0] == operator]
                 kept = np.stack([masks[key[1:]] for key in chosen])
-                read = reader.read(self._erasers[operator], positions, kept)
+                read = reader.read(self._ablators[operator], positions, kept)
                 found.update(zip(chosen, read, strict=True))
             return found
 
@@ -167,7 +167,7 @@ class _Reader:
         self._clean: tuple[np.ndarray, np.ndarray] | None = None
         self.forwards = 0
 
-    def read(self, erase: Eraser, positions: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    def read(self, ablate: Ablator, positions: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Return what is read of masks (n, m, 1), (n, 7) in the order of `READ` and `CLEAN`.
 
         NaN where the model's logits are not finite, and of what cannot be read.
@@ -176,7 +176,7 @@ class _Reader:
             self._clean = self._predict(self._embeddings[None], None, self._recorder)
         (clean,), (clean_attention,) = self._clean
         columns = torch.from_numpy(positions).to(self._model.device)
-        inputs, seen = erase(self._embeddings, columns, torch.from_numpy(kept))
+        inputs, seen = ablate(self._embeddings, columns, torch.from_numpy(kept))
         replay = None
         if self._recorder is not None:
             replay = AttentionReplay([(slice(None), self._recorder.inputs)])

@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from pisoft.config.base import Erasure, Protocol
+from pisoft.config.base import Ablation, Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
+from pisoft.lm.ablation import Ablator
 from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.lm.batching import fitted_batches, warn_too_long
-from pisoft.lm.erasing import Eraser
 from pisoft.lm.model import LanguageModel
 from pisoft.lm.prefix import Prefix
 
@@ -118,7 +118,7 @@ class Perturber:
         model: LanguageModel,
         token_budget: int,
         protocol: Protocol = "dynamic",
-        operator: Erasure = "zero",
+        operator: Ablation = "zero",
     ) -> None:
         if protocol == "fixed":
             model.require("fixed routing", "protocol 'fixed'")
@@ -127,7 +127,7 @@ class Perturber:
         self.forwards = 0  # perturbed and clean inputs read
         self.tokens = 0  # that they have after the prefix, without padding
         self._fixed = protocol == "fixed"
-        self._erase = Eraser(model, operator)
+        self._ablate = Ablator(model, operator)
         self._prefix_ids: tuple[int, ...] | None = None
         self._prefix: Prefix | None = None
 
@@ -241,8 +241,8 @@ class Perturber:
     @torch.inference_mode()
     def _perturb(self, cleans: Sequence[_Clean], masks: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the measures (n, 3) of the masks (n, m, 1 or d) of every clean input."""
-        erased = [
-            self._erase(clean.embeddings, clean.columns, torch.from_numpy(kept))
+        ablated = [
+            self._ablate(clean.embeddings, clean.columns, torch.from_numpy(kept))
             for clean, kept in zip(cleans, masks, strict=True)
         ]
         sizes = [len(kept) for kept in masks]
@@ -255,8 +255,8 @@ class Perturber:
                     for clean, size, end in zip(cleans, sizes, ends.tolist(), strict=True)
                 ]
             )
-        seen = [of_input for _, of_input in erased if of_input is not None]
-        roots = self._predict([inputs for inputs, _ in erased], replay, seen).split(sizes)
+        seen = [of_input for _, of_input in ablated if of_input is not None]
+        roots = self._predict([inputs for inputs, _ in ablated], replay, seen).split(sizes)
         return [
             clean.compare(own).float().cpu().numpy()
             for clean, own in zip(cleans, roots, strict=True)

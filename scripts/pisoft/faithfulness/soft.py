@@ -90,9 +90,9 @@ class StepEvaluation:
         self._measured = {
             metric: np.empty((lines, 0, len(MEASURES)), dtype=np.float32) for metric in METRICS
         }
-        self._in_single: StepEvaluation | None = None
+        self._in_float32: StepEvaluation | None = None
 
-    def measure_in_single(self, perturber: Perturber) -> None:
+    def measure_in_float32(self, perturber: Perturber) -> None:
         """Measure the first draw once more, in float32, to see what 16 bits have changed.
 
         A step that cannot be evaluated so has no such numbers.
@@ -100,11 +100,11 @@ class StepEvaluation:
         again = copy(self)
         again._forget()
         # Compiled parts would be compiled once more for each layer's widened weights.
-        with torch.compiler.set_stance("force_eager"), perturber.model.in_single():
+        with torch.compiler.set_stance("force_eager"), perturber.model.in_float32():
             measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
         distances = [measured[..., 0] for measured in again._measured.values()]
         if np.isfinite(again.h0) and np.isfinite(distances).all():
-            self._in_single = again
+            self._in_float32 = again
 
     def chance(self) -> float:
         """Return a number in [0, 1) that depends on the seed, the sample and the step alone."""
@@ -218,7 +218,7 @@ class StepEvaluation:
 
     def _noise(self, line: int) -> dict[str, float]:
         """Return by how much H₀ and the first draws of a row differ from those in float32."""
-        again = self._in_single
+        again = self._in_float32
         if again is None:
             return {}
         noise = {
@@ -277,7 +277,7 @@ def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: 
         step.record(draws, found)
 
 
-def measure_in_single(perturber: Perturber, steps: Sequence[StepEvaluation]) -> None:
+def measure_in_float32(perturber: Perturber, steps: Sequence[StepEvaluation]) -> None:
     """Measure one step of a block, chosen by its key, in float32 as well.
 
     Args:
@@ -286,7 +286,7 @@ def measure_in_single(perturber: Perturber, steps: Sequence[StepEvaluation]) -> 
     """
     usable = [step for step in steps if step.status == OK]
     if usable:
-        min(usable, key=StepEvaluation.chance).measure_in_single(perturber)
+        min(usable, key=StepEvaluation.chance).measure_in_float32(perturber)
 
 
 def _status_before(attribution: Mapping[str, Any], target: PerturbationTarget) -> str:

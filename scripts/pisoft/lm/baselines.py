@@ -8,7 +8,7 @@ import torch
 
 from pisoft.errors import BenchmarkError
 from pisoft.lm.model import LanguageModel
-from pisoft.lm.precision import at_least_single
+from pisoft.lm.precision import at_least_float32
 
 
 def baseline_embeddings(
@@ -24,7 +24,7 @@ def baseline_embeddings(
         BenchmarkError: `reference`, and the model's tokenizer has none of these tokens.
     """
     if kind == "zero":
-        return torch.zeros_like(at_least_single(model.embed(input_ids)))
+        return torch.zeros_like(at_least_float32(model.embed(input_ids)))
     tokenizer = model.tokenizer
     reference = reference_token(tokenizer)
     if reference is None:
@@ -35,7 +35,7 @@ def baseline_embeddings(
     ids = torch.full_like(input_ids, reference)
     if tokenizer.eos_token_id is not None:
         ids = torch.where(input_ids == tokenizer.eos_token_id, input_ids, ids)
-    return at_least_single(model.embed(ids))
+    return at_least_float32(model.embed(ids))
 
 
 def reference_token(tokenizer: Any) -> int | None:

@@ -14,7 +14,7 @@ import torch
 
 from pisoft.config.base import AttributedFunction
 from pisoft.lm.model import Batch, LanguageModel
-from pisoft.lm.precision import at_least_single
+from pisoft.lm.precision import at_least_float32
 
 
 def attributed_values(
@@ -91,4 +91,4 @@ def _step_gradients(
     for step in range(values.shape[1]):
         more = step + 1 < values.shape[1]
         (gradients,) = torch.autograd.grad(values[:, step].sum(), embeddings, retain_graph=more)
-        yield at_least_single(gradients)
+        yield at_least_float32(gradients)

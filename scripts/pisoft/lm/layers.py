@@ -18,7 +18,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import AttentionInputs
 from pisoft.lm.model import LanguageModel
-from pisoft.lm.precision import at_least_single, close, whole_in_single
+from pisoft.lm.precision import at_least_float32, close, whole_in_float32
 from pisoft.lm.trial import problem_of, trial_ids
 
 ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
@@ -47,8 +47,8 @@ class LayerCall:
     def contributions(self) -> Iterator[torch.Tensor]:
         """Yield what each token adds to the attention output, (B, T, H·D), for every position."""
         row = self.inputs.rows(self.positions)
-        values = at_least_single(row.per_query_head(row.value))  # (B, H, T, D)
-        for weights in at_least_single(row.probabilities()).unbind(dim=2):  # (B, H, T)
+        values = at_least_float32(row.per_query_head(row.value))  # (B, H, T, D)
+        for weights in at_least_float32(row.probabilities()).unbind(dim=2):  # (B, H, T)
             yield (weights[..., None] * values).transpose(1, 2).flatten(start_dim=2)
 
     def again(self, probe: Any, hidden: torch.Tensor | None = None) -> torch.Tensor:
@@ -223,8 +223,8 @@ class LayerVisitor:
                     arguments=self._arguments,
                     inputs=inputs,
                     positions=self._positions,
-                    residual=at_least_single(hidden[chosen]),
-                    attended=at_least_single(default[chosen].flatten(start_dim=2)),
+                    residual=at_least_float32(hidden[chosen]),
+                    attended=at_least_float32(default[chosen].flatten(start_dim=2)),
                 )
             )
         finally:
@@ -276,7 +276,7 @@ def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
         ):
             wrong.append(call.inputs.layer)
 
-    with whole_in_single(model.network, model.blocks):
+    with whole_in_float32(model.network, model.blocks):
         embeddings = model.embed(trial_ids(model))
         last = torch.tensor([[embeddings.shape[1] - 1]], device=model.device)
         visitor = LayerVisitor(model, last, compare)
@@ -310,7 +310,7 @@ def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
     for part in model.decoder.children():
         handles.append(part.register_forward_hook(lambda part, _, __: ran.append(part)))
     try:
-        with whole_in_single(model.network, model.blocks):
+        with whole_in_float32(model.network, model.blocks):
             final = model.hidden_states(model.embed(trial_ids(model)))
             behind, found = list(ran), outputs[0]
             for part in behind:

@@ -18,11 +18,11 @@ from pisoft.errors import BenchmarkError
 from pisoft.lm.attention import AttentionProbe
 from pisoft.lm.precision import (
     HALF,
-    answer_in_single,
-    at_least_single,
+    at_least_float32,
     close,
-    computing_in_single,
-    whole_in_single,
+    computing_in_float32,
+    float32_head,
+    whole_in_float32,
 )
 from pisoft.lm.prefix import Prefix, frozen_cache
 from pisoft.lm.trial import Capability, try_model
@@ -141,7 +141,7 @@ class LanguageModel:
         commit: str | None = None,
     ) -> None:
         self.network = model.eval().requires_grad_(False)
-        answer_in_single(model.get_output_embeddings())
+        float32_head(model.get_output_embeddings())
         self.name = name
         self.commit = commit
         self._load_tokenizer = load_tokenizer
@@ -213,7 +213,7 @@ class LanguageModel:
         the decoder answers with these hidden states, and the head of a 16-bit model in float32.
         """
         with _answering(self.decoder, self._answer(last_hidden_state=hidden)):
-            return at_least_single(self.network(inputs_embeds=hidden, use_cache=False).logits)
+            return at_least_float32(self.network(inputs_embeds=hidden, use_cache=False).logits)
 
     def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
@@ -268,15 +268,15 @@ class LanguageModel:
         return frozen_cache(cache)
 
     @property
-    def in_half(self) -> bool:
+    def is_half_precision(self) -> bool:
         """Whether activations are rounded to 16 bits."""
         return self.network.get_input_embeddings().weight.dtype in HALF
 
     @contextmanager
-    def in_single(self) -> Iterator[None]:
+    def in_float32(self) -> Iterator[None]:
         """Let the model compute in float32 at least, with memory for its largest part besides."""
         last = self.blocks[-1:]  # whose parts `next_token_logits` calls one by one
-        with whole_in_single(self.network, self.blocks), computing_in_single(*last):
+        with whole_in_float32(self.network, self.blocks), computing_in_float32(*last):
             yield
 
     def check_ids(self, ids: Sequence[int], where: str) -> None:
@@ -294,7 +294,7 @@ class LanguageModel:
         self._ends_are_known = True
         positions = torch.tensor([[0, 1]], device=self.device)
         try:
-            with self.in_single():
+            with self.in_float32():
                 embeddings = self.embed(positions)
                 found = self.next_token_logits(embeddings, positions)
                 whole = self.logits_at(self.hidden_states(embeddings), positions)

@@ -14,7 +14,7 @@ HALF = (torch.float16, torch.bfloat16)
 CHUNK = 2**22  # weights of an output head that are widened at a time, 16 MiB
 
 
-def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
+def at_least_float32(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor in float32, or as it is if its type is wider."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
@@ -28,7 +28,7 @@ def close(first: torch.Tensor, second: torch.Tensor, tolerance: float) -> bool:
     return torch.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
 
 
-def answer_in_single(head: torch.nn.Module | None) -> None:
+def float32_head(head: torch.nn.Module | None) -> None:
     """Let an output head with 16-bit weights give float32 logits, from now on.
 
     Products of 16-bit numbers are exact in float32, and so are sums but for float32's own rounding;
@@ -82,7 +82,7 @@ def _chunks(weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 @contextmanager
-def computing_in_single(*modules: torch.nn.Module) -> Iterator[None]:
+def computing_in_float32(*modules: torch.nn.Module) -> Iterator[None]:
     """Let modules compute in float32 at least, also with 16-bit or 4-bit weights.
 
     16-bit weights are widened while the context is open; 4-bit ones are dequantised to float32 in
@@ -96,7 +96,7 @@ def computing_in_single(*modules: torch.nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def whole_in_single(network: torch.nn.Module, layers: Iterable[torch.nn.Module]) -> Iterator[None]:
+def whole_in_float32(network: torch.nn.Module, layers: Iterable[torch.nn.Module]) -> Iterator[None]:
     """Let a network compute in float32 at least, with memory for its largest part besides.
 
     Its layers, and each module outside of them, are widened while they run and no longer.
@@ -128,7 +128,7 @@ def _widen(stack: ExitStack, part: torch.nn.Module) -> None:
         return
     for parameter in part.parameters(recurse=False):
         if parameter.dtype in HALF:
-            _set(stack, parameter, "data", at_least_single(parameter.data))
+            _set(stack, parameter, "data", at_least_float32(parameter.data))
 
 
 def _set(stack: ExitStack, owner: object, name: str, value: object) -> None:

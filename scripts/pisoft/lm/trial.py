@@ -26,7 +26,7 @@ from pisoft.lm.attention import (
     attention_implementation,
 )
 from pisoft.lm.batching import is_out_of_memory
-from pisoft.lm.precision import whole_in_single
+from pisoft.lm.precision import whole_in_float32
 
 if TYPE_CHECKING:
     from pisoft.lm.model import LanguageModel
@@ -50,7 +50,7 @@ def try_model(model: LanguageModel) -> dict[Capability, str]:
         raise BenchmarkError(
             f"model '{model.name}': class {type(model.network).__name__} {NO_INTERFACE}"
         )
-    with torch.no_grad(), whole_in_single(model.network, model.blocks):
+    with torch.no_grad(), whole_in_float32(model.network, model.blocks):
         refusals = _Trial(model).refusals()
     weights = model.network.get_input_embeddings().weight
     if weights.dtype not in TOLERANCES:

@@ -22,7 +22,7 @@ from pisoft.faithfulness.soft import (
     StepEvaluation,
     evaluations_of_sample,
     measure_draws,
-    measure_in_single,
+    measure_in_float32,
 )
 from pisoft.lm.model import LanguageModel
 from random_models import SHAPES, VOCABULARY, twins
@@ -297,7 +297,7 @@ def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protoco
     steps = steps_of(several_cases(), model)
     measure_draws(Perturber(model, 60, protocol), steps, dict.fromkeys(METRICS, range(4)))
     before = [step.rows() for step in steps]
-    measure_in_single(Perturber(model, 60, protocol), steps)
+    measure_in_float32(Perturber(model, 60, protocol), steps)
     repeated = [step.rows() for step in steps]
     noise = ("h0_noise", "ns_noise", "nc_noise")
     assert [{k: v for k, v in row.items() if k not in noise} for of in repeated for row in of] == [
@@ -326,7 +326,7 @@ def test_the_step_that_is_repeated_depends_on_its_key_alone():
         steps = steps_of([(TARGET, rows[number]) for number in order], model)
         perturber = Perturber(model, 1000)
         measure_draws(perturber, steps, dict.fromkeys(METRICS, range(1)))
-        measure_in_single(perturber, steps)
+        measure_in_float32(perturber, steps)
         return [step.sample_id for step in steps if step.rows()[0]["h0_noise"] is not None]
 
     (first,) = chosen(range(6))

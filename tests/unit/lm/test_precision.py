@@ -5,7 +5,7 @@ import torch
 from torch.nn import Linear
 
 from pisoft.lm import precision
-from pisoft.lm.precision import answer_in_single
+from pisoft.lm.precision import float32_head
 from random_models import samples, twins
 
 HALF = (torch.bfloat16, torch.float16)
@@ -14,7 +14,7 @@ HALF = (torch.bfloat16, torch.float16)
 def head(dtype, bias=True, kind=Linear):
     torch.manual_seed(3)
     made = kind(24, 50, bias=bias).to(dtype).requires_grad_(False)
-    answer_in_single(made)
+    float32_head(made)
     return made
 
 
@@ -65,7 +65,7 @@ def test_a_head_with_a_forward_of_its_own_is_left_alone():
     own, hidden = head(torch.bfloat16, kind=Halved), states(torch.bfloat16)
     plain = torch.nn.functional.linear(hidden, own.weight, own.bias) / 2
     assert torch.equal(own(hidden), plain)
-    answer_in_single(None)  # a class may have no head
+    float32_head(None)  # a class may have no head
 
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])

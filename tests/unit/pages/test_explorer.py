@@ -31,9 +31,9 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page
-from pisoft.tables.evidence_recovery import FOUND
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.tables.datamodel_scores import STRICTEST
+from pisoft.tables.evidence_recovery import FOUND
 
 ROOT = Path(__file__).parents[3]
 HOSTILE_ID = DATASETS["words"][1].name

@@ -244,7 +244,11 @@ def test_the_best_of_random_masks_has_a_block_that_says_of_how_many(tmp_path, na
 def test_gains_over_twins_are_means_of_differences_over_samples(tmp_path):
     names = ("mine", "mine-permuted-1", "mine-permuted-2", "random")
     files = written(tmp_path, *names)
-    settings = {"permutation_baseline": {names[1]: "mine", names[2]: "mine"}, "seed": 1, "resamples": 100}
+    settings = {
+        "permutation_baseline": {names[1]: "mine", names[2]: "mine"},
+        "seed": 1,
+        "resamples": 100,
+    }
     path = tmp_path / "twins.parquet"
     given = {"soft_samples": files["soft_samples"]}
     rooms.summarise("permutation_baseline", settings, given, {"permutation_baseline": path})
@@ -269,7 +273,14 @@ def test_gains_over_twins_are_means_of_differences_over_samples(tmp_path):
                           model="llama")  # fmt: skip
     assert "Gain, SST2" in made["html"].read_text(encoding="utf-8")
     typeset(made["tex"])
-    rooms.plot("permutation_baseline", shown, {"permutation_baseline": path}, tmp_path, protocol="dynamic", model="llama")
+    rooms.plot(
+        "permutation_baseline",
+        shown,
+        {"permutation_baseline": path},
+        tmp_path,
+        protocol="dynamic",
+        model="llama",
+    )
 
 
 def test_a_sample_that_one_twin_failed_on_has_no_gain(tmp_path):
@@ -286,8 +297,17 @@ def test_a_sample_that_one_twin_failed_on_has_no_gain(tmp_path):
     kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     rooms.summarise("soft", STATISTICS, {"soft": soft}, files)
-    settings = {"permutation_baseline": dict.fromkeys(names[1:], "mine"), "seed": 1, "resamples": 100}
+    settings = {
+        "permutation_baseline": dict.fromkeys(names[1:], "mine"),
+        "seed": 1,
+        "resamples": 100,
+    }
     path = tmp_path / "twins.parquet"
-    rooms.summarise("permutation_baseline", settings, {"soft_samples": files["soft_samples"]}, {"permutation_baseline": path})
+    rooms.summarise(
+        "permutation_baseline",
+        settings,
+        {"soft_samples": files["soft_samples"]},
+        {"permutation_baseline": path},
+    )
     counts = pd.DataFrame(read_rows(path, "permutation_baseline"))[["n", "n_failed"]]
     assert (counts == [2, 1]).all(axis=None)

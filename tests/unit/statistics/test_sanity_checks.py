@@ -141,7 +141,10 @@ def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
     }  # fmt: skip
     made = tmp_path / "sanity.parquet"
     rooms.summarise(
-        "sanity_checks", settings, {"prompts": [prompts], "attributions": paths}, {"sanity_checks": made}
+        "sanity_checks",
+        settings,
+        {"prompts": [prompts], "attributions": paths},
+        {"sanity_checks": made},
     )
     rows = pd.DataFrame(read_rows(made, "sanity_checks")).set_index(["dataset", "check", "layers"])
     assert set(rows["method"]) == {"mine"}
@@ -204,7 +207,9 @@ def test_without_a_twin_there_is_no_column_and_no_point_of_it(tmp_path):
     rows = pd.DataFrame(ROWS).query("check != 'labels'")
     path = tmp_path / "sanity.parquet"
     rooms.write_frame(path, "sanity_checks", rows)
-    page = rooms.tabulate("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")["html"]
+    page = rooms.tabulate("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")[
+        "html"
+    ]
     assert "huffled" not in page.read_text(encoding="utf-8")
     beside = plot_sanity(rows, SHOWN["methods"], "Llama").axes[1]
     assert [label.get_text() for label in beside.get_xticklabels()] == ["Another\ninput"]

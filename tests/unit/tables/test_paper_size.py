@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from pisoft.tables.soft import SoftRows
 
 from estimating import estimated
 from pisoft.statistics.published import DATASETS, METHODS, MODELS
+from pisoft.tables.datamodel_scores import SHOWN, STRICTEST, stored_draws_table
 from pisoft.tables.original_soft import original_table
 from pisoft.tables.pi_soft_auc import auc_table
-from pisoft.tables.soft import SoftRows
-from pisoft.tables.datamodel_scores import SHOWN, STRICTEST, stored_draws_table
 from pisoft.tables.timings import timings_table
 from pisoft.tables.variance_components import variance_table
 from soft_tables import outcomes_of, sample_rows

@@ -1,4 +1,4 @@
-"""Ways to take tokens away: another embedding in their place, or no attention to them.
+"""Ablation of tokens: another embedding in their place, or no attention to them.
 
 Shapes: n masks; T positions; m perturbable tokens; d embedding width.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from pisoft.config.base import Erasure
+from pisoft.config.base import Ablation
 from pisoft.errors import BenchmarkError
 from pisoft.lm.baselines import reference_token
 from pisoft.lm.model import LanguageModel
@@ -15,8 +15,8 @@ from pisoft.lm.model import LanguageModel
 CHUNK = 4096  # embeddings of the vocabulary that are added up at once
 
 
-class Eraser:
-    """Takes away what masks do not keep.
+class Ablator:
+    """Ablates the tokens that masks do not keep.
 
     Args:
         model: whose inputs they are.
@@ -26,7 +26,7 @@ class Eraser:
         BenchmarkError: the model cannot hide keys, or its tokenizer has no token to put in place.
     """
 
-    def __init__(self, model: LanguageModel, operator: Erasure) -> None:
+    def __init__(self, model: LanguageModel, operator: Ablation) -> None:
         if operator == "hide":
             model.require("hidden keys", "operator 'hide'")
         self._hides = operator == "hide"

@@ -9,7 +9,7 @@ import torch
 from evaluating import distances, masks_of
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
-from pisoft.lm.erasing import Eraser, mean_embedding
+from pisoft.lm.ablation import Ablator, mean_embedding
 from pisoft.lm.model import LanguageModel
 from random_models import SHAPES, VOCABULARY, twins
 from tiny_tokenizers import numbered_tokenizer
@@ -25,12 +25,12 @@ def hellinger(one, other):
 
 
 @torch.no_grad()
-def plain_distances(plain, erased):
+def plain_distances(plain, ablated):
     """Return distances of inputs, each given as embeddings (T, d) and positions (T,), (N,)."""
     clean = plain(torch.tensor([IDS])).logits[0, -1]
     found = [
         plain(inputs_embeds=inputs[None], position_ids=positions[None]).logits[0, -1]
-        for inputs, positions in erased
+        for inputs, positions in ablated
     ]
     return np.array([hellinger(clean, logits) for logits in found])
 
@@ -50,14 +50,14 @@ def test_another_embedding_stands_in_place_of_a_token(shape, operator):
         "mean": weights.mean(dim=0),
         "unknown": weights[tokenizer.unk_token_id],
     }[operator]
-    erased = []
+    ablated = []
     for mask in MASKS:
         inputs = embeddings(plain).clone()
         inputs[PERTURBABLE[~mask]] = fill
-        erased.append((inputs, torch.arange(len(IDS))))
+        ablated.append((inputs, torch.arange(len(IDS))))
     for budget in (1, 30, 10_000):
         found = distances(model, TARGET, MASKS, budget, operator=operator)
-        np.testing.assert_allclose(found, plain_distances(plain, erased), atol=1e-6)
+        np.testing.assert_allclose(found, plain_distances(plain, ablated), atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -114,17 +114,17 @@ def test_single_elements_become_those_of_the_mean():
     model, plain = twins("llama-gqa")
     masks = np.random.default_rng(1).random((3, 5, model.width)) < 0.5
     mean = plain.get_input_embeddings().weight.detach().mean(dim=0)
-    erased = []
+    ablated = []
     for mask in masks:
         inputs = embeddings(plain).clone()
         inputs[PERTURBABLE] = torch.where(torch.from_numpy(mask), inputs[PERTURBABLE], mean)
-        erased.append((inputs, torch.arange(len(IDS))))
+        ablated.append((inputs, torch.arange(len(IDS))))
     found = distances(model, TARGET, masks, operator="mean")
-    np.testing.assert_allclose(found, plain_distances(plain, erased), atol=1e-6)
+    np.testing.assert_allclose(found, plain_distances(plain, ablated), atol=1e-6)
 
 
 def test_the_mean_is_taken_over_the_vocabulary(monkeypatch):
-    monkeypatch.setattr("pisoft.lm.erasing.CHUNK", 10)  # of 97
+    monkeypatch.setattr("pisoft.lm.ablation.CHUNK", 10)  # of 97
     model, plain = twins("llama-gqa")
     expected = plain.get_input_embeddings().weight.detach().mean(dim=0)
     torch.testing.assert_close(mean_embedding(model), expected)
@@ -136,7 +136,7 @@ def test_a_tokenizer_without_such_tokens_is_refused():
     tokenizer.unk_token = tokenizer.pad_token = tokenizer.eos_token = None
     bare = LanguageModel(model.network, "bare", lambda: tokenizer)
     with pytest.raises(BenchmarkError, match="'bare' has no unknown, padding or end token"):
-        Eraser(bare, "unknown")
+        Ablator(bare, "unknown")
 
 
 def test_a_model_that_goes_on_seeing_hidden_keys_is_refused(monkeypatch):
@@ -150,4 +150,4 @@ def test_a_model_that_goes_on_seeing_hidden_keys_is_refused(monkeypatch):
     )
     deaf = LanguageModel(model.network, "deaf")
     with pytest.raises(BenchmarkError, match=r"operator 'hide': model 'deaf' .* that are hidden"):
-        Eraser(deaf, "hide")
+        Ablator(deaf, "hide")
