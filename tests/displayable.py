@@ -49,9 +49,9 @@ VALUES: dict[str, dict[Any, Any]] = {
             *((part, None) for part in ("lower", "upper", "upper_minus_lower")),
         ],
     },
-    "agreement": {
+    "method_agreement": {
         ("method", "other"): list(itertools.combinations(METHODS, 2)),
-        "statistic": ("kendall_tau", "top_overlap"),
+        "metric": ("kendall_tau", "top_overlap"),
     },
     "comparisons": {
         "metric": AREAS,
@@ -59,12 +59,12 @@ VALUES: dict[str, dict[Any, Any]] = {
         ("method", "other"): list(itertools.combinations(METHODS, 2)),
     },
     "cost": {("rule", "model"): [("fetch_dataset", None), ("evaluate_soft", "llama")]},
-    "density": {"dataset": SHOWN, "method": METHODS, "measure": ("mean_score", "gini")},
+    "density": {"dataset": SHOWN, "method": METHODS, "metric": ("mean_score", "gini")},
     "density_correlations": {
         "metric": AREAS,
         "dataset": SHOWN,
-        "measure": ("mean_score", "gini"),
-        "with_random": (True, False),
+        "other": ("mean_score", "gini"),
+        "part": ("all", "without random"),
     },
     "metric_validation": {
         ("metric", "pi"): [*itertools.product(CURVES, GRID), *((name, None) for name in AREAS)],
@@ -121,7 +121,8 @@ VALUES: dict[str, dict[Any, Any]] = {
     "sanity_checks": {
         "dataset": SHOWN,
         "method": METHODS,
-        ("check", "layers"): [("layers", 1), ("layers", 2), ("labels", 0), ("input", 0)],
+        "metric": ("rho",),
+        ("part", "position"): [("layers", 1), ("layers", 2), ("labels", None), ("input", None)],
     },
     "sensitivity": {
         "metric": AREAS,
@@ -178,6 +179,10 @@ def plain(column: pa.Field, number: float) -> Any:
     """Return what stands in a column that is not listed."""
     if column.name in PLAIN:
         return PLAIN[column.name]
+    if column.name == "position":
+        return None
+    if pa.types.is_string(column.type):
+        return None if column.nullable else ""
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
     return 1 if pa.types.is_integer(column.type) else None
