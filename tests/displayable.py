@@ -170,7 +170,7 @@ def rows_of(kind: str) -> list[dict[str, Any]]:
         for column in SCHEMAS[kind]:
             row.setdefault(column.name, plain(column, number))
         if "protocol" in row and row.get("metric") in WITHOUT_ROUTING:
-            row["protocol"] = None
+            row["protocol"] = ""
         rows.append(row)
     return rows
 

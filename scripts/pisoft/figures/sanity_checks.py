@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -40,7 +41,7 @@ def plot(view: View) -> Figure:
             rows = select(results.rows, method=name).set_index("part").loc[list(checks)]
             shift = SPREAD * (index - (len(looks) - 1) / 2) / len(looks)
             panel.errorbar(
-                [shift + check for check in range(len(checks))],
+                np.arange(len(checks)) + shift,
                 rows["value"],
                 error_lengths(rows),
                 color=look.colour,
