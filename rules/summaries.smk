@@ -1,7 +1,7 @@
 # In:  the evaluated cells; prompts and generations; attributions.
 # Out: <data>/summary/*.parquet, the tidy tables that every table and figure is made from;
 #      <data>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
-#      <data>/summary/agreement/{model}/{dataset}.parquet, how far methods agree;
+#      <data>/summary/method_agreement/{model}/{dataset}.parquet, how far methods agree;
 #      <data>/summary/density/{model}.parquet, how dense scores are, and density_correlations/.
 # A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
 
@@ -211,7 +211,7 @@ use rule summarise as compare_methods with:
         prompts=all_parts("<data>/prompts/{model}/{part}.parquet"),
         attributions=fitting_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
     output:
-        agreement="<data>/summary/agreement/{model}/{dataset}.parquet",
+        method_agreement="<data>/summary/method_agreement/{model}/{dataset}.parquet",
     log:
         "<logs>/compare_methods/{model}/{dataset}.log",
     benchmark:

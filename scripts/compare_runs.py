@@ -17,12 +17,12 @@ def main(arguments: argparse.Namespace) -> None:
     """Print a line for each protocol, model, metric and dataset that both runs have."""
     if len(arguments.runs) != 2:
         raise BenchmarkError(f"RUNS: two folders of runs are compared, got {len(arguments.runs)}")
-    found = compare_runs(
+    rows = compare_runs(
         *(load_rows(folder / STATISTICS, "statistics") for folder in arguments.runs)
     )
-    if found.empty:
+    if rows.empty:
         raise BenchmarkError("RUNS: the two have no protocol, model and dataset in common")
-    print(report(found))
+    print(report(rows))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,48 +1,39 @@
-"""Rows of densities and their correlations, made by hand."""
+"""Results on density, made by hand."""
 
 from __future__ import annotations
 
-import itertools
-
-from pisoft.statistics.estimates import P_VALUES
+from itertools import product
 
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 MEASURES = ("mean_score", "gini")
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ M_{"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+LABELS = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
 MEANS = {"random": 0.5, "saliency": 0.125, "mine": None}
-CORRELATIONS = {True: -0.25, False: 0.75}
+CORRELATIONS = {"all": -0.25, "without random": 0.75}
+SHOWN = (*DATASETS, "average")
 
 
 def density_rows(methods=tuple(METHODS)):
     return [
-        {
-            "model": "llama", "dataset": dataset, "method": method, "measure": measure,
-            **mean(MEANS[method]),
-        }
-        for dataset, method, measure in itertools.product((*DATASETS, "average"), methods, MEASURES)
-    ]  # fmt: skip
+        {"dataset": dataset, "method": method, "metric": measure, **mean(MEANS[method])}
+        for dataset, method, measure in product(SHOWN, methods, MEASURES)
+    ]
 
 
-def correlation_rows(sets=(True, False)):
+def correlation_rows(parts=tuple(CORRELATIONS), **numbers):
     return [
         {
-            "protocol": "dynamic", "model": "llama", "metric": metric, "dataset": dataset,
-            "measure": measure, "with_random": with_random, **mean(CORRELATIONS[with_random]),
-            **dict.fromkeys(P_VALUES, 0.04),
+            "protocol": "dynamic", "dataset": dataset, "metric": metric, "other": measure,
+            "part": part, **mean(CORRELATIONS[part]), "p_adjusted": 0.04, **numbers,
         }
-        for metric, dataset, measure, with_random in itertools.product(
-            METRICS, (*DATASETS, "average"), MEASURES, sets
-        )
+        for metric, dataset, measure, part in product(METRICS, SHOWN, MEASURES, parts)
     ]  # fmt: skip
 
 
 def mean(value):
     """A mean with its interval and its samples."""
-    return {
-        "value": value,
-        "low": None if value is None else value - 0.0625,
-        "high": None if value is None else value + 0.0625,
-        "n": 0 if value is None else 20,
-        "n_failed": 20 if value is None else 0,
-    }
+    if value is None:
+        return {"model": "llama", "n": 0, "n_failed": 20}
+    interval = {"low": value - 0.0625, "high": value + 0.0625}
+    return {"model": "llama", "value": value, **interval, "n": 20, "n_failed": 0}

@@ -49,21 +49,21 @@ VALUES: dict[str, dict[Any, Any]] = {
             *((part, None) for part in ("lower", "upper", "upper_minus_lower")),
         ],
     },
-    "agreement": {
+    "method_agreement": {
         ("method", "other"): list(itertools.combinations(METHODS, 2)),
-        "statistic": ("kendall_tau", "top_overlap"),
+        "metric": ("kendall_tau", "top_overlap"),
     },
     "comparisons": {
         "metric": AREAS,
         "dataset": SHOWN,
         ("method", "other"): list(itertools.combinations(METHODS, 2)),
     },
-    "density": {"dataset": SHOWN, "method": METHODS, "measure": ("mean_score", "gini")},
+    "density": {"dataset": SHOWN, "method": METHODS, "metric": ("mean_score", "gini")},
     "density_correlations": {
         "metric": AREAS,
         "dataset": SHOWN,
-        "measure": ("mean_score", "gini"),
-        "with_random": (True, False),
+        "other": ("mean_score", "gini"),
+        "part": ("all", "without random"),
     },
     "metric_validation": {
         ("metric", "pi"): [*itertools.product(CURVES, GRID), *((name, None) for name in AREAS)],
@@ -120,7 +120,8 @@ VALUES: dict[str, dict[Any, Any]] = {
     "sanity_checks": {
         "dataset": SHOWN,
         "method": METHODS,
-        ("check", "layers"): [("layers", 1), ("layers", 2), ("labels", 0), ("input", 0)],
+        "metric": ("rho",),
+        ("part", "position"): [("layers", 1), ("layers", 2), ("labels", None), ("input", None)],
     },
     "sensitivity": {
         "metric": AREAS,
@@ -168,7 +169,7 @@ def rows_of(kind: str) -> list[dict[str, Any]]:
         for column in SCHEMAS[kind]:
             row.setdefault(column.name, plain(column, number))
         if "protocol" in row and row.get("metric") in WITHOUT_ROUTING:
-            row["protocol"] = None
+            row["protocol"] = ""
         rows.append(row)
     return rows
 
@@ -177,6 +178,10 @@ def plain(column: pa.Field, number: float) -> Any:
     """Return what stands in a column that is not listed."""
     if column.name in PLAIN:
         return PLAIN[column.name]
+    if column.name == "position":
+        return None
+    if pa.types.is_string(column.type):
+        return None if column.nullable else ""
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
     return 1 if pa.types.is_integer(column.type) else None

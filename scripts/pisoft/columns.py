@@ -40,8 +40,6 @@ _PROTOCOL = Column("protocol", _TEXT, "routing protocol of the evaluation: `dyna
 _MODEL = Column("model", _TEXT, "catalogue name of the model")
 _DATASET = Column("dataset", _TEXT, "catalogue name of the dataset")
 _METHOD = Column("method", _TEXT, "catalogue name of the attribution method")
-_OTHER = Column("other", _TEXT, "method that it is compared with")
-_MEASURE = Column("measure", _TEXT, "of the scores: `mean_score` or `gini`")
 _METRIC = Column("metric", _TEXT, "name of the metric")
 _VALUE = _optional("value", _REAL, "the number; null: undefined")
 _MEAN_ERROR = _optional("standard_error", _REAL, "standard error of the mean")
@@ -321,20 +319,10 @@ FILES: dict[str, File] = {
     "noise": File(
         "summary/noise", "what rounding alone changes: mean size, and the largest as `high`", RESULT
     ),
-    "agreement": File(
-        "summary/agreement/{model}/{dataset}",
-        "two methods and statistic",
-        (
-            _MODEL,
-            _DATASET,
-            _METHOD,
-            _OTHER,
-            Column("statistic", _TEXT, "`kendall_tau` or `top_overlap`"),
-            _optional("value", _REAL, "mean over samples"),
-            _MEAN_ERROR,
-            _N,
-            _FAILED,
-        ),
+    "method_agreement": File(
+        "summary/method_agreement/{model}/{dataset}",
+        "two methods: `kendall_tau` and `top_overlap` of their scores, mean over samples",
+        RESULT,
     ),
     "ranking_samples": File(
         "summary/ranking_samples",
@@ -405,23 +393,10 @@ FILES: dict[str, File] = {
     ),
     "sanity_checks": File(
         "summary/sanity_checks",
-        "method and what its scores are compared with",
-        (
-            _MODEL,
-            _SHOWN_DATASET,
-            _METHOD,
-            Column(
-                "check",
-                _TEXT,
-                "`layers`: the model has its last ones drawn anew; `labels`: it was trained on "
-                "shuffled ones; `input`: it reads another one",
-            ),
-            Column("layers", _WHOLE, "decoder layers drawn anew, counted from the last; 0: none"),
-            _optional("value", _REAL, "mean of Spearman's ρ with the scores as they are"),
-            *_INTERVAL,
-            _N,
-            _FAILED,
-        ),
+        "method and part: mean of Spearman's ρ with scores after the last `layers` are "
+        "reinitialised (how many: the position), after training on shuffled `labels`, or on "
+        "another `input`",
+        RESULT,
     ),
     "permutation_baseline": File(
         "summary/permutation_baseline",
@@ -430,22 +405,14 @@ FILES: dict[str, File] = {
     ),
     "density": File(
         "summary/density/{model}",
-        "method, dataset and measure of how dense its scores are",
-        (_MODEL, _SHOWN_DATASET, _METHOD, _MEASURE, *_MEAN),
+        "method, dataset and measure of how dense its scores are: `mean_score` or `gini`",
+        RESULT,
     ),
     "density_correlations": File(
         "summary/density_correlations/{model}",
-        "metric, dataset and measure of density: their rank correlation over methods",
-        (
-            _PROTOCOL,
-            _MODEL,
-            _METRIC,
-            _SHOWN_DATASET,
-            _MEASURE,
-            Column("with_random", _TRUTH, "whether random scores are among the methods"),
-            *_MEAN,
-            *_TEST,
-        ),
+        "metric, dataset and measure of density (`other`): their rank correlation over methods, "
+        "over `all` or `without random`",
+        RESULT,
     ),
     "sensitivity": File(
         "summary/sensitivity",

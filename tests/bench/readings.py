@@ -99,7 +99,7 @@ def main(arguments: argparse.Namespace) -> None:
     base = _base(arguments.configfile, arguments.config)
     results = arguments.directory / f"results/{RUN}"
     agreements = [
-        f"data/summary/agreement/{model}/{dataset}.parquet"
+        f"data/summary/method_agreement/{model}/{dataset}.parquet"
         for model in base["models"]
         for dataset in base["datasets"]
     ]
@@ -216,10 +216,8 @@ def reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[d
 
 def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
     """Return how far the readings of methods are from their defaults."""
-    agreement = load_rows(
-        sorted((results / "data/summary/agreement").glob("*/*.parquet")), "agreement",
-        statistic="kendall_tau",
-    )  # fmt: skip
+    files = sorted((results / "data/summary/method_agreement").glob("*/*.parquet"))
+    agreement = load_rows(files, "method_agreement", metric="kendall_tau")
     rows = []
     for method, variants in VARIANTS.items():
         for place, label in enumerate(variants):

@@ -67,7 +67,7 @@ TIMINGS = {
     "tables/published/against_paper.html",
 }
 AGREEMENT = {
-    "data/summary/agreement/toy/toy-sentiment.parquet",
+    "data/summary/method_agreement/toy/toy-sentiment.parquet",
     "figures/method_agreement/toy.svg",
 }
 

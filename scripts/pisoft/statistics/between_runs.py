@@ -5,10 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pisoft.statistics.estimates import ranks
-from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.orders import CELL, agreement, best_methods, oriented_values
-
-COMPARED = ("auc_pi_soft_ns", "auc_pi_soft_nc")
+from pisoft.statistics.metrics import AUC_METRICS, METRICS
+from pisoft.statistics.orders import CELL, best_methods, kendall_taus, oriented_values
 
 
 def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
@@ -19,20 +17,21 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         other: the same of another run.
 
     Returns:
-        The columns of a cell, `kendall_tau` and `n_methods` of :func:`.orders.agreement`, `best`
-        and `best_other` (highest mean among the methods with a value in both, equal ones joined),
-        and of both runs the fewest samples in a mean and the most that failed: `n`, `n_other`,
-        `n_failed`, `n_failed_other`.
+        The columns of a cell; over the `n_methods` methods with a value in both, `kendall_tau`,
+        and `best` and `best_other`, of the highest mean, equal ones joined; and of both runs the
+        fewest samples in a mean and the most that failed: `n`, `n_other`, `n_failed`,
+        `n_failed_other`.
     """
-    runs = [rows[rows["metric"].isin(COMPARED)] for rows in (one, other)]
+    runs = [rows[rows["metric"].isin(AUC_METRICS)] for rows in (one, other)]
     values = [oriented_values(rows) for rows in runs]
     cells = values[0].index.intersection(values[1].index, sort=False)
     methods = values[0].columns.union(values[1].columns, sort=False)
     values = [numbers.reindex(index=cells, columns=methods) for numbers in values]
     compared = values[0].notna() & values[1].notna()
-    table = agreement(*values).set_index(cells)
-    for suffix, rows, numbers in zip(("", "_other"), runs, values, strict=True):
-        places = pd.DataFrame(ranks(numbers.where(compared), "highest"), cells, methods)
+    numbers = {"kendall_tau": kendall_taus(*values), "n_methods": compared.sum(axis=1)}
+    table = pd.DataFrame(numbers, cells)
+    for suffix, rows, means in zip(("", "_other"), runs, values, strict=True):
+        places = pd.DataFrame(ranks(means.where(compared), "highest"), cells, methods)
         table[f"best{suffix}"] = [", ".join(best_methods(row)) for _, row in places.iterrows()]
         by_method = rows.set_index([*CELL, "method"])
         sizes, failures = (

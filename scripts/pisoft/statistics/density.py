@@ -11,30 +11,26 @@ one step are, over its m perturbable tokens in rising order (i = 1 … m), is me
 A sample's value is the mean over its explained steps. Of one sample, methods are ranked by density
 and by AUC, and Spearman's ρ between the two is taken over the methods with both, at least three:
 what makes a sample hard for all of them drops out. Its mean over samples is tested against 0, with
-random scores among the methods and without. P-values are corrected over all tests of a
-metric.
+random scores among the methods and without. P-values are corrected over all tests of a metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from scipy.stats import rankdata
 
 from pisoft.config.slices import DensitySlice
-from pisoft.contracts import read_table
 from pisoft.statistics.estimates import Samples, estimate_and_test_rows, estimate_rows
-from pisoft.statistics.metrics import CONTROL
-from pisoft.statistics.reading import Files, Summary, summary_table
+from pisoft.statistics.metrics import AUC_METRICS, CONTROL
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
-METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 FEWEST = 3  # methods of a correlation
 FAMILY = ["protocol", "metric"]
 Settings = DensitySlice
@@ -49,26 +45,21 @@ def summaries(files: Files, settings: DensitySlice) -> dict[str, Summary]:
         method, dataset = path.parts[-2], path.stem
         steps = read_scores(prompts[dataset], [path], settings)
         by_method.setdefault(dataset, {})[method] = densities(steps, method)
-    by_dataset = {
-        dataset: pd.concat(frames, axis="columns", names=["method", "metric"])
-        for dataset, frames in by_method.items()
-    }
-    areas = _areas(files["soft_samples"], model)
-    density = {name: Samples.of_means(frame) for name, frame in by_dataset.items()}
-    correlations = {
-        name: Samples.of_means(correlate(frame, areas.loc[name]))
-        for name, frame in by_dataset.items()
-    }
+    areas = files.rows("soft_samples", model=model)
+    areas = areas[areas["metric"].isin(AUC_METRICS)].set_index(["dataset", "sample_id"])
+    density, correlations = {}, {}
+    for dataset, frames in by_method.items():
+        values = pd.concat(frames, axis="columns", names=["method", "metric"])
+        density[dataset] = Samples.of_means(values)
+        correlations[dataset] = Samples.of_means(correlate(values, areas.loc[dataset]))
     numbers = (settings.seed, settings.resamples)
     tables = {
-        "density": estimate_rows(density, *numbers).rename(columns={"metric": "measure"}),
+        "density": estimate_rows(density, *numbers),
         "density_correlations": estimate_and_test_rows(
             correlations, correlations, *numbers, FAMILY
         ),
     }
-    return {
-        kind: summary_table(kind, [table.assign(model=model)]) for kind, table in tables.items()
-    }
+    return {name: results_table(name, [rows.assign(model=model)]) for name, rows in tables.items()}
 
 
 def gini(scores: np.ndarray) -> float:
@@ -103,23 +94,20 @@ def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
         areas: by sample; `protocol`, `metric`, `method`, `value`.
 
     Returns:
-        Samples by (protocol, metric, measure, with_random); NaN where a correlation is undefined.
+        Samples by (protocol, metric, other, part); NaN where a correlation is undefined.
     """
-    methods = density.columns.get_level_values("method").unique()
-    sets = {True: methods} if CONTROL in methods else {}
-    sets[False] = methods.drop(CONTROL, errors="ignore")
-    keys = ["protocol", "metric"]
+    methods = density.columns.unique("method")
+    parts = {"all": methods} if CONTROL in methods else {}
+    parts["without random"] = methods.drop(CONTROL, errors="ignore")
     correlations = {}
-    for (protocol, metric), group in areas.groupby(keys, sort=False):
-        values = group.pivot(columns="method", values="value").reindex(density.index)
-        for measure in MEASURES:
+    for (protocol, metric), rows in areas.groupby(FAMILY, sort=False):
+        values = rows.pivot(columns="method", values="value").reindex(density.index)
+        for measure, (part, among) in product(MEASURES, parts.items()):
             of_measure = density.xs(measure, axis="columns", level="metric")
-            for with_random, among in sets.items():
-                pair = (part.reindex(columns=among).to_numpy() for part in (of_measure, values))
-                key = (protocol, metric, measure, with_random)
-                correlations[key] = rank_correlations(*pair)
-    columns = pd.MultiIndex.from_tuples(list(correlations), names=[*keys, "measure", "with_random"])
-    return pd.DataFrame(np.stack(list(correlations.values()), axis=1), density.index, columns)
+            pair = (frame.reindex(columns=among).to_numpy() for frame in (of_measure, values))
+            correlations[protocol, metric, measure, part] = rank_correlations(*pair)
+    frame = pd.DataFrame(correlations, density.index)
+    return frame.rename_axis(columns=[*FAMILY, "other", "part"])
 
 
 def rank_correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -136,10 +124,3 @@ def rank_correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         if all(np.ptp(values) for values in ranks):
             rho[row] = np.corrcoef(ranks)[0, 1]
     return rho
-
-
-def _areas(paths: Iterable[Path], model: str) -> pd.DataFrame:
-    """Return both AUCs of a model's samples, by dataset and sample."""
-    where = (pc.field("model") == model) & pc.field("metric").isin(list(METRICS))
-    tables = [read_table(path, "soft_samples", where=where) for path in paths]
-    return pa.concat_tables(tables).to_pandas().set_index(["dataset", "sample_id"])

@@ -19,14 +19,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
 from pisoft.config.slices import CompareSlice
+from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores
 
-STATISTICS = ("kendall_tau", "top_overlap")
+METRICS = ("kendall_tau", "top_overlap")
+KEYS = ["metric", "method", "other"]
 Settings = CompareSlice
 
 
@@ -39,9 +40,26 @@ def summaries(files: Files, settings: CompareSlice) -> dict[str, Summary]:
     numbers = {"value": samples.mean(), "standard_error": samples.sem()}
     counts = {"n": samples.notna().sum(), "n_failed": samples.isna().sum()}
     rows = pd.DataFrame(numbers | counts).reset_index().assign(model=model, dataset=dataset)
-    schema = SCHEMAS["agreement"]
-    table = pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False)
-    return {"agreement": table}
+    return {"method_agreement": results_table("method_agreement", [rows])}
+
+
+def with_averages(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over datasets, each with equal weight, and below them the rows of datasets.
+
+    Args:
+        rows: results of one model.
+
+    Returns:
+        `dataset`, :data:`KEYS`, `value`, `standard_error`, and the samples of all datasets as `n`
+        and `n_failed`; a mean has no value if a dataset has none.
+    """
+    groups = rows.assign(variance=rows["standard_error"] ** 2).groupby(KEYS, sort=False)
+    means = groups[["n", "n_failed"]].sum()
+    means["value"] = groups["value"].mean(skipna=False)
+    means["standard_error"] = np.sqrt(groups["variance"].mean(skipna=False) / groups.size())
+    columns = ["dataset", *KEYS, "value", "standard_error", "n", "n_failed"]
+    averages = means.reset_index().assign(dataset=AVERAGE)
+    return pd.concat([averages[columns], rows[columns]], ignore_index=True)
 
 
 def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd.DataFrame:
@@ -52,11 +70,11 @@ def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd
         methods: names, in the order in which they are paired.
 
     Returns:
-        Samples by method, other and statistic; NaN where no step counts.
+        Samples by :data:`KEYS`; NaN where no step counts.
     """
     columns = pd.MultiIndex.from_tuples(
-        [(*pair, name) for pair in itertools.combinations(methods, 2) for name in STATISTICS],
-        names=["method", "other", "statistic"],
+        [(name, *pair) for pair in itertools.combinations(methods, 2) for name in METRICS],
+        names=KEYS,
     )
     by_sample = {
         sample_id: pd.DataFrame([_step_agreement(step, methods) for step in sample]).mean()
@@ -82,7 +100,7 @@ def top_overlaps(scores: np.ndarray) -> np.ndarray:
 
 
 def _step_agreement(step: StepScores, methods: Sequence[str]) -> np.ndarray:
-    """Return one step's statistics, pair by pair; NaN where it does not count."""
+    """Return one step's agreement, pair by pair; NaN where it does not count."""
     scores = pd.DataFrame({name: step.scores(name) for name in methods if name in step.raw})
     taus = scores.corr("kendall", min_periods=2)
     overlaps = pd.DataFrame(top_overlaps(scores.to_numpy()), taus.index, taus.columns)

@@ -32,23 +32,6 @@ def kendall_taus(first: ArrayLike, second: ArrayLike) -> np.ndarray:
         return np.asarray((first_signs * second_signs).sum(axis=-1) / np.sqrt(untied))
 
 
-def agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Compare the orders of two frames row by row.
-
-    Args:
-        first: numbers of methods, a column each; NaN where there is none.
-        second: the same rows and columns.
-
-    Returns:
-        `kendall_tau`, as :func:`kendall_taus`, and `n_methods`, those with a number in both.
-    """
-    one, other = (frame.to_numpy(dtype=float) for frame in (first, second))
-    compared = np.isfinite(one) & np.isfinite(other)
-    return pd.DataFrame(
-        {"kendall_tau": kendall_taus(one, other), "n_methods": compared.sum(axis=1)}
-    )
-
-
 def oriented_values(statistics: pd.DataFrame) -> pd.DataFrame:
     """Return the methods' numbers so that higher is better, a row per cell with a number.
 
@@ -56,9 +39,9 @@ def oriented_values(statistics: pd.DataFrame) -> pd.DataFrame:
         statistics: rows of kind `statistics`.
 
     Returns:
-        Cells (:data:`CELL`; no protocol is `""`) in their order of appearance, by methods.
+        Cells (:data:`CELL`) in their order of appearance, by methods.
     """
-    rows = statistics.dropna(subset="value").fillna({"protocol": ""})
+    rows = statistics.dropna(subset="value")
     lowest = rows["metric"].isin([name for name, of in METRICS.items() if of.best == "lowest"])
     rows = rows.assign(value=rows["value"].mask(lowest, -rows["value"]))
     return rows.set_index([*CELL, "method"])["value"].unstack("method", sort=False)

@@ -1,15 +1,15 @@
-"""How much of a method's scores stays when the model knows less, or reads something else.
+"""How similar scores stay when the model is randomised, or when it reads another input.
 
 Spearman's ρ between the scores of a step's perturbable tokens and those by the same method
 
-- `layers`: on the same model with so many of its last decoder layers drawn anew,
-- `labels`: on its twin that was trained on shuffled labels,
+- `layers`: on the same model with that many of its last decoder layers reinitialised,
+- `labels`: on the model trained on shuffled labels,
 - `input`: on the same model, of the other samples at the same step. Their scores are read at the
   same relative position, by linear interpolation, and averaged;
 
 the first two for the same target token. Mean over a sample's steps. Near 1, the scores do not
-depend on what these layers have learnt, on what the labels have taught, or on what a text says. A
-step of fewer than three tokens, or whose scores are all equal, either time, has no ρ.
+depend on what these layers or the labels have taught the model, or on what a text says. A step of
+fewer than three tokens, or whose scores are all equal in either case, has no ρ.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ from pisoft.config.slices import SanitySlice
 from pisoft.statistics.density import FEWEST, rank_correlations
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.metrics import DECIMALS
-from pisoft.statistics.reading import Files, Summary, summary_table
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores
 
 Settings = SanitySlice
 
 
 def summaries(files: Files, settings: SanitySlice) -> dict[str, Summary]:
-    """Return one file, from scores of the model as it is and as it knows less."""
+    """Return one file, from scores on the original and on the randomised models."""
     prompts = {(path.parts[-2], path.stem): path for path in files["prompts"]}
     scores = {(*path.parts[-3:-1], path.stem): path for path in files["attributions"]}
     tables = []
     for model, methods in settings.methods.items():
         by_dataset = {}
         for dataset in settings.datasets:
-            columns: dict[tuple[str, str, int], pd.Series] = {}
+            columns: dict[tuple[str, str, str, int], pd.Series] = {}
             for method, changed in methods.items():
-                chosen = [scores[model, name, dataset] for name in (method, *changed)]
-                steps = list(read_scores(prompts[model, dataset], chosen, settings))
-                for name, count in changed.items():
-                    check = ("labels", 0) if count is None else ("layers", count)
-                    columns[method, *check] = similarities(steps, method, name)
-                columns[method, "input", 0] = input_similarities(steps, method)
-            names = ["method", "metric", "layers"]
-            similar = pd.concat(columns, axis="columns", names=names)
-            by_dataset[dataset] = Samples.of_means(similar)
+                paths = [scores[model, name, dataset] for name in (method, *changed)]
+                steps = list(read_scores(prompts[model, dataset], paths, settings))
+                for name, layers in changed.items():
+                    part = "labels" if layers is None else "layers"
+                    columns["rho", method, part, layers or 0] = similarities(steps, method, name)
+                columns["rho", method, "input", 0] = input_similarities(steps, method)
+            names = ["metric", "method", "part", "position"]
+            by_dataset[dataset] = Samples.of_means(pd.concat(columns, axis="columns", names=names))
         rows = estimate_rows(by_dataset, settings.seed, settings.resamples)
-        tables.append(rows.rename(columns={"metric": "check"}).assign(model=model))
-    return {"sanity_checks": summary_table("sanity_checks", tables)}
+        rows["position"] = rows["position"].where(rows["part"] == "layers")
+        tables.append(rows.assign(model=model))
+    return {"sanity_checks": results_table("sanity_checks", tables)}
 
 
 def similarities(steps: Iterable[StepScores], method: str, other: str) -> pd.Series:

@@ -227,3 +227,40 @@ PERMUTATION_BASELINE = (
     f"below {LEVEL} a gain differs significantly from 0. All methods share the permutations of a "
     "sample.",
 )
+SANITY_CHECKS = {
+    "layers": "Last layers: Spearman's ρ between a method's scores and those that it gives for the "
+    "same answer when that many of the model's last decoder layers are reinitialised (normal "
+    "weights, with each weight matrix's own mean and deviation; embeddings and output head stay); "
+    "mean over samples. A low ρ is expected: scores that do not change do not explain what the "
+    "layers do. A low ρ alone does not make a method faithful.",
+    "labels": "Shuffled labels: the same with a model trained on answers that were shuffled over "
+    "the same records: of the task it has learnt how often each answer is given. A low ρ is "
+    "expected: scores that do not change do not explain what the model has learnt from the "
+    "answers.",
+    "input": "Another input: Spearman's ρ between the scores of a text and the mean of the other "
+    "texts' scores at the same relative position. A low ρ is expected: near 1, the scores are the "
+    "same for every text.",
+}
+SANITY_CHECKS_OF_RANDOM = (
+    "In brackets: 95 % bootstrap interval over samples. Random scores depend on no model: "
+    "their ρ is 1 for every model, and about 0 with another input."
+)
+UNCHANGED = {
+    "layers": "with {:g} layers reinitialised, and so do not depend on what these have learnt",
+    "labels": "with shuffled labels, and so do not depend on what labels have taught",
+    "input": "with another input, and so depend on a token's place alone",
+}
+DENSITY = (
+    "Mean score: mean of the normalised scores of a step's tokens. Gini index of the same: 0 if "
+    "all are equal, 1/3 if they are spread evenly over 0 to 1, near 1 if few tokens have nearly "
+    "all. Mean over a sample's steps, over samples, and over the datasets with equal weight; "
+    "neither has a better direction.",
+    "Spearman's ρ: within each sample, between the methods' density and their AUC, so that what "
+    "makes a sample hard for all methods drops out; mean over the samples with at least three "
+    "methods. If dense scores were what the metric rewards, ρ would be near 1 with the mean score "
+    "and near −1 with the Gini index.",
+    "In brackets: 95 % bootstrap interval over samples. p: two-sided sign-flip permutation test of "
+    "a mean ρ of 0, corrected by step-down max-T over all tests of the metric (below "
+    f"{LEVEL}: significantly different from 0). {NOTHING}: no value. The CSV has every dataset's "
+    "densities.",
+)

@@ -1,34 +1,25 @@
 """The figure of how far metrics agree."""
 
-import pandas as pd
 import pytest
 
-from agreeing import (
-    DATASETS,
-    INSERTION,
-    METRIC_ROWS,
-    METRIC_SETTINGS,
-    NC,
-    NS,
-    metric_rows,
-    write_metrics,
-)
-from pisoft.figures.metric_agreement import plot_metric_agreement
-from pisoft.statistics.metric_agreement import (
-    RANKING_METRICS,
-    SOFT_METRICS,
-    metric_agreement,
-    ordering_metrics,
-)
+from agreeing import CELL, INSERTION, LABELS, NC, NS, metric_rows
+from pisoft.figures.metric_agreement import plot
+from pisoft.statistics.metric_agreement import RANKING_METRICS, SOFT_METRICS
 from pisoft.units import NOTHING
-from rooms import plot
-from uncertainty import frame
+from viewing import view
 
 
-def draw(statistics, datasets=DATASETS, where="Llama"):
-    metrics, left_out = ordering_metrics(statistics)
-    rows = metric_agreement(statistics, metrics, datasets)
-    return plot_metric_agreement(rows, metrics, left_out, datasets, where)
+@pytest.fixture
+def draw(tmp_path):
+    def drawn(rows, datasets=LABELS["datasets"]):
+        labels = {
+            "models": {"llama": "A model of some length"}, "datasets": datasets,
+            "methods": {name: name.upper() for name in "abc"},
+        }  # fmt: skip
+        other = [{**row, "model": "mistral"} for row in metric_rows({NS: [9, 1]})]
+        return plot(view(tmp_path, labels, CELL, statistics=rows + other))
+
+    return drawn
 
 
 def texts_of(figure):
@@ -39,26 +30,29 @@ def texts_of(figure):
     }
 
 
-def test_the_figure_shows_tau_names_what_it_leaves_out_and_marks_gaps():
-    figure = draw(frame(METRIC_ROWS))
+def test_the_figure_shows_tau_names_what_it_leaves_out_and_marks_gaps(draw):
+    values = {NS: [1, 2, 3, 0], NC: [1, 2, 3, 9], "soft_ns": [5, 5, 5], INSERTION: [1, 3, 2]}
+    figure, rows = draw(metric_rows(values, datasets=("sst2", "imdb", "average")))
     assert texts_of(figure) == {
         (1, 0): "1.0", (2, 0): NOTHING, (2, 1): NOTHING,
-        (3, 0): "−1.0", (3, 1): "−1.0", (3, 2): NOTHING,
+        (3, 0): "−.33", (3, 1): "−.33", (3, 2): NOTHING,
     }  # fmt: skip
     title = figure._suptitle.get_text()
-    assert "Llama · 3 methods" in title
+    assert "length · 3 methods" in title, "others are not of the model"
     assert "Deletion" in title
     assert "Insertion" not in title
+    assert len(rows) == 3 * 6, "the average and two datasets, pairs of four metrics"
 
 
-@pytest.mark.parametrize("datasets", [1, 2, 5, 7])
+@pytest.mark.parametrize("datasets", [1, 2, 7])
 @pytest.mark.parametrize("protocols", [["dynamic"], ["dynamic", "fixed"]])
-def test_no_text_leaves_the_figure(datasets, protocols):
+def test_no_text_leaves_the_figure(draw, datasets, protocols):
     names = {f"d{k}": f"Dataset {k}" for k in range(datasets)}
-    every = {name: [1, 2, 3] for name in (*SOFT_METRICS, *RANKING_METRICS)}
-    rows = [row for name in protocols for row in metric_rows(every, name)]
-    rows = frame(rows).drop_duplicates(["protocol", "metric", "method"])
-    figure = draw(rows, names, "A model of some length")
+    shown = ["average", *names]
+    rows = metric_rows({name: [1, 2, 3] for name in RANKING_METRICS}, datasets=shown)
+    soft = {name: [1, 2, 3] for name in SOFT_METRICS}
+    rows += [row for name in protocols for row in metric_rows(soft, name, shown)]
+    figure, _ = draw(rows, names)
     figure.draw_without_rendering()
     for text in texts_and_ticks(figure):
         box = text.get_window_extent()
@@ -75,17 +69,12 @@ def texts_and_ticks(figure):
         yield from (*panel.get_xticklabels(), *panel.get_yticklabels(), *panel.texts)
 
 
-def test_a_model_without_any_value_makes_a_figure():
-    figure = draw(frame(metric_rows({NS: [None, None]})))
+def test_a_model_without_any_value_makes_a_figure(draw):
+    figure, _ = draw(metric_rows({NS: [None, None]}, datasets=("average", "sst2")))
     assert set(texts_of(figure).values()) == {NOTHING}
 
 
-def test_the_script_draws_one_model_of_the_file_with_its_numbers(tmp_path):
-    files = write_metrics(tmp_path / "statistics.parquet")
-    made = plot("metric_agreement", METRIC_SETTINGS, files, tmp_path, model="llama")
-    found = pd.read_csv(made["png"].with_suffix(".csv"))
-    assert len(found) == 3 * 6  # average and two datasets, pairs of four metrics
-    average = found[found["dataset"] == "average"].set_index(["metric", "other"])["kendall_tau"]
-    assert average[NS, NC] == 1
-    assert average[NS, INSERTION] == -1
-    assert all(path.stat().st_size for path in made.values())
+def test_a_single_metric_makes_a_figure_without_numbers(draw):
+    figure, rows = draw(metric_rows({NS: [1, 2]}, datasets=("average", "sst2")))
+    assert not texts_of(figure)
+    assert rows.empty

@@ -1,31 +1,33 @@
 """Two runs' orders of methods, compared by their files of statistics."""
 
+import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
 import rooms
-from pisoft.contracts import write_rows
-from uncertainty import statistics_row
+from pisoft.contracts import write_table
+from pisoft.statistics.results import results_table
 
 METRIC = "auc_pi_soft_nc"
 
 
 def run_folder(folder, values, dataset="sst2"):
-    rows = [statistics_row(METRIC, dataset, method, value) for method, value in values.items()]
-    rows.append(statistics_row("soft_nc", dataset, "mine", 0.5))
-    write_rows(folder / "data/summary/statistics.parquet", "statistics", rows, {})
+    keys = {"protocol": "dynamic", "model": "llama", "dataset": dataset, "n": 20}
+    rows = [
+        {**keys, "metric": metric, "method": method, "value": value}
+        for metric in (METRIC, "soft_nc")
+        for method, value in values.items()
+    ]
+    path = folder / "data/summary/statistics.parquet"
+    write_table(path, "statistics", results_table("statistics", [pd.DataFrame(rows)]), {})
     return folder
 
 
 def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_path):
     one = {"random": 0.1, "mine": 0.4, "saliency": 0.3, "occlusion": 0.2, "gone": 0.9, "lost": 0.8}
     other = {
-        "random": 0.3,
-        "mine": 0.2,
-        "saliency": 0.5,
-        "occlusion": 0.4,
-        "new": 1.0,
-        "lost": None,
+        **{"random": 0.3, "mine": 0.2, "saliency": 0.5, "occlusion": 0.4},
+        **{"new": 1.0, "lost": None},
     }
     common = ("random", "mine", "saliency", "occlusion")
     runs = [run_folder(tmp_path / "one", one), run_folder(tmp_path / "other", other)]

@@ -88,7 +88,7 @@ def test_gini_of_closed_forms_and_as_mean_difference_of_pairs(values, expected):
 
 def test_densities_are_means_over_samples(tmp_path):
     density, _ = summarised(tmp_path, unexplained=[("mine", "b")])
-    rows = density.set_index(["dataset", "method", "measure"])
+    rows = density.set_index(["dataset", "method", "metric"])
     for name, measure in (("mean_score", np.mean), ("gini", plain_gini)):
         for method in METHODS:
             own = [s for s in SAMPLES if (method, s) != ("mine", "b")]
@@ -102,14 +102,14 @@ def test_densities_are_means_over_samples(tmp_path):
 def test_correlations_are_taken_within_samples_over_the_methods_with_both_numbers(tmp_path):
     missing = [("attention", "c"), *((m, "d") for m in METHODS[1:])]
     _, found = summarised(tmp_path, missing=missing)
-    rows = found.set_index(["metric", "dataset", "measure", "with_random"])
-    for with_random in (True, False):
+    rows = found.set_index(["metric", "dataset", "other", "part"])
+    for part, methods in (("all", METHODS), ("without random", METHODS[1:])):
         own = [
             spearmanr(*zip(*((scores(m, s).mean(), AREAS[m, s]) for m in among), strict=True))[0]
             for s in SAMPLES
-            if len(among := [m for m in METHODS[not with_random :] if (m, s) not in missing]) >= 3
+            if len(among := [m for m in methods if (m, s) not in missing]) >= 3
         ]
-        row = rows.loc["auc_pi_soft_nc", "sst2", "mean_score", with_random]
+        row = rows.loc["auc_pi_soft_nc", "sst2", "mean_score", part]
         assert row["value"] == pytest.approx(np.mean(own))
         assert (row["n"], row["n_failed"]) == (len(own), 4 - len(own))
     assert (rows["p_adjusted"] >= rows["p_value"]).all()
@@ -132,5 +132,5 @@ def test_ties_two_methods_and_equal_numbers():
 
 def test_without_random_scores_only_correlations_without_them(tmp_path):
     density, found = summarised(tmp_path, METHODS[1:])
-    assert set(found["with_random"]) == {False}
+    assert set(found["part"]) == {"without random"}
     assert "random" not in set(density["method"])

@@ -9,13 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from agreeing import DATASETS, METHODS, VALUES, agreement_of
+import explained
+from agreeing import METHODS, VALUES, agreement_rows
 from pisoft.config.slices import CompareSlice
-from pisoft.contracts import read_rows, write_rows
-from pisoft.statistics.agreement_means import triangle, with_average
-from pisoft.statistics.method_agreement import STATISTICS, agreement_samples, top_overlaps
+from pisoft.contracts import read_rows
+from pisoft.statistics.method_agreement import (
+    METRICS,
+    agreement_samples,
+    top_overlaps,
+    with_averages,
+)
 from pisoft.statistics.scores import StepScores
 from rooms import summarise
+from viewing import results
 
 few_levels = st.integers(1, 40).flatmap(
     lambda tokens: arrays(np.float64, (tokens, 4), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
@@ -52,11 +58,9 @@ UP, DOWN = [1, 2, 3], [3, 2, 1]
 
 def test_a_sample_is_the_mean_over_its_steps():
     steps = [step("x", a=UP, b=UP), step("x", a=UP, b=DOWN), step("y", a=UP, b=DOWN)]
-    samples = agreement_samples(steps, ("a", "b"))["a", "b"]
-    assert samples.T.to_dict() == {
-        "x": {"kendall_tau": 0.0, "top_overlap": 0.5},
-        "y": {"kendall_tau": -1.0, "top_overlap": 0.0},
-    }
+    samples = agreement_samples(steps, ("a", "b"))
+    assert samples["kendall_tau", "a", "b"].to_dict() == {"x": 0.0, "y": -1.0}
+    assert samples["top_overlap", "a", "b"].to_dict() == {"x": 0.5, "y": 0.0}
 
 
 @pytest.mark.parametrize("bad", [None, [7, 7, 7]], ids=["failed", "constant"])
@@ -67,9 +71,9 @@ def test_steps_where_a_method_fails_or_gives_all_tokens_the_same_do_not_count(ba
         step("y", a=UP, b=bad, c=UP),
     ]
     samples = agreement_samples(steps, ("a", "b", "c"))
-    for statistic in STATISTICS:
-        np.testing.assert_array_equal(samples["a", "b", statistic], [1.0, np.nan])
-        np.testing.assert_array_equal(samples["a", "c", statistic], [1.0, 1.0])
+    for metric in METRICS:
+        np.testing.assert_array_equal(samples[metric, "a", "b"], [1.0, np.nan])
+        np.testing.assert_array_equal(samples[metric, "a", "c"], [1.0, 1.0])
 
 
 @pytest.mark.filterwarnings("error")
@@ -81,63 +85,42 @@ def test_a_sample_with_one_token_or_without_scores_has_no_value(raw):
 
 def test_every_pair_comes_once_in_order_and_a_single_method_has_none():
     pairs = agreement_samples([step("x", a=UP, b=UP, c=UP)], ("c", "a", "b")).columns
-    assert [pair[:2] for pair in pairs[::2]] == [("c", "a"), ("c", "b"), ("a", "b")]
+    assert [pair[1:] for pair in pairs[::2]] == [("c", "a"), ("c", "b"), ("a", "b")]
     assert agreement_samples([step("x", a=UP)], ("a",)).columns.empty
 
 
-def write_scores(folder, raw, content):
-    """Write prompts and attributions of one model and dataset; `raw` = {method: {sample: …}}."""
-    prompts = [
-        {
-            "sample_id": sample,
-            "input_ids": list(range(len(content))),
-            "token_texts": ["t"] * len(content),
-            "content_mask": content,
-            "user_mask": [True] * len(content),
-            "bos_mask": [False] * len(content),
-            "evidence_mask": None,
-            "prompt_text": "",
-            "label": None,
-            "label_token_ids": [],
-            "label_words": [],
-            "truncated": False,
-            "status": "ok",
-        }
-        for sample in next(iter(raw.values()))
-    ]
-    write_rows(folder / "prompts/llama/sst2.parquet", "prompts", prompts, {})
-    for method, by_sample in raw.items():
-        rows = [
-            {
-                "sample_id": sample,
-                "step": number,
-                "raw_scores": scores,
-                "converged": None,
-                "status": "ok" if scores else "nonfinite_attribution",
-            }
-            for sample, steps in by_sample.items()
-            for number, scores in enumerate(steps)
-        ]
-        write_rows(folder / f"attributions/llama/{method}/sst2.parquet", "attributions", rows, {})
-
-
-def test_the_script_compares_the_scores_of_perturbable_tokens_only(tmp_path):
-    generator = np.random.default_rng(2)
-    content = [False, False, *[True] * 31, False]
+def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
+    generator, names = np.random.default_rng(2), [f"s{n}" for n in range(4)]
     raw = {
-        method: {f"s{n}": generator.random((2, 34)).round(1).tolist() for n in range(4)}
+        method: {name: generator.random((2, 31)).round(1).tolist() for name in names}
         for method in METHODS
     }
     raw["mine"]["s2"] = [None, None]
-    write_scores(tmp_path, raw, content)
-    settings = CompareSlice(methods=tuple(METHODS), scope="content", normalisation="minmax")
+    prompts = [explained.prompt(name, ["t"] * 31) for name in names]
     files = {
-        "prompts": tmp_path / "prompts/llama/sst2.parquet",
-        "attributions": [tmp_path / f"attributions/llama/{name}/sst2.parquet" for name in METHODS],
+        "prompts": explained.write(tmp_path, "prompts", prompts, "llama"),
+        "attributions": [
+            explained.write(
+                tmp_path,
+                "attributions",
+                [
+                    explained.attribution(
+                        name, scores, step, "ok" if scores else "nonfinite_attribution"
+                    )
+                    for name, steps in by_sample.items()
+                    for step, scores in enumerate(steps)
+                ],
+                "llama",
+                method,
+            )
+            for method, by_sample in raw.items()
+        ],
     }
-    output = tmp_path / "out/llama/sst2.parquet"
-    summarise("method_agreement", settings, files, {"agreement": output})
-    rows = {(r["method"], r["other"], r["statistic"]): r for r in read_rows(output, "agreement")}
+    settings = CompareSlice(methods=tuple(METHODS), scope="content", normalisation="minmax")
+    output = tmp_path / "out.parquet"
+    summarise("method_agreement", settings, files, {"method_agreement": output})
+    found = read_rows(output, "method_agreement")
+    rows = {(row["method"], row["other"], row["metric"]): row for row in found}
     assert len(rows) == 2 * 3
     for method, other in itertools.combinations(METHODS, 2):
         taus, overlaps = [], []
@@ -145,26 +128,23 @@ def test_the_script_compares_the_scores_of_perturbable_tokens_only(tmp_path):
             steps = list(zip(raw[method][sample], raw[other][sample], strict=True))
             if None in steps[0]:
                 continue
-            cut = [(np.float32(a[2:33]), np.float32(b[2:33])) for a, b in steps]
+            cut = [(np.float32(a), np.float32(b)) for a, b in steps]
             taus.append(np.mean([scipy.stats.kendalltau(a, b).statistic for a, b in cut]))
             tops = [
                 [set(np.lexsort((np.arange(31), -own))[:3]) for own in pair] for pair in cut
             ]  # 3.1 of 31
             overlaps.append(np.mean([len(a & b) / 3 for a, b in tops]))
-        for statistic, values in (("kendall_tau", taus), ("top_overlap", overlaps)):
-            row = rows[method, other, statistic]
+        for metric, values in (("kendall_tau", taus), ("top_overlap", overlaps)):
+            row = rows[method, other, metric]
             assert row["value"] == pytest.approx(np.mean(values), abs=1e-12)
             assert row["standard_error"] == pytest.approx(scipy.stats.sem(values))
             assert (row["n"], row["n_failed"]) == (len(values), 4 - len(values))
             assert (row["model"], row["dataset"]) == ("llama", "sst2")
 
 
-# Means over datasets ---------------------------------------------------------------------------
-
-
 def test_datasets_weigh_the_same_and_a_missing_one_leaves_no_mean():
-    means = with_average(agreement_of(VALUES), DATASETS)
-    means = means[means["dataset"] == "average"].set_index(["method", "other", "statistic"])
+    means = with_averages(results("method_agreement", agreement_rows(VALUES)))
+    means = means[means["dataset"] == "average"].set_index(["method", "other", "metric"])
     row = means.loc["random", "attention", "kendall_tau"]
     assert row["value"] == pytest.approx(0.4)
     assert row["standard_error"] == pytest.approx(np.hypot(0.03, 0.03) / 2)
@@ -173,10 +153,3 @@ def test_datasets_weigh_the_same_and_a_missing_one_leaves_no_mean():
     assert np.isnan(row["value"])
     assert np.isnan(row["standard_error"])
     assert (row["n"], row["n_failed"]) == (10, 10)
-
-
-def test_a_pair_stands_in_the_line_of_its_second_method():
-    rows = agreement_of(VALUES)
-    matrix = triangle(rows[rows["dataset"] == "sst2"], "kendall_tau", list(METHODS))
-    expected = [[np.nan] * 3, [0.2, np.nan, np.nan], [-0.4, 1.0, np.nan]]
-    np.testing.assert_array_equal(matrix, expected)

@@ -1,11 +1,11 @@
-"""Orders of methods: τ-b against SciPy, ties by rounding, metrics and runs compared."""
+"""Orders of methods: τ-b against SciPy, ties by rounding, direction."""
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from pisoft.statistics.orders import agreement, kendall_taus, oriented_values
-from uncertainty import frame, statistics_row
+from pisoft.statistics.orders import kendall_taus, oriented_values
+from viewing import results
 
 
 def test_taus_equal_scipys_row_by_row_with_ties_and_missing_numbers():
@@ -29,14 +29,14 @@ def test_numbers_that_differ_by_rounding_alone_are_ties():
 
 def test_cells_keep_their_order_and_lower_is_turned_into_higher():
     rows = [
-        statistics_row("soft_nc", "sst2", "mine", 0.5),
-        statistics_row("insertion_auc", "sst2", "mine", 0.5, protocol=None),
-        statistics_row("insertion_auc", "sst2", "random", 0.75, protocol=None),
-        statistics_row("soft_ns", "sst2", "mine", None),
+        {"metric": metric, "method": method, "value": value}
+        for metric, method, value in (
+            ("soft_nc", "mine", 0.5),
+            ("insertion_auc", "mine", 0.5),
+            ("insertion_auc", "random", 0.75),
+            ("soft_ns", "mine", None),
+        )
     ]
-    values = oriented_values(frame(rows)).droplevel(["model", "dataset"])
-    assert values.index.tolist() == [("dynamic", "soft_nc"), ("", "insertion_auc")]
-    assert values.loc[("", "insertion_auc")].tolist() == [-0.5, -0.75]
-    table = agreement(values.iloc[[0, 1]], values.iloc[[1, 1]])
-    assert table["n_methods"].tolist() == [1, 2]
-    assert table["kendall_tau"].isna().tolist() == [True, False]
+    values = oriented_values(results("statistics", rows))
+    assert list(values.index.get_level_values("metric")) == ["soft_nc", "insertion_auc"]
+    assert values.iloc[1].tolist() == [-0.5, -0.75]

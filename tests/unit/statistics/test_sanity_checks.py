@@ -1,6 +1,4 @@
-"""Similarity of scores to those of a model that knows less, and of other inputs: by SciPy."""
-
-from html import unescape
+"""Similarity of scores to those on randomised models, and of other inputs: by SciPy."""
 
 import numpy as np
 import pandas as pd
@@ -10,11 +8,12 @@ from scipy.stats import spearmanr
 import explained
 import rooms
 from pisoft.contracts import read_rows
-from pisoft.figures.sanity_checks import plot_sanity
+from pisoft.figures.sanity_checks import plot
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.sanity_checks import input_similarities, similarities, stretched
 from pisoft.statistics.scores import StepScores
-from typesetting import needs_latex, typeset
+from pisoft.tables.sanity_checks import table
+from viewing import view
 
 
 def step(sample, place, perturbable=8, **raw):
@@ -139,84 +138,71 @@ def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
     settings = {
         "methods": {"llama": {"mine": others}}, "datasets": ["sst2"], "seed": 1, "resamples": 50,
     }  # fmt: skip
-    made = tmp_path / "sanity.parquet"
-    rooms.summarise(
-        "sanity_checks",
-        settings,
-        {"prompts": [prompts], "attributions": paths},
-        {"sanity_checks": made},
-    )
-    rows = pd.DataFrame(read_rows(made, "sanity_checks")).set_index(["dataset", "check", "layers"])
+    made = tmp_path / "sanity_checks.parquet"
+    files = {"prompts": [prompts], "attributions": paths}
+    rooms.summarise("sanity_checks", settings, files, {"sanity_checks": made})
+    rows = pd.DataFrame(read_rows(made, "sanity_checks")).set_index(["dataset", "part"])
     assert set(rows["method"]) == {"mine"}
+    assert set(rows["metric"]) == {"rho"}
 
     def mean(other, chosen=samples):
         return np.mean([spearmanr(drawn["mine", s], drawn[other, s]).statistic for s in chosen])
 
     for dataset in ("sst2", AVERAGE):
         found = rows.loc[dataset]
-        assert list(found.index) == [("layers", 2), ("labels", 0), ("input", 0)]
-        assert found.loc[("layers", 2), "value"] == pytest.approx(mean("mine-randomised-02"))
-        assert found.loc[("labels", 0), "value"] == pytest.approx(
-            mean("mine-shuffled-labels", ("a", "c"))
-        )
+        assert list(found.index) == ["layers", "labels", "input"]
+        assert list(found["position"].fillna(0)) == [2, 0, 0]
+        assert found.loc["layers", "value"] == pytest.approx(mean("mine-randomised-02"))
+        shuffled = mean("mine-shuffled-labels", ("a", "c"))
+        assert found.loc["labels", "value"] == pytest.approx(shuffled)
         assert list(found["n"]) == [3, 2, 3]
         assert list(found["n_failed"]) == [0, 1, 0]
 
 
-CHECKS = (("layers", 1), ("layers", 4), ("labels", 0), ("input", 0))
+CHECKS = (("layers", 1), ("layers", 4), ("labels", None), ("input", None))
 VALUES = {
     "same": (1.0, 0.95, 1.0, 0.0), "mine": (0.5, -0.2, 0.92, 0.97), "none": (None,) * 4,
 }  # fmt: skip
+CELL = {"model": "llama"}
 ROWS = [
     {
-        "model": "llama", "dataset": dataset, "method": method, "check": check, "layers": layers,
-        "value": value, "low": value and value - 0.1, "high": value and value + 0.1, "n": 5,
-        "n_failed": 1,
+        **CELL, "dataset": dataset, "metric": "rho", "method": method, "part": part,
+        "position": layers, "value": value, "low": value and value - 0.1,
+        "high": value and value + 0.1, "n": 5, "n_failed": 1,
     }
     for dataset in ("sst2", "average")
     for method, values in VALUES.items()
-    for (check, layers), value in zip(CHECKS, values, strict=True)
+    for (part, layers), value in zip(CHECKS, values, strict=True)
 ]  # fmt: skip
-SHOWN = {
+LABELS = {
     "models": {"llama": "Llama"}, "datasets": {"sst2": "SST2"},
     "methods": {"same": "Same", "mine": "$ M_{", "none": "None"},
 }  # fmt: skip
 
 
-@needs_latex
-def test_table_and_figure_name_what_stayed(tmp_path):
-    path = tmp_path / "sanity.parquet"
-    rooms.write_frame(path, "sanity_checks", pd.DataFrame(ROWS))
-    made = rooms.tabulate("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")
-    typeset(made["tex"])
-    page = made["html"].read_text(encoding="utf-8")
-    assert "with 4 layers drawn anew, and so do not depend on what these have learnt: Same." in page
-    assert (
-        "with shuffled labels, and so do not depend on what labels have taught: Same, $ M_{."
-        in page
+def test_the_table_names_the_methods_whose_scores_do_not_change(tmp_path):
+    made = table(view(tmp_path, LABELS, CELL, sanity_checks=ROWS))
+    assert made.columns == ("Last layer", "Last 4 layers", "Shuffled labels", "Another input")
+    for condition, names in (
+        ("with 4 layers reinitialised, and so do not depend on what these have learnt", "Same"),
+        ("with shuffled labels, and so do not depend on what labels have taught", "Same, $ M_{"),
+        ("with another input, and so depend on a token's place alone", "$ M_{"),
+    ):
+        assert f"Methods whose mean ρ is 0.9 or more {condition}: {names}." in made.notes
+
+
+def test_without_shuffled_labels_there_is_no_column_and_no_point_of_them(tmp_path):
+    shown = view(
+        tmp_path, LABELS, CELL, sanity_checks=[row for row in ROWS if row["part"] != "labels"]
     )
-    assert "with another input, and so depend on a token's place alone: $ M_{." in unescape(page)
-    for heading in ("Last layer", "Last 4 layers", "Shuffled labels", "Another input"):
-        assert f">{heading}<" in page
-    assert len(pd.read_csv(made["csv"])) == len(ROWS)
-    rooms.plot("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")
-    assert read_rows(path, "sanity_checks")
-
-
-def test_without_a_twin_there_is_no_column_and_no_point_of_it(tmp_path):
-    rows = pd.DataFrame(ROWS).query("check != 'labels'")
-    path = tmp_path / "sanity.parquet"
-    rooms.write_frame(path, "sanity_checks", rows)
-    page = rooms.tabulate("sanity_checks", SHOWN, {"sanity_checks": path}, tmp_path, model="llama")[
-        "html"
-    ]
-    assert "huffled" not in page.read_text(encoding="utf-8")
-    beside = plot_sanity(rows, SHOWN["methods"], "Llama").axes[1]
+    made = table(shown)
+    assert "huffled" not in " ".join((*made.columns, *made.notes))
+    beside = plot(shown).axes[1]
     assert [label.get_text() for label in beside.get_xticklabels()] == ["Another\ninput"]
 
 
-def test_the_figure_has_each_mean_at_its_check():
-    layers, beside = plot_sanity(pd.DataFrame(ROWS), SHOWN["methods"], "Llama").axes
+def test_the_figure_has_each_mean_at_its_check(tmp_path):
+    layers, beside = plot(view(tmp_path, LABELS, CELL, sanity_checks=ROWS)).axes
     for panel, places in ((layers, slice(0, 2)), (beside, slice(2, 4))):
         drawn = [container.lines[0] for container in panel.containers]
         for line, values in zip(drawn, VALUES.values(), strict=True):
