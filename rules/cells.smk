@@ -80,16 +80,6 @@ def checked_cells(pattern):
     return files_of(checked, pattern)
 
 
-def search_cells(pattern):
-    """Return a pattern's files for every search of random masks; none if that is not asked."""
-    return files_of(CONFIG.search_cells, pattern)
-
-
-def scaled_cells(pattern):
-    """Return a pattern's files for all that has a way from random scores to the best known."""
-    return files_of([*CONFIG.control_cells, *CONFIG.search_cells], pattern)
-
-
 def twin_cells(pattern):
     """Return a pattern's files for every permuted twin of a method."""
     return files_of(CONFIG.twin_cells, pattern)

@@ -58,7 +58,6 @@ COMBINATIONS = {
     "qualitative": qualitative_cells,
     "ranking": ranking_cells,
     "sanity": sanity_cells,
-    "scaled": scaled_cells,
     "study": study_cells,
     "timed": timed_cells,
     "twin": twin_cells,

@@ -1,8 +1,8 @@
-# In:  the evaluated cells of constructed scores, permuted twins and the search; inspected inputs;
-#      attributions of methods on a model that knows less.
-# Out: <data>/summary/controls/, twins/ and search/, samples of those alone, and what they tell:
-#      diagnosis, oracle_scale, twins; sanity, whether scores change with model and input; and
-#      language, what the model makes of perturbed inputs.
+# In:  the evaluated cells of constructed scores and of permuted scores; inspected inputs;
+#      attributions of methods on models with reinitialised layers.
+# Out: <data>/summary/controls/ and permutation_baseline/, the samples of these alone;
+#      metric_validation, normalised_scores and permutation_baseline; sanity_checks, whether scores
+#      change with model and input; and off_distribution, what the model makes of perturbed inputs.
 # Whether the metrics can be trusted: nothing in here changes a number of the methods themselves.
 
 
@@ -52,20 +52,6 @@ use rule summarise_datamodel_scores as summarise_datamodel_scores_of_controls wi
         **room_job("statistics/datamodel_scores", "datamodel"),
 
 
-use rule summarise as summarise_search with:
-    input:
-        soft=search_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-    output:
-        soft_samples="<data>/summary/search/soft_samples.parquet",
-    log:
-        "<logs>/summarise_search.log",
-    benchmark:
-        "<logs>/summarise_search.tsv"
-    params:
-        **room_job("statistics/search", "summarise"),
-
-
-SEARCH_SAMPLES = [*(rules.summarise_search.output if search_cells("{dataset}") else [])]
 # Files of a kind: of the methods, and of the controls, if there are any.
 SOME_CONTROLS = bool(control_cells("{dataset}"))
 OF_CONTROLS = {
@@ -102,7 +88,7 @@ use rule summarise as validate_metrics with:
 
 use rule summarise as normalise_scores with:
     input:
-        **OF_CONTROLS | {"soft_samples": [*OF_CONTROLS["soft_samples"], *SEARCH_SAMPLES]},
+        **OF_CONTROLS,
     output:
         normalised_scores="<data>/summary/normalised_scores.parquet",
     log:
@@ -113,7 +99,7 @@ use rule summarise as normalise_scores with:
         **room_job("statistics/normalised_scores", "resampling"),
 
 
-use rule summarise as summarise_twins with:
+use rule summarise as summarise_permuted_scores with:
     input:
         soft=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
@@ -121,9 +107,9 @@ use rule summarise as summarise_twins with:
         soft_curves="<data>/summary/permutation_baseline/soft_curves.parquet",
         soft_sample_curves="<data>/summary/permutation_baseline/soft_sample_curves.parquet",
     log:
-        "<logs>/summarise_twins.log",
+        "<logs>/summarise_permuted_scores.log",
     benchmark:
-        "<logs>/summarise_twins.tsv"
+        "<logs>/summarise_permuted_scores.tsv"
     params:
         **room_job("statistics/soft", "summarise"),
 
@@ -132,7 +118,7 @@ use rule summarise as estimate_permutation_baseline with:
     input:
         soft_samples=[
             rules.summarise.output.soft_samples,
-            rules.summarise_twins.output.soft_samples,
+            rules.summarise_permuted_scores.output.soft_samples,
         ],
     output:
         permutation_baseline="<data>/summary/permutation_baseline.parquet",
