@@ -80,8 +80,8 @@ def checked_cells(pattern):
     return files_of(checked, pattern)
 
 
-def twin_cells(pattern):
-    """Return a pattern's files for every permuted twin of a method."""
+def permuted_cells(pattern):
+    """Return a pattern's files for every permutation of a method's scores."""
     return files_of(CONFIG.twin_cells, pattern)
 
 

@@ -55,12 +55,12 @@ COMBINATIONS = {
     "drawn": drawn_cells,
     "evidence": evidence_cells,
     "inspected": inspected_cells,
+    "permuted": permuted_cells,
     "qualitative": qualitative_cells,
     "ranking": ranking_cells,
     "sanity": sanity_cells,
     "study": study_cells,
     "timed": timed_cells,
-    "twin": twin_cells,
 }
 # Files that not every run makes, beside others that it does.
 LEFT_OUT = () if STUDY_CELLS else ("summary/depth_selected/soft_samples",)

@@ -230,7 +230,7 @@ rule summarise_cost:
         study=study_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
         controls=control_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
         ranked_controls=ranked_control_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
-        twins=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        permuted=permuted_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
         inspected=inspected_cells("<data>/inputs/{protocol}/{model}/{part}.parquet"),
     output:
         cost="<data>/summary/cost.parquet",

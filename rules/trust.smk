@@ -101,7 +101,7 @@ use rule summarise as normalise_scores with:
 
 use rule summarise as summarise_permuted_scores with:
     input:
-        soft=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
+        soft=permuted_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/permutation_baseline/soft_samples.parquet",
         soft_curves="<data>/summary/permutation_baseline/soft_curves.parquet",

@@ -15,7 +15,6 @@ from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError
 
 
-
 def with_sections(
     config: Config, available: Iterable[str], load_method: LoadMethod, origin: str
 ) -> Config:

@@ -86,8 +86,8 @@ class Trust(Strict):
     models: Selection = Field("all", description="Models of the run, or `all` of them.")
     datasets: Selection = Field(
         "all",
-        description="Datasets of the run, or `all`. Controls need evidence, and the method `random` "
-        "to be compared with: there are none where one of these is missing.",
+        description="Datasets of the run, or `all`. Controls need evidence, and the method "
+        "`random` to be compared with: there are none where one of these is missing.",
     )
 
     @field_validator("noise")

@@ -18,8 +18,7 @@ Shares have Wilson's interval, means that by Student's t, both of 95 %; that of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -52,14 +51,14 @@ def summaries(files: Files, settings: DiagnosisSlice) -> dict[str, Summary]:
     for cell, values in itertools.chain(sample_values(files), curve_values(files)):
         # "diagnosis" is the name of the random stream: with another one, numbers would change.
         key = (settings.seed, "diagnosis", *(cell[name] for name in (*KEYS, "position")))
-        tables.append(pd.DataFrame(validation(values, settings, key)).assign(**cell))
+        tables.append(validation(values, settings, key).assign(**cell))
     return {"metric_validation": results_table("metric_validation", tables)}
 
 
 def validation(
     values: pd.DataFrame, settings: DiagnosisSlice, key: Sequence[object]
-) -> Iterator[dict[str, Any]]:
-    """Yield the results of one metric.
+) -> pd.DataFrame:
+    """Return the results of one metric.
 
     Args:
         values: samples by controls and `random`; higher is better, NaN failed.
@@ -70,31 +69,29 @@ def validation(
     ordered = list(dict.fromkeys((*CHAIN, *settings.ladder)))
     common = values[ordered].dropna()
 
-    def row(part: str, n: int, numbers: Numbers, method: str = "") -> dict[str, Any]:
-        named = dict(zip(("value", "low", "high"), numbers, strict=True))
-        return {"part": part, "method": method, **named, "n": n, "n_failed": len(values) - n}
-
     def samples_of(*names: str) -> pd.DataFrame:
         """Return the samples with a value; the ordered controls lose none for the others."""
         return (common if {*names} <= {*ordered} else values)[[*names]].dropna()
 
+    rows: list[tuple[str, str, int, float, float, float]] = []
     for better, worse in PAIRS:
         pair = samples_of(better, worse)
-        yield row(f"{better}_over_{worse}", len(pair), _share(pair[better], pair[worse]))
+        rows.append((f"{better}_over_{worse}", "", len(pair), *_share(pair[better], pair[worse])))
     steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
-    value, low, high = np.clip(_mean(sum(steps) / len(steps)), -1, 1)
-    yield row("ladder", len(common), (value, low, high))
-    in_order = _in_order(common[CHAIN].to_numpy(), key)
-    needed = min((n for n, share in in_order.items() if share >= ENOUGH), default=np.nan)
-    for part, value in (
-        ("means_in_order", in_order.get(len(common), np.nan)),
-        ("samples_needed", needed),
-    ):
-        yield row(part, len(common), (value, np.nan, np.nan))
+    tau, low, high = np.clip(_mean(sum(steps) / len(steps)), -1, 1)
+    in_order, n = _in_order(common[CHAIN].to_numpy(), key), len(common)
+    needed = min((size for size, share in in_order.items() if share >= ENOUGH), default=np.nan)
+    rows += [
+        ("ladder", "", n, tau, low, high),
+        ("means_in_order", "", n, in_order.get(n, np.nan), np.nan, np.nan),
+        ("samples_needed", "", n, needed, np.nan, np.nan),
+    ]
     others = [worse for _, worse in PAIRS if worse not in ordered]
-    for method in dict.fromkeys((*settings.ladder, CONTROL, *others, "anti-oracle")):
+    for method in (*settings.ladder, CONTROL, *others, "anti-oracle"):
         of_method = samples_of(method)[method]
-        yield row("mean", len(of_method), _mean(of_method), method)
+        rows.append(("mean", method, len(of_method), *_mean(of_method)))
+    made = pd.DataFrame(rows, columns=["part", "method", "n", "value", "low", "high"])
+    return made.assign(n_failed=len(values) - made["n"])
 
 
 def _share(better: pd.Series, worse: pd.Series) -> Numbers:

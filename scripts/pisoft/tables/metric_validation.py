@@ -12,7 +12,6 @@ from pisoft.tables.layout import Entry, Table
 from pisoft.units import NOTHING
 from pisoft.views import Number, View
 
-TITLE = "Metric validation"
 SHARES = {
     "oracle_over_noisy": "Oracle > noisy",
     "noisy_over_random": "Noisy > random",
@@ -59,7 +58,8 @@ def table(view: View) -> Table:
         *notes.METRIC_VALIDATION,
         notes.samples(whole.rows, whole.datasets),
     ]
-    return grid_table(view, TITLE, results, grid, made, below, corner="Metric")
+    title = "Metric validation"
+    return grid_table(view, title, results, grid, made, below, corner="Metric")
 
 
 def _place(key: tuple[str, str]) -> tuple[str, int]:
