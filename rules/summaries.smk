@@ -1,220 +1,243 @@
-# In:  the evaluated cells; prompts and generations; attributions.
-# Out: <data>/summary/*.parquet, the tidy tables that every table and figure is made from;
-#      <data>/summary/depth_selected/, samples of Grad-ELLM at the layer study's depths;
-#      <data>/summary/method_agreement/{model}/{dataset}.parquet, how far methods agree;
-#      <data>/summary/density/{model}.parquet, how dense scores are, and density_correlations/.
-# A summary is scripts/pisoft/statistics/NAME.py; its outputs are named after their kind of rows.
+# In:  evaluated cells, prompts, generations, attributions and inspected inputs.
+# Out: <data>/summary/: samples of metrics and, from them, the results that all displays show;
+#      depth_selected/, controls/ and permutation_baseline/ hold samples of those alone.
+# A summary is scripts/pisoft/statistics/MODULE.py; its files are named after the kind of their rows.
+PROMPTS = "<data>/prompts/{model}/{part}.parquet"
+GENERATIONS = "<data>/generations/{model}/{part}.parquet"
+ATTRIBUTIONS = "<data>/attributions/{model}/{method}/{part}.parquet"
+TIMES = "<data>/attribution_times/{model}/{method}/{part}.parquet"
+SOFT = "<data>/soft/{protocol}/{model}/{method}/{part}.parquet"
+RANKING = "<data>/ranking/{model}/{method}/{part}.parquet"
+INPUTS = "<data>/inputs/{protocol}/{model}/{part}.parquet"
+RANDOM_ATTRIBUTIONS = ATTRIBUTIONS.replace("{method}", CONTROL)
+RANDOM_SOFT = SOFT.replace("{method}", CONTROL)
+SOFT_KINDS = ("soft_samples", "curves", "soft_sample_curves")
 
 
-rule summarise:
-    input:
-        soft=cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-    output:
-        soft_samples="<data>/summary/soft_samples.parquet",
-        soft_curves="<data>/summary/soft_curves.parquet",
-        soft_sample_curves="<data>/summary/soft_sample_curves.parquet",
-    log:
-        "<logs>/summarise.log",
-    benchmark:
-        "<logs>/summarise.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
-    params:
-        **room_job("statistics/soft", "summarise"),
-        outputs=named_outputs,
-    message:
-        "Summarising {params.name} {params.cell}"
-    shell:
-        "{params.command} {params.name} --settings {params.settings:q} --files {params.files:q} "
-        "--outputs {params.outputs:q} > {log:q} 2>&1"
+def of_kinds(*kinds, below="", cell=""):
+    """Return the files of a summary, by the kind of their rows; `cell` has its wildcards."""
+    return {kind: f"<data>/summary/{below}{kind}{cell}.parquet" for kind in kinds}
 
 
-use rule summarise as summarise_ranking with:
-    input:
-        ranking=ranking_cells("<data>/ranking/{model}/{method}/{part}.parquet"),
-    output:
-        ranking_samples="<data>/summary/ranking_samples.parquet",
-    log:
-        "<logs>/summarise_ranking.log",
-    benchmark:
-        "<logs>/summarise_ranking.tsv"
-    params:
-        **room_job("statistics/insertion_deletion", "summarise_ranking"),
+def if_any(of, *files):
+    """Return files, or none if there is no such cell."""
+    return [*files] if CELLS_OF[of] else []
 
 
-use rule summarise as summarise_evidence with:
-    input:
-        prompts=evidence_cells("<data>/prompts/{model}/{part}.parquet"),
-        attributions=evidence_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
-    output:
-        evidence_samples="<data>/summary/evidence_samples.parquet",
-    log:
-        "<logs>/summarise_evidence.log",
-    benchmark:
-        "<logs>/summarise_evidence.tsv"
-    params:
-        **room_job("statistics/evidence", "evidence"),
-
-
-use rule summarise as summarise_layer_study with:
-    input:
-        soft=study_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-    output:
-        layer_study="<data>/summary/layer_study.parquet",
-        soft_samples="<data>/summary/depth_selected/soft_samples.parquet",
-    log:
-        "<logs>/summarise_layer_study.log",
-    benchmark:
-        "<logs>/summarise_layer_study.tsv"
-    params:
-        **room_job("statistics/layer_study", "layer_study"),
-
-
-use rule summarise as summarise_datamodel_scores with:
-    input:
-        prompts=drawn_cells("<data>/prompts/{model}/{part}.parquet"),
-        attributions=drawn_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
-        soft=drawn_cells(f"<data>/soft/{{protocol}}/{{model}}/{CONTROL}/{{part}}.parquet"),
-    output:
-        datamodel_samples="<data>/summary/datamodel_samples.parquet",
-    log:
-        "<logs>/summarise_datamodel_scores.log",
-    benchmark:
-        "<logs>/summarise_datamodel_scores.tsv"
-    resources:
-        mem_mb=8000,
-        runtime=240,
-    params:
-        **room_job("statistics/datamodel_scores", "datamodel"),
-
-
-SOFT_SAMPLES = [
-    rules.summarise.output.soft_samples,
-    *([rules.summarise_layer_study.output.soft_samples] if STUDY_CELLS else []),
-]
-# Most datasets have no known evidence.
-EVIDENCE_SAMPLES = [*(rules.summarise_evidence.output if evidence_cells("{dataset}") else [])]
-# Random scores may not be among the methods.
-DATAMODEL_SAMPLES = [*(rules.summarise_datamodel_scores.output if drawn_cells("{dataset}") else [])]
-# Insertion and deletion may be switched off, or no dataset may have label words.
+SAMPLES = of_kinds(
+    "soft_samples", "ranking_samples", "evidence_samples", "datamodel_samples", "layer_study"
+)
+SELECTED_SAMPLES = of_kinds("soft_samples", below="depth_selected/")
+CONTROL_SAMPLES = of_kinds(
+    *SOFT_KINDS, "ranking_samples", "datamodel_samples", below="controls/"
+)
+PERMUTED_SAMPLES = of_kinds(*SOFT_KINDS, below="permutation_baseline/")
+# What a run may have none of: random scores, datasets with evidence or label words.
+EVIDENCE_SAMPLES = if_any("evidence", SAMPLES["evidence_samples"])
+DATAMODEL_SAMPLES = if_any("drawn", SAMPLES["datamodel_samples"])
 SAMPLE_SUMMARIES = [
-    *SOFT_SAMPLES,
-    *(rules.summarise_ranking.output if ranking_cells("{dataset}") else []),
+    SAMPLES["soft_samples"],
+    *if_any("study", *SELECTED_SAMPLES.values()),
+    *if_any("ranking", SAMPLES["ranking_samples"]),
     *EVIDENCE_SAMPLES,
     *DATAMODEL_SAMPLES,
 ]
+# Of the methods and of the controls.
+OF_CONTROLS = {
+    kind: [of_kinds(kind)[kind], *if_any("control", CONTROL_SAMPLES[kind])]
+    for kind in SOFT_KINDS
+}
+if CELLS_OF["ranked_control"]:
+    OF_CONTROLS["ranking_samples"] = [
+        SAMPLES["ranking_samples"],
+        CONTROL_SAMPLES["ranking_samples"],
+    ]
+if DATAMODEL_SAMPLES and CELLS_OF["control"]:
+    OF_CONTROLS["datamodel_samples"] = [*DATAMODEL_SAMPLES, CONTROL_SAMPLES["datamodel_samples"]]
 
 
-use rule summarise as estimate_uncertainty with:
-    input:
-        samples=SAMPLE_SUMMARIES,
-    output:
-        statistics="<data>/summary/statistics.parquet",
-        comparisons="<data>/summary/comparisons.parquet",
-        ranks="<data>/summary/ranks.parquet",
-        variance_components="<data>/summary/variance_components.parquet",
-        coverage="<data>/summary/coverage.parquet",
-        noise="<data>/summary/noise.parquet",
-    log:
-        "<logs>/estimate_uncertainty.log",
-    benchmark:
-        "<logs>/estimate_uncertainty.tsv"
-    threads: 2
-    resources:
-        mem_mb=4000,
-        runtime=60,
-    params:
-        **room_job("statistics/uncertainty", "uncertainty"),
+def only(files, *kinds):
+    """Return the files of some kinds."""
+    return {kind: files[kind] for kind in kinds}
 
 
-use rule summarise as summarise_advantage with:
-    input:
-        soft_curves=rules.summarise.output.soft_curves,
-        soft_sample_curves=rules.summarise.output.soft_sample_curves,
-    output:
-        advantage="<data>/summary/advantage.parquet",
-    log:
-        "<logs>/summarise_advantage.log",
-    benchmark:
-        "<logs>/summarise_advantage.tsv"
-    params:
-        **room_job("statistics/advantage", "resampling"),
+# Of each rule: its module, its slice of settings, what it reads and what it writes.
+SUMMARIES = {
+    "summarise": ("soft", "summarise", {"soft": cells(SOFT)}, of_kinds(*SOFT_KINDS)),
+    "summarise_ranking": (
+        "insertion_deletion",
+        "summarise_ranking",
+        {"ranking": cells(RANKING, "ranking")},
+        only(SAMPLES, "ranking_samples"),
+    ),
+    "summarise_evidence": (
+        "evidence",
+        "evidence",
+        {"prompts": cells(PROMPTS, "evidence"), "attributions": cells(ATTRIBUTIONS, "evidence")},
+        only(SAMPLES, "evidence_samples"),
+    ),
+    "summarise_layer_study": (
+        "layer_study",
+        "layer_study",
+        {"soft": cells(SOFT, "study")},
+        only(SAMPLES, "layer_study") | of_kinds("depths") | SELECTED_SAMPLES,
+    ),
+    "summarise_datamodel_scores": (
+        "datamodel_scores",
+        "datamodel",
+        {
+            "prompts": cells(PROMPTS, "drawn"),
+            "attributions": cells(ATTRIBUTIONS, "drawn"),
+            "soft": cells(RANDOM_SOFT, "drawn"),
+        },
+        only(SAMPLES, "datamodel_samples"),
+    ),
+    "estimate_uncertainty": (
+        "uncertainty",
+        "uncertainty",
+        {"samples": SAMPLE_SUMMARIES},
+        of_kinds(
+            *("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise")
+        ),
+    ),
+    "summarise_advantage": (
+        "advantage",
+        "resampling",
+        of_kinds("curves", "soft_sample_curves"),
+        of_kinds("advantage"),
+    ),
+    "summarise_sensitivity": (
+        "sensitivity",
+        "sensitivity",
+        {"soft": cells(SOFT), "operators": cells(SOFT, "operator")},
+        of_kinds("sensitivity"),
+    ),
+    "summarise_density": (
+        "density",
+        "density",
+        {
+            "prompts": fitting_cells(PROMPTS),
+            "attributions": fitting_cells(ATTRIBUTIONS),
+            **only(SAMPLES, "soft_samples"),
+        },
+        of_kinds("density", "density_correlations", cell="/{model}"),
+    ),
+    "summarise_accuracy": (
+        "accuracy",
+        "run",
+        {"prompts": cells(PROMPTS), "generations": cells(GENERATIONS)},
+        of_kinds("accuracy"),
+    ),
+    "summarise_timings": (
+        "timings",
+        "run",
+        {"attribution_times": cells(TIMES, "timed")},
+        of_kinds("timings"),
+    ),
+    "compare_methods": (
+        "method_agreement",
+        "compare",
+        {"prompts": all_parts(PROMPTS), "attributions": fitting_cells(ATTRIBUTIONS)},
+        of_kinds("method_agreement", cell="/{model}/{dataset}"),
+    ),
+    # Can the metrics be trusted? Nothing from here on changes a number of the methods themselves.
+    "summarise_controls": (
+        "soft",
+        "summarise",
+        {"soft": cells(SOFT, "control")},
+        only(CONTROL_SAMPLES, *SOFT_KINDS),
+    ),
+    "summarise_ranking_of_controls": (
+        "insertion_deletion",
+        "summarise_ranking",
+        {"ranking": cells(RANKING, "ranked_control")},
+        only(CONTROL_SAMPLES, "ranking_samples"),
+    ),
+    "summarise_datamodel_scores_of_controls": (
+        "datamodel_scores",
+        "datamodel",
+        {
+            "prompts": cells(PROMPTS, "control"),
+            "attributions": [*cells(RANDOM_ATTRIBUTIONS, "control"), *cells(ATTRIBUTIONS, "control")],
+            "soft": cells(RANDOM_SOFT, "control"),
+        },
+        only(CONTROL_SAMPLES, "datamodel_samples"),
+    ),
+    "validate_metrics": (
+        "metric_validation",
+        "diagnosis",
+        OF_CONTROLS,
+        of_kinds("metric_validation"),
+    ),
+    "normalise_scores": (
+        "normalised_scores",
+        "resampling",
+        OF_CONTROLS,
+        of_kinds("normalised_scores"),
+    ),
+    "summarise_permuted_scores": (
+        "soft",
+        "summarise",
+        {"soft": cells(SOFT, "permuted")},
+        PERMUTED_SAMPLES,
+    ),
+    "estimate_permutation_baseline": (
+        "permutation_baseline",
+        "twins",
+        {"soft_samples": [SAMPLES["soft_samples"], PERMUTED_SAMPLES["soft_samples"]]},
+        of_kinds("permutation_baseline"),
+    ),
+    "check_sanity": (
+        "sanity_checks",
+        "sanity",
+        {
+            "prompts": cells(PROMPTS, "checked"),
+            "attributions": [*cells(ATTRIBUTIONS, "checked"), *cells(ATTRIBUTIONS, "sanity")],
+        },
+        of_kinds("sanity_checks"),
+    ),
+    "summarise_off_distribution": (
+        "off_distribution",
+        "resampling",
+        {"inputs": cells(INPUTS, "inspected")},
+        of_kinds("off_distribution"),
+    ),
+}
+# Threads, main memory (MB) and minutes, where they are not 1, 4000 and 30.
+LARGER = {
+    "summarise_datamodel_scores": (1, 8000, 240),
+    "summarise_datamodel_scores_of_controls": (1, 8000, 240),
+    "estimate_uncertainty": (2, 4000, 60),
+    "summarise_sensitivity": (2, 4000, 60),
+}
 
+for summary, (module, settings_slice, read, written) in SUMMARIES.items():
+    folder = next(iter(written.values())).partition("{")
+    of_summary = "/{" + folder[2].removesuffix(".parquet") if folder[1] else ""
+    n_threads, memory, minutes = LARGER.get(summary, (1, 4000, 30))
 
-use rule summarise as summarise_sensitivity with:
-    input:
-        soft=cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-        operators=operator_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-    output:
-        sensitivity="<data>/summary/sensitivity.parquet",
-    log:
-        "<logs>/summarise_sensitivity.log",
-    benchmark:
-        "<logs>/summarise_sensitivity.tsv"
-    threads: 2
-    resources:
-        mem_mb=4000,
-        runtime=60,
-    params:
-        **room_job("statistics/sensitivity", "sensitivity"),
-
-
-use rule summarise as summarise_density with:
-    input:
-        prompts=fitting_cells("<data>/prompts/{model}/{part}.parquet"),
-        attributions=fitting_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
-        soft_samples=rules.summarise.output.soft_samples,
-    output:
-        density="<data>/summary/density/{model}.parquet",
-        density_correlations="<data>/summary/density_correlations/{model}.parquet",
-    log:
-        "<logs>/summarise_density/{model}.log",
-    benchmark:
-        "<logs>/summarise_density/{model}.tsv"
-    params:
-        **room_job("statistics/density", "density"),
-
-
-use rule summarise as summarise_accuracy with:
-    input:
-        prompts=cells("<data>/prompts/{model}/{part}.parquet"),
-        generations=cells("<data>/generations/{model}/{part}.parquet"),
-    output:
-        accuracy="<data>/summary/accuracy.parquet",
-    log:
-        "<logs>/summarise_accuracy.log",
-    benchmark:
-        "<logs>/summarise_accuracy.tsv"
-    params:
-        **room_job("statistics/accuracy", "run"),
-
-
-use rule summarise as summarise_timings with:
-    input:
-        attribution_times=timed_cells("<data>/attribution_times/{model}/{method}/{part}.parquet"),
-    output:
-        timings="<data>/summary/timings.parquet",
-    log:
-        "<logs>/summarise_timings.log",
-    benchmark:
-        "<logs>/summarise_timings.tsv"
-    params:
-        **room_job("statistics/timings", "run"),
-
-
-use rule summarise as compare_methods with:
-    input:
-        prompts=all_parts("<data>/prompts/{model}/{part}.parquet"),
-        attributions=fitting_cells("<data>/attributions/{model}/{method}/{part}.parquet"),
-    output:
-        method_agreement="<data>/summary/method_agreement/{model}/{dataset}.parquet",
-    log:
-        "<logs>/compare_methods/{model}/{dataset}.log",
-    benchmark:
-        "<logs>/compare_methods/{model}/{dataset}.tsv"
-    params:
-        **room_job("statistics/method_agreement", "compare"),
+    rule:
+        name:
+            summary
+        input:
+            **read,
+        output:
+            **written,
+        log:
+            f"<logs>/{summary}{of_summary}.log",
+        benchmark:
+            f"<logs>/{summary}{of_summary}.tsv"
+        conda:
+            "../envs/analysis.yaml"
+        threads: n_threads
+        resources:
+            mem_mb=memory,
+            runtime=minutes,
+        params:
+            **room_job(f"statistics/{module}", settings_slice),
+            outputs=named_outputs,
+        message:
+            "Summarising {params.name} {params.cell}"
+        shell:
+            "{params.command} {params.name} --settings {params.settings:q} "
+            "--files {params.files:q} --outputs {params.outputs:q} > {log:q} 2>&1"

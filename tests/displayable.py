@@ -35,7 +35,7 @@ SETTINGS = display_settings(
     models={"llama": f"Llama {HOSTILE}"},
     datasets={name: f"{name} {HOSTILE}" for name in DATASETS},
     methods={name: f"{name} {HOSTILE}" for name in METHODS},
-    controls={name: f"{name} {HOSTILE}" for name in (*CONTROLS, "search")},
+    controls={name: f"{name} {HOSTILE}" for name in CONTROLS},
 )
 # By kind, the values that a column takes, or several columns take together; all are crossed.
 VALUES: dict[str, dict[Any, Any]] = {
@@ -66,13 +66,16 @@ VALUES: dict[str, dict[Any, Any]] = {
         "part": ("all", "without random"),
     },
     "metric_validation": {
-        ("metric", "pi"): [*itertools.product(CURVES, GRID), *((name, None) for name in AREAS)],
+        ("metric", "position"): [
+            *itertools.product(CURVES, GRID),
+            *((name, None) for name in AREAS),
+        ],
         "dataset": DATASETS,
-        ("statistic", "method"): [
+        ("part", "method"): [
             *(("mean", name) for name in ("random", *CONTROLS)),
-            *((f"oracle_over_{name}", None) for name in OVER),
-            *((name, None) for name in ("ladder", "means_in_order", "samples_needed")),
-            *((name, None) for name in ("noisy_over_random", "random_over_anti-oracle")),
+            *((f"oracle_over_{name}", "") for name in OVER),
+            *((name, "") for name in ("ladder", "means_in_order", "samples_needed")),
+            *((name, "") for name in ("noisy_over_random", "random_over_anti-oracle")),
         ],
     },
     "evidence_samples": {
@@ -108,8 +111,7 @@ VALUES: dict[str, dict[Any, Any]] = {
     "normalised_scores": {
         "metric": AREAS,
         "dataset": DATASETS,
-        "method": (*METHODS[1:], *CONTROLS, "search"),
-        "end": ("oracle", "search"),
+        "method": (*METHODS[1:], *CONTROLS[1:]),
     },
     "ranking_samples": {
         "dataset": DATASETS,
@@ -147,7 +149,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": (*AREAS, "soft_ns", "soft_nc"),
         "dataset": SHOWN,
         "method": METHODS[1:],
-        "part": ("own", "twin", "gain"),
+        "part": ("method", "permuted", "gain"),
     },
     "variance_components": {"metric": AREAS, "dataset": DATASETS, "method": METHODS},
 }
@@ -180,11 +182,11 @@ def plain(column: pa.Field, number: float) -> Any:
         return PLAIN[column.name]
     if column.name == "position":
         return None
-    if pa.types.is_string(column.type):
-        return None if column.nullable else ""
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
-    return 1 if pa.types.is_integer(column.type) else None
+    if pa.types.is_integer(column.type):
+        return 1
+    return None if column.nullable else ""
 
 
 def samples_of(kind: str, method: str, numbers: random.Random) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ SHORT = (
     "resolve",
     "construct",
     "summarise",
-    "diagnose",
-    "scale",
+    "validate",
+    "normalise",
     "check",
     "estimate",
     "compare",
@@ -79,7 +79,6 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
         ],
         "study_cells": [],
         "control_cells": [],
-        "search_cells": [],
         "sanity_cells": [],
         "inspected": [],
         "inspections": 0,
@@ -87,7 +86,6 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
         "generation": {"max_new_tokens": 11, "step_interval": 5},
         "block_size": 16,
         "evaluation": {"draws": 4, "pi_grid": [0.2, 0.5, 0.8]},
-        "search": None,
         "ranking": None,
     }
     return PlanSlice.model_validate(settings | changes)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
+import rooms
 from pisoft.contracts import write_rows
 from pisoft.statistics.soft_files import Cell
 
@@ -53,3 +55,12 @@ def write_soft(folder, rows, cell=CELL):
     path = folder / "soft" / cell.protocol / cell.model / cell.method / f"{cell.dataset}.parquet"
     write_rows(path, "soft", rows, {})
     return path
+
+
+def soft_summaries(folder, rows):
+    """Write the summaries of soft metrics of each method's rows, and return their files by kind."""
+    kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
+    files = {kind: folder / f"{kind}.parquet" for kind in kinds}
+    soft = [write_soft(folder, rows[name], replace(CELL, method=name)) for name in rows]
+    rooms.summarise("soft", STATISTICS, {"soft": soft}, files)
+    return files

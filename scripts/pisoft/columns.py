@@ -365,31 +365,15 @@ FILES: dict[str, File] = {
     ),
     "metric_validation": File(
         "summary/metric_validation",
-        "metric, at each π if it has one, and statistic of how it orders controls",
-        (
-            *_STATISTIC[:4],
-            _optional("pi", _REAL, "retaining probability; null: not of a single one"),
-            Column("statistic", _TEXT, "`oracle_over_random`, `ladder` and the like"),
-            _optional("method", _TEXT, "control whose mean it is; null: another statistic"),
-            _optional("value", _REAL, "the number, signed so that higher is better"),
-            _optional("low", _REAL, "lower end of the 95 % interval"),
-            _optional("high", _REAL, "upper end"),
-            _N,
-            _FAILED,
-        ),
+        "metric, and π if it has one: how it ranks the controls, and the `mean` of each; numbers "
+        "are signed so that higher is better",
+        RESULT,
     ),
     "normalised_scores": File(
         "summary/normalised_scores",
-        "method or control, metric, and end of the way from random scores that it is on",
-        (
-            *_STATISTIC,
-            Column("end", _TEXT, "`oracle`, or `search`: the best of random masks"),
-            _optional("masks", _WHOLE, "fewest that the best is of; null: the oracle"),
-            _optional("value", _REAL, "share of the way; null: its end is not told from random"),
-            *_INTERVAL,
-            _N,
-            _FAILED,
-        ),
+        "method or control, and metric: its mean with random scores at 0 and the oracle at 1; "
+        "null: the oracle is not better than random scores",
+        RESULT,
     ),
     "sanity_checks": File(
         "summary/sanity_checks",

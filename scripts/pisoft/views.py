@@ -128,7 +128,8 @@ class View:
             wanted = ", ".join(f"{key} '{name}'" for key, name in self.cell.items())
             raise BenchmarkError(f"{self.files[question][0]}: holds no row for {wanted}")
         settings = self.settings
-        return Results(rows, settings.methods, settings.datasets).of(rows)
+        methods = {**settings.methods, **settings.controls}
+        return Results(rows, methods, settings.datasets).of(rows)
 
 
 def with_rows(results: Results, rows: pd.DataFrame) -> Results:

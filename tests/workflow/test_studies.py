@@ -35,11 +35,12 @@ def test_the_layer_study_adds_exactly_its_own_jobs_and_only_if_asked(project):
 
 
 TRUST = """
-trust: {noise: [1], twin_methods: [saliency], search: 3}
+trust: {noise: [1], twin_methods: [saliency]}
 sanity: {layers: [1, 2], methods: [saliency]}
 """
 CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
-MADE = (*CONTROLS, "saliency-permuted-1", "search")
+MADE = (*CONTROLS, "saliency-permuted-1")
+SUMMARIES = ("metric_validation", "normalised_scores", "sanity_checks")
 CHECKED = ("saliency-randomised-01", "saliency-randomised-02")
 TRUST_JOBS = {
     *(f"data/attributions/toy/{name}/toy-sentiment.parquet" for name in (*MADE, *CHECKED)),
@@ -47,13 +48,12 @@ TRUST_JOBS = {
     *(f"data/ranking/toy/{name}/toy-sentiment.parquet" for name in CONTROLS),
     *(
         f"data/summary/{name}/{kind}.parquet"
-        for name in ("controls", "twins")
+        for name in ("controls", "permutation_baseline")
         for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
     ),
-    *(f"data/summary/controls/{name}_samples.parquet" for name in ("ranking", "stored")),
-    "data/summary/search/soft_samples.parquet",
-    *(f"data/summary/{name}.parquet" for name in ("diagnosis", "oracle_scale", "twins", "sanity")),
-    *(f"tables/{name}/toy.html" for name in ("diagnosis", "oracle_scale", "sanity")),
+    *(f"data/summary/controls/{name}_samples.parquet" for name in ("ranking", "datamodel")),
+    *(f"data/summary/{name}.parquet" for name in (*SUMMARIES, "permutation_baseline")),
+    *(f"tables/{name}/toy.html" for name in SUMMARIES),
     "tables/permutation_baseline/dynamic/toy.html",
     "figures/metric_validation/dynamic/toy/toy-sentiment.svg",
     "figures/permutation_baseline/dynamic/toy.svg",

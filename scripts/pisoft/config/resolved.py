@@ -17,7 +17,7 @@ from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.operators import ways
 from pisoft.config.run_file import Restriction, RunFile
 from pisoft.config.studies import StudyMethod
-from pisoft.config.trust import RANDOM, SEARCH, Control, Permuted
+from pisoft.config.trust import RANDOM, Control, Permuted
 
 
 class Config(BaseModel):
@@ -100,15 +100,9 @@ class Config(BaseModel):
     def control_cells(self) -> list[Cell]:
         """Controls of the run's test of its metrics: where evidence and random scores are known."""
         return self._trust_cells(
-            dict.fromkeys((name for name in self.controls if name != SEARCH), RANDOM),
+            dict.fromkeys(self.controls, RANDOM),
             [name for name in self.trust_datasets if self.datasets[name].has_evidence],
         )
-
-    @property
-    def search_cells(self) -> list[Cell]:
-        """The control whose draws are searched for the best masks, on every dataset."""
-        searched = {SEARCH: RANDOM} if SEARCH in self.controls else {}
-        return self._trust_cells(searched, self.trust_datasets)
 
     @property
     def twin_cells(self) -> list[Cell]:

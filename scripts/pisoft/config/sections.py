@@ -10,11 +10,9 @@ from pisoft.config.methods import LoadMethod, Method, given_method
 from pisoft.config.resolved import Config
 from pisoft.config.sanity import Sanity, randomised
 from pisoft.config.studies import decoder_layers, study_methods
-from pisoft.config.trust import SEARCH, Trust, controls, twins
+from pisoft.config.trust import Trust, controls, twins
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError
-
-SEARCHED = "Best of random masks"
 
 
 def with_sections(
@@ -76,7 +74,7 @@ def _with_trust(config: Config, trust: Trust, methods: list[str], origin: str) -
     where = f"{origin}: trust"
     models, datasets, own = _chosen(trust, config, methods, where)
     found = {
-        name: given_method(control, SEARCHED if name == SEARCH else control.label, "control")
+        name: given_method(control, control.label, "control")
         for name, control in controls(trust).items()
     }
     permuted = {}
@@ -84,16 +82,11 @@ def _with_trust(config: Config, trust: Trust, methods: list[str], origin: str) -
         of = config.methods[twin.method]
         permuted[name] = given_method(twin, f"{of.label}, permuted", of.family)
     _check_free([*found, *permuted], config.evaluated_methods, "`trust`", origin)
-    if trust.search and config.run_file.evaluation.mask != "token":
-        raise BenchmarkError(
-            f"{where}.search: is {trust.search}, but evaluation.mask is not 'token', and the masks "
-            "that it compares keep the same number of whole tokens; set it to 0"
-        )
     known = any(config.datasets[name].has_evidence for name in datasets)
-    if not (trust.twins or trust.search or known):
+    if not (trust.twins or known):
         raise BenchmarkError(
             f"{where}: leaves nothing to do: none of its datasets ({', '.join(datasets)}) has "
-            "known evidence, and twins and search are 0"
+            "known evidence, and twins is 0"
         )
     changes = {"trust_models": models, "trust_datasets": datasets}
     return config.model_copy(update={"controls": found, "twins": permuted, **changes})

@@ -53,7 +53,7 @@ from pisoft.config.parts import Shards, dataset_of, first_place, places, sample_
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, StudyDepth
-from pisoft.config.trust import SEARCH, Control, Permuted
+from pisoft.config.trust import Control, Permuted
 from pisoft.errors import BenchmarkError
 
 OPEN_GENERATION = "open generation has no label word that could flip"
@@ -363,17 +363,8 @@ def draw_settings(config: Config) -> DrawSettings:
     return DrawSettings.model_validate(part)
 
 
-def search_settings(config: Config) -> DrawSettings | None:
-    """Return those of masks that are searched: many, which keep the same number of tokens."""
-    trust = config.run_file.trust
-    if trust is None or not config.search_cells:
-        return None
-    return draw_settings(config).model_copy(update={"sampler": "count", "draws": trust.search})
-
-
-def _draws(config: Config, protocol: str, method: str) -> DrawSettings:
-    searched = method == SEARCH and SEARCH in config.controls
-    settings = (search_settings(config) if searched else None) or draw_settings(config)
+def _draws(config: Config, protocol: str) -> DrawSettings:
+    settings = draw_settings(config)
     _, operator = protocol_and_operator(protocol, settings.operator)
     return settings.model_copy(update={"operator": operator})
 
@@ -533,7 +524,6 @@ class PlanSlice(Slice):
         At(lambda config: [*config.study_cells, *config.twin_cells, *config.operator_cells]),
     ]
     control_cells: Annotated[tuple[Cell, ...], At("control_cells")]
-    search_cells: Annotated[tuple[Cell, ...], At("search_cells")]
     sanity_cells: Annotated[tuple[Cell, ...], At("sanity_cells")]  # that are attributed alone
     # Protocol, model, dataset.
     inspected: Annotated[tuple[tuple[str, str, str], ...], At("inspected")]
@@ -543,8 +533,6 @@ class PlanSlice(Slice):
     generation: Annotated[GenerationSettings, At("run_file.generation")]
     block_size: BlockSize
     evaluation: Annotated[DrawSettings, At(draw_settings)]
-    # Of the control whose draws are searched.
-    search: Annotated[DrawSettings | None, At(search_settings)]
     ranking: Annotated[RankingSettings | None, At("run_file.ranking")]
 
 
@@ -622,7 +610,7 @@ def _twins(config: Config) -> dict[str, str]:
 
 
 class TwinsSlice(ResamplingSlice):
-    """Settings of `summarise_twins`."""
+    """Settings of `estimate_permutation_baseline`."""
 
     twins: Annotated[dict[str, str], At(_twins)]  # the method that each is of
 

@@ -13,10 +13,8 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from pisoft.config.base import Name, Selection, Strict
-from pisoft.config.evaluation import MOST_DRAWS
 
 RANDOM = "random"  # method that knows nothing of the input
-SEARCH = "search"  # control whose draws are searched for the best mask
 Known = Literal["oracle", "anti_oracle", "position", "uniform", "first_token"]
 FROM_EVIDENCE: tuple[Known, ...] = ("oracle", "anti_oracle")
 LABELS: dict[Known, str] = {
@@ -85,19 +83,11 @@ class Trust(Strict):
     twin_methods: Selection = Field(
         "all", description="Methods that have such twins, if the run has them, or `all` of them."
     )
-    search: int = Field(
-        0,
-        ge=0,
-        le=MOST_DRAWS,
-        description="Random masks of each metric at every retaining probability, the best of which "
-        "stand for the oracle where no evidence is known, and beside it where it is; 0: none. They "
-        "cost as much as a method with so many `draws`.",
-    )
     models: Selection = Field("all", description="Models of the run, or `all` of them.")
     datasets: Selection = Field(
         "all",
-        description="Datasets of the run, or `all`. Controls need known evidence, but for the "
-        "search, and the method `random` to be compared with; where either lacks, there are none.",
+        description="Datasets of the run, or `all`. Controls need evidence, and the method "
+        "`random` to be compared with: there are none where one of these is missing.",
     )
 
     @field_validator("noise")
@@ -126,8 +116,7 @@ def controls(trust: Trust) -> dict[str, Control]:
     }
     others: tuple[Known, ...] = ("anti_oracle", "position", "uniform", "first_token")
     known = {name.replace("_", "-"): Control(kind="control", scores=name) for name in others}
-    searched = {SEARCH: Control(kind="control", scores="uniform")} if trust.search else {}
-    return noisy | known | searched
+    return noisy | known
 
 
 def twins(trust: Trust, methods: Iterable[str]) -> dict[str, Permuted]:

@@ -1,18 +1,16 @@
-"""Whether π-Soft metrics tell controls apart, at every retaining probability."""
+"""How π-Soft metrics rank the controls, at every retaining probability."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import pandas as pd
-from matplotlib.axes import Axes
+import seaborn
 from matplotlib.figure import Figure
 
 from pisoft.displays import display
-from pisoft.figures.lines import PI_SOFT, draw_curve, finish_panel, sample_text, share_range
-from pisoft.figures.style import line_styles, theme
+from pisoft.figures.panels import GREY, lines, n_text, over_pi
+from pisoft.figures.style import theme
 from pisoft.views import View
 
+METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 PAIRS = {
     "oracle_over_random": "Oracle > random",
     "oracle_over_noisy": "Oracle > noisy",
@@ -20,55 +18,38 @@ PAIRS = {
     "random_over_anti-oracle": "Random > anti-oracle",
 }
 CHANCE = 0.5
-GREY = "#4D4D4D"
 
 
 @display(
-    title="Can the metrics tell?",
+    title="Metric validation",
     by=("protocol", "model", "dataset"),
     reads={"metric_validation": "summary/metric_validation"},
     cells="control",
 )
 def plot(view: View) -> Figure:
-    """Draw the figure of one protocol, model and dataset."""
-    files, settings, cell = view.files, view.settings, view.cell
-    rows = files.rows("metric_validation", **cell)
-    return plot_diagnosis(rows, settings.methods | settings.controls, settings.where(cell))
-
-
-def plot_diagnosis(rows: pd.DataFrame, labels: Mapping[str, str], where: str) -> Figure:
-    """Draw the controls' means over π above, and how often one is better below.
-
-    Args:
-        rows: `diagnosis` rows of one protocol, model and dataset.
-        labels: of random scores and the controls.
-        where: model, dataset and protocol, for the title.
-    """
-    along = rows.dropna(subset="pi").rename(columns={"value": "mean"})
-    of_controls = along[along["statistic"] == "mean"]
-    controls = {name: labels[name] for name in of_controls["method"].unique()}
-    pairs = along[along["method"].isna()].assign(method=along["statistic"])
+    """Draw the controls' means over π above, and how often one is better below."""
+    results = view.results("metric_validation", metric=METRICS)
+    means = results.select(part="mean")
+    controls = {name: means.methods[name] for name in means.rows["method"].unique()}
+    pairs = results.select(part=PAIRS)
+    shares = pairs.rows.assign(method=pairs.rows["part"])
     with theme():
         figure = Figure(figsize=(10.4, 7.6), layout="constrained")
-        axes = figure.subplots(2, len(PI_SOFT))
-        for column, (metric, label) in enumerate(PI_SOFT.items()):
-            _draw(axes[0, column], of_controls[of_controls["metric"] == metric], controls, label)
-            shares = "Share of samples in this order ↑"
-            _draw(axes[1, column], pairs[pairs["metric"] == metric], PAIRS, shares)
-            axes[1, column].axhline(CHANCE, color=GREY, linewidth=1)
-            axes[1, column].set_ylim(-0.03, 1.03)
-        share_range(axes[0], of_controls["mean"])
+        axes = figure.subplots(2, len(METRICS))
+        for (above, below), (metric, label) in zip(axes.T, METRICS.items(), strict=True):
+            lines(above, means.select(metric=metric).rows, controls)
+            lines(below, shares[shares["metric"] == metric], PAIRS)
+            above.set_ylabel(label)
+            below.set_ylabel("Share of samples in this order ↑")
+            below.axhline(CHANCE, color=GREY, linewidth=1)
+        over_pi(axes[0], means.rows["value"])
+        over_pi(axes[1], shares["value"])
+        for panel in axes[1]:
+            panel.set_ylim(-0.03, 1.03)
         for panel in axes[:, -1]:
             panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        seaborn.despine(figure)
         figure.suptitle(
-            f"Can the metrics tell? · {where} · {sample_text(along)}", fontsize="medium"
+            f"Metric validation · {view.where} · {n_text(results.rows)}", fontsize="medium"
         )
     return figure
-
-
-def _draw(panel: Axes, rows: pd.DataFrame, names: Mapping[str, str], label: str) -> None:
-    styles = line_styles(names)
-    for position, (name, text) in enumerate(names.items()):
-        curve = rows[rows["method"] == name]
-        draw_curve(panel, curve, styles[name], position).set_label(text)
-    finish_panel(panel, label)

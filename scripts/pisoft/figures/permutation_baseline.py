@@ -18,7 +18,7 @@ from pisoft.views import View
     title="Gain over the permutation baseline",
     by=("protocol", "model"),
     reads={"permutation_baseline": "summary/permutation_baseline"},
-    cells="twin",
+    cells="permuted",
 )
 def plot(view: View) -> Figure:
     """Draw each method's gain, mean over datasets, with its 95 % bootstrap interval, best first."""

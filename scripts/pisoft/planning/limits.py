@@ -128,7 +128,7 @@ def job_limits(job: Job, rate: float | None, *, on_gpu: bool) -> Limits:
 
 def _of_one_model(settings: PlanSlice, name: str) -> PlanSlice:
     """Return what a single model's jobs cost depends on."""
-    kinds = ["cells", "study_cells", "control_cells", "search_cells", "sanity_cells", "inspected"]
+    kinds = ["cells", "study_cells", "control_cells", "sanity_cells", "inspected"]
     cells = {
         kind: tuple(cell for cell in getattr(settings, kind) if cell[1] == name) for kind in kinds
     }

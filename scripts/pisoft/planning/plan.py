@@ -300,9 +300,6 @@ def _method_jobs(
         yield from (cell.attribution_job(name, method) for cell in cells[model, dataset])
     for protocol, model, name, dataset in chosen:
         yield from (cell.soft_job(protocol, name, settings) for cell in cells[model, dataset])
-    searching = settings.model_copy(update={"evaluation": settings.search})
-    for protocol, model, name, dataset in settings.search_cells:
-        yield from (cell.soft_job(protocol, name, searching) for cell in cells[model, dataset])
     for protocol, model, dataset in settings.inspected:
         yield from (cell.inspection_job(protocol, settings) for cell in cells[model, dataset])
     if settings.ranking is not None:

@@ -1,8 +1,8 @@
-"""Values of controls and methods by sample: what their diagnosis begins with."""
+"""Values by sample and method wherever controls were evaluated beside the methods."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -10,52 +10,51 @@ import pandas as pd
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
 
-# Of a sample's numbers, those that say how good its scores are, and which are better.
-JUDGING = {m.of: m.best for m in METRICS.values() if m.compared and m.over is None}
 ORACLE = "oracle"
+KEYS = ["protocol", "model", "dataset", "metric"]
+# Metrics of a sample by which scores are judged, and which of their values are better.
+JUDGING = {m.of: m.best for m in METRICS.values() if m.compared and m.over is None}
+Cell = dict[str, object]  # by KEYS and `position`; None: does not apply
 
 
-def control_values(
-    files: Files, controls: Collection[str] = (ORACLE,)
-) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    """Yield each metric of each protocol, model and dataset that has controls, at each π if it has.
+def sample_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    """Yield the values of every metric of every protocol, model and dataset with an oracle.
 
     Args:
-        files: `soft_samples`, `soft_sample_curves`, `soft_curves` and, if there are any,
-            `datamodel_samples` and `ranking_samples`, of the run and of its controls.
-        controls: one of these there must be.
+        files: `soft_samples` and, if there are any, `datamodel_samples` and `ranking_samples`, of
+            the methods and of the controls.
 
     Yields:
-        protocol (None: of no protocol), model, metric, dataset, and pi (None: of no single one);
-        and values, a row per sample, a column per method and control; higher is better, NaN where
-        a sample has failed.
+        A cell; and its values, samples by methods and controls: higher is better, NaN: failed.
     """
-    for kind in ("soft_samples", "datamodel_samples", "ranking_samples"):
-        rows = files.rows(kind) if kind in files else pd.DataFrame(columns=["metric", "sample_id"])
-        rows = rows[rows["metric"].isin(list(JUDGING)) & rows["sample_id"].notna()]
-        keys = ["protocol"] * ("protocol" in rows) + ["model", "dataset", "metric"]
-        for key, group in rows.groupby(keys, sort=False) if len(rows) else ():
-            cell = {"protocol": None, **dict(zip(keys, key, strict=True)), "pi": None}
-            if set(controls) & set(group["method"]):
-                # Stored draws are those of random scores, which both files have.
-                once = group.drop_duplicates(["sample_id", "method"])
-                wide = once.pivot(index="sample_id", columns="method", values="value")
-                yield cell, -wide if JUDGING[str(cell["metric"])] == "lowest" else wide
-    yield from _along_curves(files)
+    kinds = [k for k in ("soft_samples", "datamodel_samples", "ranking_samples") if k in files]
+    rows = pd.concat([files.rows(kind) for kind in kinds], ignore_index=True)
+    rows = rows[rows["metric"].isin(list(JUDGING)) & rows["sample_id"].notna()]
+    # The stored draws are those of random scores, which both files have.
+    rows = rows.drop_duplicates([*KEYS, "sample_id", "method"])
+    for cell, group in _cells(rows):
+        values = group.pivot(index="sample_id", columns="method", values="value")
+        yield cell, -values if JUDGING[str(cell["metric"])] == "lowest" else values
 
 
-def _along_curves(files: Files) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+def curve_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    """Yield the values as :func:`sample_values` does, at every π of the curves.
+
+    Args:
+        files: `soft_curves` and `soft_sample_curves`, of the methods and of the controls.
+    """
     grid = np.unique(files.rows("soft_curves")["pi"])
-    curves = files.rows("soft_sample_curves")
-    keys = ["protocol", "model", "dataset", "metric"]
-    for key, group in curves.groupby(keys, sort=False):
-        if ORACLE not in set(group["method"]):
-            continue
-        lacking = np.full(grid.size, np.nan)
-        values = np.stack([lacking if curve is None else curve for curve in group["values"]])
-        for pi, at_pi in zip(grid, values.T, strict=True):
-            cell: Mapping[str, object] = dict(zip(keys, key, strict=True))
-            wide = group.assign(value=at_pi).pivot(
-                index="sample_id", columns="method", values="value"
-            )
-            yield {**cell, "pi": pi}, wide
+    for cell, group in _cells(files.rows("soft_sample_curves")):
+        failed = np.full(grid.size, np.nan)
+        curves = np.stack([failed if curve is None else curve for curve in group["values"]])
+        for position, values in zip(grid, curves.T, strict=True):
+            at_position = group.assign(value=values)
+            wide = at_position.pivot(index="sample_id", columns="method", values="value")
+            yield {**cell, "position": position}, wide
+
+
+def _cells(rows: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    for key, group in rows.groupby(KEYS, sort=False, dropna=False):
+        if ORACLE in set(group["method"]):
+            names = (None if pd.isna(name) else name for name in key)
+            yield {**dict(zip(KEYS, names, strict=True)), "position": None}, group

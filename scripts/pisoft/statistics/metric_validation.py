@@ -1,16 +1,16 @@
-"""Whether each metric puts scores whose faithfulness is known into their order (diagnosticity).
+"""Whether each metric ranks the controls by their faithfulness (diagnosticity).
 
-On records with known evidence, the oracle should beat its noisy versions, these random scores, and
-random scores the anti-oracle. Of the samples that have a value for all of these:
+On records with evidence, the oracle should beat its noisy versions, these random scores, and
+random scores the anti-oracle. Parts, of the samples that have a value for all of these:
 
 - A_over_B: share of samples whose value for A is better than for B, ties counting one half. `noisy`
   is the oracle with the middle noise of the ladder.
 - ladder: Kendall's τ-a between less noise and a better value, over the oracle and all its noisy
   versions, mean over samples; 1 if every sample's values fall with every step of noise.
-- means_in_order: probability that the means over as many samples, drawn anew, have the order
-  oracle, noisy, random, anti-oracle.
+- means_in_order: probability that the means over as many resampled samples have the order oracle,
+  noisy, random, anti-oracle.
 - samples_needed: the smallest number of samples with which that probability reaches 95 %.
-- mean: the metric's mean for one of them (`method`).
+- mean: of one control or of random scores, the `method`.
 
 Shares have Wilson's interval, means that by Student's t, both of 95 %; that of τ ends at −1 and 1.
 """
@@ -18,82 +18,83 @@ Shares have Wilson's interval, means that by Student's t, both of 95 %; that of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.columns import SCHEMAS
 from pisoft.config.slices import DiagnosisSlice
 from pisoft.keyed import keyed_generator
-from pisoft.statistics.controls import control_values
+from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 
 NOISY = "noisy"
-CHAIN = ("oracle", NOISY, CONTROL, "anti-oracle")
+CHAIN = [ORACLE, NOISY, CONTROL, "anti-oracle"]
 PAIRS = (
-    *(("oracle", other) for other in (NOISY, CONTROL, "position", "uniform", "first-token")),
+    *((ORACLE, other) for other in (NOISY, CONTROL, "position", "uniform", "first-token")),
     (NOISY, CONTROL),
     (CONTROL, "anti-oracle"),
 )
-SURE = 0.95
-RESAMPLES = 1000  # of each number of samples; half a percent of 95 is told apart
+ENOUGH = 0.95
+RESAMPLES = 1000  # of each number of samples: the standard error at 95 % is 0.7 %
+Numbers = tuple[float, float, float]  # value, low, high
 Settings = DiagnosisSlice
 
 
 def summaries(files: Files, settings: DiagnosisSlice) -> dict[str, Summary]:
     """Return one file, from the samples of controls and of random scores."""
-    rows: list[dict[str, Any]] = []
-    for cell, values in control_values(files):
-        rows += [{**cell, **row} for row in diagnosis(values, settings, tuple(cell.values()))]
-    schema = SCHEMAS["metric_validation"]
-    frame = pd.DataFrame(rows, columns=schema.names)
-    return {"metric_validation": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
+    tables = []
+    for cell, values in itertools.chain(sample_values(files), curve_values(files)):
+        # "diagnosis" is the name of the random stream: with another one, numbers would change.
+        key = (settings.seed, "diagnosis", *(cell[name] for name in (*KEYS, "position")))
+        tables.append(validation(values, settings, key).assign(**cell))
+    return {"metric_validation": results_table("metric_validation", tables)}
 
 
-def diagnosis(
+def validation(
     values: pd.DataFrame, settings: DiagnosisSlice, key: Sequence[object]
-) -> Iterator[dict[str, Any]]:
-    """Yield `diagnosis` rows of one metric, without what says which.
+) -> pd.DataFrame:
+    """Return the results of one metric.
 
     Args:
-        values: a row per sample, a column per control and `random`; higher is better, NaN failed.
+        values: samples by controls and `random`; higher is better, NaN failed.
         settings: names on the ladder of noise.
-        key: of the samples that are drawn anew.
+        key: of the resampled samples.
     """
-    named = values.assign(**{NOISY: values[settings.middle]})
+    values = values.assign(**{NOISY: values[settings.middle]})
     ordered = list(dict.fromkeys((*CHAIN, *settings.ladder)))
-    common = named[ordered].dropna()
+    common = values[ordered].dropna()
 
-    def row(
-        statistic: str, n: int, value: float, low: float = np.nan, high: float = np.nan
-    ) -> dict[str, Any]:
-        numbers = {"value": value, "low": low, "high": high, "n": n, "n_failed": len(values) - n}
-        return {"statistic": statistic, "method": None, **numbers}
+    def samples_of(*names: str) -> pd.DataFrame:
+        """Return the samples with a value; the ordered controls lose none for the others."""
+        return (common if {*names} <= {*ordered} else values)[[*names]].dropna()
 
+    rows: list[tuple[str, str, int, float, float, float]] = []
     for better, worse in PAIRS:
-        # Uniform scores have no value in some metrics; the others do not lose a sample for it.
-        pair = (common if {better, worse} <= set(ordered) else named)[[better, worse]].dropna()
-        yield row(f"{better}_over_{worse}", len(pair), *_share(pair[better], pair[worse]))
+        pair = samples_of(better, worse)
+        rows.append((f"{better}_over_{worse}", "", len(pair), *_share(pair[better], pair[worse])))
     steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
-    yield row("ladder", len(common), *np.clip(_mean(sum(steps) / len(steps)), -1, 1))
-    in_order = _in_order(common[list(CHAIN)].to_numpy(), (settings.seed, "metric_validation", *key))
-    reached = [n for n, share in in_order.items() if share >= SURE]
-    yield row("means_in_order", len(common), in_order.get(len(common), np.nan))
-    yield row("samples_needed", len(common), min(reached, default=np.nan))
-    not_ordered = [worse for _, worse in PAIRS if worse not in ordered]
-    for method in dict.fromkeys((*settings.ladder, CONTROL, *not_ordered, *CHAIN)):
-        if method != NOISY:
-            of_method = (common if method in ordered else named)[method].dropna()
-            yield {**row("mean", len(of_method), *_mean(of_method)), "method": method}
+    tau, low, high = np.clip(_mean(sum(steps) / len(steps)), -1, 1)
+    in_order, n = _in_order(common[CHAIN].to_numpy(), key), len(common)
+    needed = min((size for size, share in in_order.items() if share >= ENOUGH), default=np.nan)
+    rows += [
+        ("ladder", "", n, tau, low, high),
+        ("means_in_order", "", n, in_order.get(n, np.nan), np.nan, np.nan),
+        ("samples_needed", "", n, needed, np.nan, np.nan),
+    ]
+    others = [worse for _, worse in PAIRS if worse not in ordered]
+    for method in (*settings.ladder, CONTROL, *others, "anti-oracle"):
+        of_method = samples_of(method)[method]
+        rows.append(("mean", method, len(of_method), *_mean(of_method)))
+    made = pd.DataFrame(rows, columns=["part", "method", "n", "value", "low", "high"])
+    return made.assign(n_failed=len(values) - made["n"])
 
 
-def _share(better: pd.Series, worse: pd.Series) -> tuple[float, float, float]:
+def _share(better: pd.Series, worse: pd.Series) -> Numbers:
     """Return how often one is better, ties counting one half, with Wilson's interval."""
     if better.empty:
         return np.nan, np.nan, np.nan
@@ -101,7 +102,7 @@ def _share(better: pd.Series, worse: pd.Series) -> tuple[float, float, float]:
     return wins / len(better), *proportion_confint(wins, len(better), method="wilson")
 
 
-def _mean(values: pd.Series) -> tuple[float, float, float]:
+def _mean(values: pd.Series) -> Numbers:
     """Return a mean with its interval; of fewer than two values there is none."""
     errors = pd.Series([values.sem(ddof=1)])
     (half_width,) = half_widths(errors, pd.Series([len(values)]))
@@ -113,13 +114,13 @@ def _in_order(values: np.ndarray, key: Sequence[object]) -> dict[int, float]:
 
     Args:
         values: of the chain, (n, 4).
-        key: of the samples that are drawn, with replacement.
+        key: of the resampled samples.
     """
     generator = keyed_generator(*key)
     shares = {}
     for size in _sizes(len(values)):
-        drawn = generator.integers(len(values), size=(RESAMPLES, size))
-        means = np.stack([values[:, place][drawn].mean(axis=1) for place in range(len(CHAIN))])
+        resampled = generator.integers(len(values), size=(RESAMPLES, size))
+        means = np.stack([column[resampled].mean(axis=1) for column in values.T])
         shares[size] = float((np.diff(means, axis=0) < 0).all(axis=0).mean())
     return shares
 

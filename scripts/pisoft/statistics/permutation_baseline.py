@@ -2,7 +2,7 @@
 
 π-Soft gives all scores the same mean, but not the same shape: few high scores make other masks
 than many middling ones. Permuted scores have the method's shape and none of its choice of tokens.
-Of one sample, the gain is the method's value less the mean over its permutations. Rows are means
+Of one sample, the gain is the method's value less the mean over its permutations. Parts are means
 over samples of the value of the `method`, of its scores `permuted`, and of the `gain`, which is
 tested against 0; all three are over the samples that have a gain.
 """
@@ -25,47 +25,48 @@ Settings = TwinsSlice
 
 
 def summaries(files: Files, settings: TwinsSlice) -> dict[str, Summary]:
-    """Return one file, from the samples of methods and of their twins."""
+    """Return one file, from the samples of methods and of their permuted scores."""
+    permuted = settings.twins
     samples = files.rows("soft_samples")
     samples = samples[samples["metric"].isin(METRICS)]
     tables = [
-        gains(rows, settings.twins, settings.seed, settings.resamples).assign(
+        gains(rows, permuted, settings.seed, settings.resamples).assign(
             protocol=protocol, model=model
         )
         for (protocol, model), rows in samples.groupby(["protocol", "model"], sort=False)
-        if set(rows["method"]) & set(settings.twins)
+        if set(rows["method"]) & set(permuted)
     ]
     return {"permutation_baseline": results_table("permutation_baseline", tables)}
 
 
 def gains(
-    samples: pd.DataFrame, twins: Mapping[str, str], seed: int, resamples: int
+    samples: pd.DataFrame, permuted: Mapping[str, str], seed: int, resamples: int
 ) -> pd.DataFrame:
-    """Return `twins` rows of one protocol and model, but for these two columns.
+    """Return the results of one protocol and model.
 
     Args:
-        samples: `soft_samples` rows of methods and of their twins.
-        twins: the method that each twin is of.
+        samples: `soft_samples` rows of methods and of their permuted scores.
+        permuted: the method whose scores each permutation shuffles.
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a test.
     """
     datasets = {
-        str(name): _of_dataset(rows, twins)
+        str(name): _of_dataset(rows, permuted)
         for name, rows in samples.groupby("dataset", sort=False)
-        if rows["method"].isin(list(twins)).any()
+        if rows["method"].isin(list(permuted)).any()
     }
     tested = {name: parts.of_parts([GAIN]) for name, parts in datasets.items()}
     return estimate_and_test_rows(datasets, tested, seed, resamples, ["metric"])
 
 
-def _of_dataset(samples: pd.DataFrame, twins: Mapping[str, str]) -> Samples:
+def _of_dataset(samples: pd.DataFrame, permuted: Mapping[str, str]) -> Samples:
     """Return the samples of every metric, method and part."""
-    of_twins = samples[samples["method"].isin(list(twins))]
-    of_twins = of_twins.assign(method=of_twins["method"].map(twins))
-    # A sample that one of the twins failed on has no mean over them.
-    groups = of_twins.groupby(["sample_id", *KEYS])["value"]
-    twin = groups.mean().where(groups.count() == groups.size()).unstack(KEYS)
-    plain = sample_matrix(samples, KEYS).reindex_like(twin)
-    gain = plain - twin
-    parts = {"method": plain.where(gain.notna()), "permuted": twin.where(gain.notna()), GAIN: gain}
-    return Samples.of_means(pd.concat(parts, axis="columns", names=["part"]))
+    rows = samples[samples["method"].isin(list(permuted))]
+    # A sample that one of the permutations failed on has no mean over them.
+    groups = rows.groupby(["sample_id", "metric", rows["method"].map(permuted)])["value"]
+    baseline = groups.mean().where(groups.count() == groups.size()).unstack(KEYS)
+    plain = sample_matrix(samples, KEYS).reindex_like(baseline)
+    gain = plain - baseline
+    parts = {"method": plain, "permuted": baseline, GAIN: gain}
+    common = {name: values.where(gain.notna()) for name, values in parts.items()}
+    return Samples.of_means(pd.concat(common, axis="columns", names=["part"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from pisoft.config.base import Clamp
@@ -12,7 +13,7 @@ from pisoft.config.studies import SELECTED_METHODS
 from pisoft.contracts import OK, meanings
 from pisoft.statistics.standing import LEVEL
 from pisoft.units import NOTHING
-from pisoft.views import Results
+from pisoft.views import MISSING, Number, Results
 
 FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
 SELECTED = (
@@ -264,3 +265,48 @@ DENSITY = (
     f"{LEVEL}: significantly different from 0). {NOTHING}: no value. The CSV has every dataset's "
     "densities.",
 )
+METRIC_VALIDATION = (
+    "The oracle's scores are 1 for the tokens of the evidence and 0 for others, the anti-oracle's "
+    "the reverse; noisy is the oracle with the middle of the run's amounts of normal noise. A > B: "
+    "share of samples whose value is better for A, ties counting one half; 0.5 is chance. Ladder: "
+    "Kendall's τ-a between less noise and a better value over all amounts of noise, mean over "
+    "samples; 1 is best. In brackets: 95 % intervals over samples (Wilson's of shares, Student's t "
+    "of τ).",
+    "Means in order: probability that the means over as many resampled samples have the order "
+    "oracle, noisy, random, anti-oracle. Samples needed: the fewest with which it reaches 95 %.",
+    "LDS, faithfulness correlation and infidelity read the draws of random scores, which are no "
+    "fair control of their own masks: their order with random scores says less than that of the "
+    "others.",
+    "This validates the metrics by evidence that a reader takes for the reason: on a model that "
+    "decides by other tokens, a good metric fails.",
+)
+NORMALISED_SCORES = (
+    "Normalised score: the difference of the method's mean to that of random scores, divided by "
+    "that of the oracle; higher is better for every metric. Random scores have 0, the oracle has "
+    "1. In brackets: 95 % bootstrap interval over samples. No value: the oracle is not "
+    "significantly better than random scores, or the metric was not evaluated.",
+    "The oracle's scores are the evidence; on a model that decides by other tokens, methods can "
+    "score above 1.",
+)
+
+
+def order_of_controls(dataset: str, needed: Mapping[str, Number]) -> str:
+    """Name the metrics that recover the order of the controls, and those that do not.
+
+    Args:
+        dataset: its label.
+        needed: by the label of each metric, how many samples it needs.
+    """
+    parts = []
+    for outcome, recovers in (
+        ("recovered by", True),
+        ("not recovered with these samples by", False),
+    ):
+        labels = [
+            label
+            for label, number in needed.items()
+            if number is not MISSING and np.isfinite(number.value) == recovers
+        ]
+        if labels:
+            parts.append(f"{outcome}: {', '.join(labels)}")
+    return f"{dataset}: the order of the means is {'; '.join(parts)}."

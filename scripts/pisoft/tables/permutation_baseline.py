@@ -24,7 +24,7 @@ from pisoft.views import View
     title="Gain over the permutation baseline",
     by=("protocol", "model"),
     reads={"permutation_baseline": "summary/permutation_baseline"},
-    cells="twin",
+    cells="permuted",
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""

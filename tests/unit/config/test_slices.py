@@ -129,7 +129,6 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, block_size=4) == {
         "generate", "attribute", "evaluate", "ranking", "plan",
     }  # fmt: skip
-    assert changed(raw, trust={**raw["trust"], "search": 9}) == {"plan"}
     louder = {**raw["trust"], "noise": [0.5, 3]}
     assert changed(raw, trust=louder) == {"diagnosis", "plan", "display"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}

@@ -344,26 +344,6 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
     assert not {cell[2] for cell in config.cells} & {*controls, *twins}, "not in the main tables"
 
 
-def test_random_masks_are_searched_on_every_dataset_with_draws_of_their_own(load):
-    datasets = [*MADE, "sst2"]
-    added = {"datasets": datasets, "methods": ["random", "saliency"], "restrictions": {}}
-    config = load(None, trust={**TRUST, "search": 7}, models=["demo-llama"], catalogue={}, **added)
-    assert {(cell[2], cell[3]) for cell in config.search_cells} == {
-        ("search", dataset) for dataset in datasets
-    }
-    assert not {cell[2] for cell in config.control_cells} & {"search"}
-    searched, usual = (
-        EvaluateSlice.of(
-            config, protocol="dynamic", model="demo-llama", method=name, part="demo-sentiment"
-        ).evaluation
-        for name in ("search", "oracle")
-    )
-    assert searched == usual.model_copy(update={"sampler": "count", "draws": 7})
-    without = load(None, trust=TRUST, models=["demo-llama"], catalogue={}, **added)
-    assert without.search_cells == []
-    assert "search" not in without.evaluated_methods
-
-
 def test_without_random_scores_there_are_twins_alone(load):
     config = load(None, trust=TRUST, methods=["saliency"], restrictions={}, catalogue={})
     found = cells_by_kind(config)
@@ -381,14 +361,6 @@ def test_without_random_scores_there_are_twins_alone(load):
         (
             {"trust": {"twins": 0, "datasets": ["sst2"]}, "datasets": [*MADE, "sst2"]},
             "trust: leaves nothing to do: none of its datasets (sst2) has known evidence",
-        ),
-        (
-            {"trust": {"search": 5}, "evaluation": {"mask": "element"}},
-            "trust.search: is 5, but evaluation.mask is not 'token'",
-        ),
-        (
-            {"trust": {"search": 5}, "catalogue": {"methods": {"search": {"method": "saliency"}}}},
-            "methods: 'search' is a name that `trust` uses; rename this entry",
         ),
         (
             {"catalogue": {"methods": {"oracle": {"method": "saliency"}}}},

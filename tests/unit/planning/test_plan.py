@@ -137,17 +137,6 @@ def test_scores_made_elsewhere_cost_their_evaluation_alone():
     assert set(given) < set(whole)
 
 
-def test_a_search_costs_its_own_draws():
-    evaluation = run_of().evaluation
-    cells = [("dynamic", "small", "random", "reviews")]
-    search = evaluation.model_copy(update={"draws": 20}).model_dump()
-    jobs = plan_run(run_of(search_cells=cells, search=search), NOWHERE).jobs
-    (job,) = jobs[len(plan_run(run_of(), NOWHERE).jobs) - len(jobs) :]
-    (usual,) = (of for of in jobs if (of.rule, of.cell) == (job.rule, job.cell) and of != job)
-    forwards = [soft_forwards(grid=3, draws=draws) for draws in (20, 4)]
-    assert job.low.forwards / usual.low.forwards == pytest.approx(forwards[0] / forwards[1])
-
-
 def test_steps_that_16_bit_models_evaluate_in_float32_are_planned():
     models = run_of().model_dump()["models"]
     models["small"] |= {"dtype": "bfloat16"}

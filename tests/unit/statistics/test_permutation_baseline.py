@@ -1,0 +1,52 @@
+"""Gains over the permutation baseline, against means made by hand."""
+
+import itertools
+
+import pandas as pd
+import pytest
+
+import rooms
+from pisoft.contracts import read_rows
+from summarising import soft_rows, soft_summaries
+
+NAMES = ("mine", "mine-permuted-1", "mine-permuted-2", "random")
+STEPS = {"a": 1, "b": 2, "c": 1}
+
+
+def results(folder, status=None):
+    """The samples of random draws, the last permutation with a status; and the results."""
+    rows = {
+        name: soft_rows(STEPS, seed=seed, status=status if name == NAMES[2] else None)
+        for seed, name in enumerate(NAMES)
+    }
+    files = {"soft_samples": soft_summaries(folder, rows)["soft_samples"]}
+    settings = {"twins": dict.fromkeys(NAMES[1:3], "mine"), "seed": 1, "resamples": 100}
+    made = {"permutation_baseline": folder / "permutation_baseline.parquet"}
+    rooms.summarise("permutation_baseline", settings, files, made)
+    return (
+        pd.DataFrame(read_rows((files | made)[kind], kind))
+        for kind in ("soft_samples", "permutation_baseline")
+    )
+
+
+def test_gains_are_means_of_differences_over_samples(tmp_path):
+    samples, rows = results(tmp_path)
+    assert set(rows["method"]) == {"mine"}
+    for metric, dataset in itertools.product(rows["metric"].unique(), ("sst2", "average")):
+        wide = samples[samples["metric"] == metric].pivot(
+            index="sample_id", columns="method", values="value"
+        )
+        cell = rows[(rows["metric"] == metric) & (rows["dataset"] == dataset)]
+        values = cell.set_index("part")["value"]
+        permuted = wide[[*NAMES[1:3]]].mean(axis=1)
+        assert values["method"] == pytest.approx(wide["mine"].mean())
+        assert values["permuted"] == pytest.approx(permuted.mean())
+        assert values["gain"] == pytest.approx((wide["mine"] - permuted).mean())
+    gains = rows["part"] == "gain"
+    assert rows.loc[gains, "p_adjusted"].between(0.25, 1).all(), "of three samples"
+    assert rows.loc[~gains, "p_value"].isna().all()
+
+
+def test_a_sample_that_one_permutation_failed_on_has_no_gain(tmp_path):
+    _, rows = results(tmp_path, status={("a", 0): "nonfinite_logits"})
+    assert (rows[["n", "n_failed"]] == [2, 1]).all(axis=None)
