@@ -11,7 +11,7 @@ rule summarise:
         soft=cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/soft_samples.parquet",
-        soft_curves="<data>/summary/soft_curves.parquet",
+        curves="<data>/summary/curves.parquet",
         soft_sample_curves="<data>/summary/soft_sample_curves.parquet",
     log:
         "<logs>/summarise.log",
@@ -133,7 +133,7 @@ use rule summarise as estimate_uncertainty with:
 
 use rule summarise as summarise_advantage with:
     input:
-        soft_curves=rules.summarise.output.soft_curves,
+        curves=rules.summarise.output.curves,
         soft_sample_curves=rules.summarise.output.soft_sample_curves,
     output:
         advantage="<data>/summary/advantage.parquet",

@@ -11,7 +11,7 @@ use rule summarise as summarise_controls with:
         soft=control_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/controls/soft_samples.parquet",
-        soft_curves="<data>/summary/controls/soft_curves.parquet",
+        curves="<data>/summary/controls/curves.parquet",
         soft_sample_curves="<data>/summary/controls/soft_sample_curves.parquet",
     log:
         "<logs>/summarise_controls.log",
@@ -73,7 +73,7 @@ OF_CONTROLS = {
         rules.summarise.output[kind],
         *([rules.summarise_controls.output[kind]] if SOME_CONTROLS else []),
     ]
-    for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
+    for kind in ("soft_samples", "curves", "soft_sample_curves")
 }
 if ranked_control_cells("{dataset}"):
     OF_CONTROLS["ranking_samples"] = [
@@ -118,7 +118,7 @@ use rule summarise as summarise_twins with:
         soft=twin_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         soft_samples="<data>/summary/permutation_baseline/soft_samples.parquet",
-        soft_curves="<data>/summary/permutation_baseline/soft_curves.parquet",
+        curves="<data>/summary/permutation_baseline/curves.parquet",
         soft_sample_curves="<data>/summary/permutation_baseline/soft_sample_curves.parquet",
     log:
         "<logs>/summarise_twins.log",

@@ -21,7 +21,7 @@ def control_values(
     """Yield each metric of each protocol, model and dataset that has controls, at each π if it has.
 
     Args:
-        files: `soft_samples`, `soft_sample_curves`, `soft_curves` and, if there are any,
+        files: `soft_samples`, `soft_sample_curves`, `curves` and, if there are any,
             `datamodel_samples` and `ranking_samples`, of the run and of its controls.
         controls: one of these there must be.
 
@@ -45,7 +45,7 @@ def control_values(
 
 
 def _along_curves(files: Files) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    grid = np.unique(files.rows("soft_curves")["pi"])
+    grid = np.unique(files.rows("curves")["position"])
     curves = files.rows("soft_sample_curves")
     keys = ["protocol", "model", "dataset", "metric"]
     for key, group in curves.groupby(keys, sort=False):
