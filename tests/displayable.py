@@ -44,7 +44,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": CURVES,
         "dataset": SHOWN,
         "method": METHODS[1:],
-        ("part", "pi"): [
+        ("part", "position"): [
             *(("at", pi) for pi in GRID),
             *((part, None) for part in ("lower", "upper", "upper_minus_lower")),
         ],
@@ -128,7 +128,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "dataset": SHOWN,
         "alternative": ("squared_distance", "median", "single_draw"),
     },
-    "soft_curves": {"method": METHODS, "dataset": DATASETS, "metric": CURVES, "pi": GRID},
+    "curves": {"method": METHODS, "dataset": DATASETS, "metric": CURVES, "position": GRID},
     "soft_samples": {
         "method": METHODS,
         "dataset": DATASETS,
@@ -169,7 +169,7 @@ def rows_of(kind: str) -> list[dict[str, Any]]:
         for column in SCHEMAS[kind]:
             row.setdefault(column.name, plain(column, number))
         if "protocol" in row and row.get("metric") in WITHOUT_ROUTING:
-            row["protocol"] = None
+            row["protocol"] = ""
         rows.append(row)
     return rows
 
@@ -178,9 +178,13 @@ def plain(column: pa.Field, number: float) -> Any:
     """Return what stands in a column that is not listed."""
     if column.name in PLAIN:
         return PLAIN[column.name]
+    if column.name == "position":
+        return None
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
-    return 1 if pa.types.is_integer(column.type) else None
+    if pa.types.is_integer(column.type):
+        return 1
+    return None if column.nullable else ""
 
 
 def samples_of(kind: str, method: str, numbers: random.Random) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ TRUST_JOBS = {
     *(
         f"data/summary/{name}/{kind}.parquet"
         for name in ("controls", "twins")
-        for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
+        for kind in ("soft_samples", "curves", "soft_sample_curves")
     ),
     *(f"data/summary/controls/{name}_samples.parquet" for name in ("ranking", "stored")),
     "data/summary/search/soft_samples.parquet",

@@ -1,0 +1,44 @@
+"""Views of results that a test makes by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pisoft.statistics.reading import Files
+from pisoft.statistics.results import results_table
+from pisoft.views import View
+from rooms import display_settings
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+class InMemory(Files):
+    """Rows that no file holds, by question."""
+
+    def __init__(self, **rows: Rows) -> None:
+        """Complete the rows as their files would."""
+        super().__init__({question: [Path(question)] for question in rows})
+        self.held = {
+            question: results_table(question, [pd.DataFrame(given)]).to_pandas()
+            for question, given in rows.items()
+        }
+
+    def rows(self, kind: str, **selection: str) -> pd.DataFrame:
+        """Return the rows of a question."""
+        assert not selection
+        return self.held[kind]
+
+
+def view_of(settings: Mapping[str, Any], cell: Mapping[str, str], **rows: Rows) -> View:
+    """Return what a table or figure gets.
+
+    Args:
+        settings: some of those of displays.
+        cell: what is shown.
+        rows: some of the columns of results, by question.
+    """
+    return View(InMemory(**rows), display_settings(**settings), cell)
