@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,7 +117,7 @@ def _name_lines(
     others, *places = spread(np.r_[0, heights], LABEL_HEIGHT)
 
     def write(place: float, colour: str, marker: str, name: str, weight: str = "normal") -> None:
-        beside = {"transform": panel.transAxes, "clip_on": False}
+        beside: dict[str, Any] = {"transform": panel.transAxes, "clip_on": False}
         panel.plot(KEYS, place, color=colour, marker=marker, markersize=5, **beside)
         panel.text(LABELS, place, name, va="center", fontsize="small", fontweight=weight, **beside)
 
