@@ -44,7 +44,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": CURVES,
         "dataset": SHOWN,
         "method": METHODS[1:],
-        ("part", "pi"): [
+        ("part", "position"): [
             *(("at", pi) for pi in GRID),
             *((part, None) for part in ("lower", "upper", "upper_minus_lower")),
         ],
@@ -130,7 +130,7 @@ VALUES: dict[str, dict[Any, Any]] = {
         "dataset": SHOWN,
         "alternative": ("squared_distance", "median", "single_draw"),
     },
-    "soft_curves": {"method": METHODS, "dataset": DATASETS, "metric": CURVES, "pi": GRID},
+    "curves": {"method": METHODS, "dataset": DATASETS, "metric": CURVES, "position": GRID},
     "soft_samples": {
         "method": METHODS,
         "dataset": DATASETS,

@@ -59,7 +59,7 @@ def write_soft(folder, rows, cell=CELL):
 
 def soft_summaries(folder, rows):
     """Write the summaries of soft metrics of each method's rows, and return their files by kind."""
-    kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
+    kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
     soft = [write_soft(folder, rows[name], replace(CELL, method=name)) for name in rows]
     rooms.summarise("soft", STATISTICS, {"soft": soft}, files)

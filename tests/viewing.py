@@ -1,4 +1,4 @@
-"""Views of results made by hand, as the functions of tables and figures take them."""
+"""Views of results that a test makes by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.contracts import write_table
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import results_table
 from pisoft.views import View
@@ -22,12 +21,26 @@ def results(question: str, rows: Rows) -> pd.DataFrame:
     return results_table(question, [pd.DataFrame(list(rows))]).to_pandas()
 
 
-def view(
-    folder: Path, labels: Mapping[str, Any], cell: Mapping[str, str], **questions: Rows
-) -> View:
-    """Write the results of each question to a file, and return the view of a cell of them."""
-    files = Files({question: [folder / f"{question}.parquet"] for question in questions})
-    for question, rows in questions.items():
-        table = results_table(question, [pd.DataFrame(list(rows))])
-        write_table(files[question][0], question, table, {})
-    return View(files, display_settings(**labels), cell)
+class InMemory(Files):
+    """Rows that no file holds, by question."""
+
+    def __init__(self, **rows: Rows) -> None:
+        """Complete the rows as their files would."""
+        super().__init__({question: [Path(question)] for question in rows})
+        self.held = {question: results(question, given) for question, given in rows.items()}
+
+    def rows(self, kind: str, **selection: str) -> pd.DataFrame:
+        """Return the rows of a question."""
+        assert not selection
+        return self.held[kind]
+
+
+def view_of(settings: Mapping[str, Any], cell: Mapping[str, str], **rows: Rows) -> View:
+    """Return what a table or figure gets.
+
+    Args:
+        settings: some of those of displays.
+        cell: what is shown.
+        rows: some of the columns of results, by question.
+    """
+    return View(InMemory(**rows), display_settings(**settings), cell)

@@ -273,27 +273,15 @@ FILES: dict[str, File] = {
         "cell, sample and metric",
         (*_CELL, _SAMPLE, _METRIC, _VALUE, _STATUS),
     ),
-    "soft_curves": File(
-        "summary/soft_curves",
-        "cell, metric and π",
-        (
-            *_CELL,
-            _METRIC,
-            Column("pi", _REAL, "retaining probability"),
-            _optional("mean", _REAL, "mean over samples"),
-            _MEAN_ERROR,
-            _N,
-            _FAILED,
-        ),
-    ),
+    "curves": File("summary/curves", "cell, metric and π: mean over samples", RESULT),
     "soft_sample_curves": File(
         "summary/soft_sample_curves",
-        "cell, sample and metric of `soft_curves`",
+        "cell, sample and metric of `curves`",
         (
             *_CELL,
             _SAMPLE,
             _METRIC,
-            _optional("values", pa.list_(_REAL), "one by π of `soft_curves`; null: it failed"),
+            _optional("values", pa.list_(_REAL), "one by π of `curves`; null: it failed"),
         ),
     ),
     "statistics": File(
@@ -350,18 +338,9 @@ FILES: dict[str, File] = {
     ),
     "advantage": File(
         "summary/advantage",
-        "method, metric, and π or half of the π grid: its advantage over random scores",
-        (
-            _PROTOCOL,
-            _MODEL,
-            _METRIC,
-            _SHOWN_DATASET,
-            _METHOD,
-            Column("part", _TEXT, "`at` a π, `lower` or `upper` half, or `upper_minus_lower`"),
-            _optional("pi", _REAL, "retaining probability; null: not of a single one"),
-            *_MEAN,
-            *_TEST,
-        ),
+        "method and metric: its advantage over random scores `at` each π, in the `lower` and "
+        "`upper` half of the π grid, and `upper_minus_lower`",
+        RESULT,
     ),
     "metric_validation": File(
         "summary/metric_validation",

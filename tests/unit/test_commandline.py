@@ -55,7 +55,7 @@ def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, 
     [
         (rooms.SUMMARISE, "accuracy", "prompts"),
         (rooms.TABULATE, "accuracy", "accuracy"),
-        (rooms.PLOT, "pi_curves/dynamic/llama/sst2", "soft_curves"),
+        (rooms.PLOT, "pi_curves/dynamic/llama/sst2", "curves"),
     ],
 )
 def test_a_kind_of_file_that_is_missing_is_one_line(script, name, kind, tmp_path):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.workflow
 PAGE = Path(__file__).parents[2] / "docs/how-to/add-a-method.md"
 SOFT = {
     "data/summary/soft_samples.parquet",
-    "data/summary/soft_curves.parquet",
+    "data/summary/curves.parquet",
     "data/summary/soft_sample_curves.parquet",
     "figures/pi_curves_all/dynamic/toy/toy-sentiment.svg",
     "figures/protocol/dynamic/toy.svg",

@@ -393,7 +393,7 @@ def test_advantage_over_random_scores(finished):
 def advantage(line, curve):
     """A number of one sample's differences at .2, .25 and .8, interpolated at .5."""
     if line["part"] == "at":
-        return curve[float(line["pi"])]
+        return curve[float(line["position"])]
     middle = curve[0.25] + (curve[0.8] - curve[0.25]) * 0.25 / 0.55
     lower = (0.05 * (curve[0.2] + curve[0.25]) + 0.25 * (curve[0.25] + middle)) / 2 / 0.3
     upper = (middle + curve[0.8]) / 2

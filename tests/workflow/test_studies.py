@@ -49,7 +49,7 @@ TRUST_JOBS = {
     *(
         f"data/summary/{name}/{kind}.parquet"
         for name in ("controls", "permutation_baseline")
-        for kind in ("soft_samples", "soft_curves", "soft_sample_curves")
+        for kind in ("soft_samples", "curves", "soft_sample_curves")
     ),
     *(f"data/summary/controls/{name}_samples.parquet" for name in ("ranking", "datamodel")),
     *(f"data/summary/{name}.parquet" for name in (*SUMMARIES, "permutation_baseline")),

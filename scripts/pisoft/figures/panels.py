@@ -33,7 +33,11 @@ Panel = Callable[[Axes], None]
 
 
 def draw(
-    title: str, panels: Mapping[str, Panel], size: tuple[float, float], **layout: Any
+    title: str,
+    panels: Mapping[str, Panel],
+    size: tuple[float, float],
+    legend: bool = True,
+    **layout: Any,
 ) -> Figure:
     """Return panels side by side, each with its label at the y axis, and one legend below.
 
@@ -41,6 +45,7 @@ def draw(
         title: above the panels.
         panels: by label, a function that fills the axes.
         size: inches.
+        legend: whether there is one; lines may be named beside the panels instead.
         layout: as :meth:`matplotlib.figure.Figure.subplots` takes it.
     """
     with theme():
@@ -52,7 +57,7 @@ def draw(
             seaborn.despine(ax=panel)
         figure.suptitle(title, fontsize="medium")
         handles, labels = figure.axes[0].get_legend_handles_labels()
-        if handles:
+        if legend and handles:
             figure.legend(
                 handles,
                 labels,

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.displays import display
-from pisoft.figures.lines import PI_SOFT, begin_at_zero, draw_curves, with_bands
-from pisoft.statistics.reading import present
+from pisoft.figures.panels import draw, lines, n_text, over_pi
+from pisoft.statistics.metrics import CURVE_METRICS
+from pisoft.statistics.results import select
 from pisoft.views import View
 
 
 @display(
     title="Curves over the retaining probability, all methods",
     by=("protocol", "model", "dataset"),
-    reads={"soft_curves": "summary/soft_curves"},
+    reads={"curves": "summary/curves"},
 )
 def plot(view: View) -> Figure:
-    """Draw the figure of one protocol, model and dataset."""
-    files, settings, cell = view.files, view.settings, view.cell
-    curves = files.rows("soft_curves", **cell)
-    return plot_all_curves(curves, present(settings.methods, curves), settings.where(cell))
-
-
-def plot_all_curves(curves: pd.DataFrame, methods: Mapping[str, str], where: str) -> Figure:
     """Draw π-Soft-NS and π-Soft-NC over the retaining probability, one line per method.
 
     Bands are 95 % confidence intervals of the mean over samples (Student's t). A method without any
-    value has no line and says so in the legend.
-
-    Args:
-        curves: `soft_curves` rows of one protocol, model and dataset.
-        methods: label of each method, in the order of the legend.
-        where: model, dataset and protocol, for the title.
+    value has no line; the legend says so.
     """
-    figure = draw_curves(with_bands(curves), PI_SOFT, methods, where)
-    begin_at_zero(figure.axes, curves["mean"])
+    curves = view.results("curves")
+    panels = {
+        label: partial(lines, rows=select(curves.rows, metric=metric), labels=curves.methods)
+        for metric, label in CURVE_METRICS.items()
+    }
+    figure = draw(f"{view.where} · {n_text(curves.rows)}", panels, (9.2, 4.6))
+    return of_one_range(figure, curves.rows["value"])
+
+
+def of_one_range(figure: Figure, values: pd.Series) -> Figure:
+    """Let panels begin at 0, unless π-Soft-NS is negative, as it may be where it is not clamped."""
+    over_pi(figure.axes, values)
+    if not values.min() < 0:
+        for panel in figure.axes:
+            panel.set_ylim(bottom=0)
     return figure

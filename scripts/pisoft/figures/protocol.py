@@ -22,14 +22,14 @@ from matplotlib.lines import Line2D
 from pisoft.contracts import OK, read_table
 from pisoft.displays import display
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.figures.lines import legend_columns
+from pisoft.figures.panels import legend_columns
 from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.reading import present
+from pisoft.statistics.metrics import CONTROL
+from pisoft.statistics.results import select
 from pisoft.statistics.scores import StepScores, perturbable_counts, read_scores
-from pisoft.views import View
+from pisoft.views import Results, View
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
-CONTROL = "random"  # shown whatever its mean
 POINT_SIZE = 8
 
 
@@ -70,7 +70,7 @@ def retaining_shares(samples: pd.DataFrame, tokens: Mapping[str, int]) -> pd.Dat
 
 
 def shown_methods(shares: pd.DataFrame, methods: Iterable[str]) -> list[str]:
-    """Return the methods of lowest, middle and highest mean share, and random scores.
+    """Return the methods of lowest, middle and highest mean share, and random scores anyway.
 
     They are ordered by their means; of equal means, the first of `methods`.
     """
@@ -114,7 +114,7 @@ def calibrated(
     by=("protocol", "model"),
     reads={
         "soft_samples": "summary/soft_samples",
-        "soft_curves": "summary/soft_curves",
+        "curves": "summary/curves",
         "prompts": "prompts/{model}/{part}",
         "attributions": "attributions/{model}/{method}/{part}",
         "soft": "soft/{protocol}/{model}/{method}/{part}",
@@ -122,27 +122,25 @@ def calibrated(
 )
 def plot(view: View) -> Figure:
     """Draw the figure of one protocol and model, on the run's first dataset."""
-    files, settings, cell = view.files, view.settings, view.cell
+    files, settings = view.files, view.settings
     first, prompts = next(iter(settings.datasets)), files["prompts"][0]
-    cell = {**cell, "dataset": first}
-    samples, curves = files.rows("soft_samples", **cell), files.rows("soft_curves", **cell)
-    methods = present(settings.methods, curves)
+    cell = {**view.cell, "dataset": first}
+    samples, curves = files.rows("soft_samples", **cell), view.results("curves", dataset=first)
     shares = retaining_shares(samples, perturbable_counts(prompts, settings.scope))
-    shown = shown_methods(shares, methods)
-    pi = min(curves["pi"], key=lambda pi: abs(pi - TARGET), default=TARGET)
+    shown = shown_methods(shares, curves.methods)
+    pi = min(curves.rows["position"], key=lambda pi: abs(pi - TARGET), default=TARGET)
     by_method = {path.parts[-2]: path for path in files["soft"] if path.stem == first}
     alphas = {name: read_alphas(path, pi) for name, path in by_method.items() if name in shown}
     scores = [path for path in files["attributions"] if path.stem == first]
     steps = read_scores(prompts, [path for path in scores if path.parts[-2] in shown], settings)
     example = calibrated(steps, alphas, settings.score_floor)
-    return plot_protocol(shares, example, curves, methods, pi, settings.where(cell))
+    return plot_protocol(shares, example, curves, pi, settings.where(cell))
 
 
 def plot_protocol(
     shares: pd.DataFrame,
     example: Calibrated | None,
-    curves: pd.DataFrame,
-    methods: Mapping[str, str],
+    curves: Results,
     pi: float,
     where: str,
 ) -> Figure:
@@ -151,11 +149,11 @@ def plot_protocol(
     Args:
         shares: of all methods, see :func:`retaining_shares`.
         example: of the methods of panels (b) and (c); None: panel (b) stays empty and says so.
-        curves: `soft_curves` rows of one protocol, model and dataset.
-        methods: label of each method.
+        curves: of one protocol, model and dataset.
         pi: the retaining probability of panel (b).
         where: model, dataset and protocol, for the title.
     """
+    methods = curves.methods
     styles = line_styles(methods)
     shown = shown_methods(shares, methods)
     with theme():
@@ -165,7 +163,7 @@ def plot_protocol(
         before = figure.add_subplot(grid[0, 1])
         _draw_example(before, figure.add_subplot(grid[1, 1], sharex=before), example, styles, pi)
         panel = figure.add_subplot(grid[:, 2])
-        _draw_curves(panel, curves, shares, shown, styles)
+        _draw_curves(panel, select(curves.rows, metric="pi_soft_nc"), shares, shown, styles)
         handles = [
             _handle(styles[name], _legend_label(methods[name], name, example)) for name in shown
         ]
@@ -247,10 +245,9 @@ def _draw_curves(
     styles: Mapping[str, LineStyle],
 ) -> None:
     """Draw the π-Soft-NC curves, and the original metric at each method's own mean share."""
-    chosen = curves[curves["metric"] == "pi_soft_nc"]
     for method in shown:
-        curve, style = chosen[chosen["method"] == method].sort_values("pi"), styles[method]
-        panel.plot(curve["pi"], curve["mean"], color=style.colour, linestyle=style.dash)
+        curve, style = select(curves, method=method).sort_values("position"), styles[method]
+        panel.plot(curve["position"], curve["value"], color=style.colour, linestyle=style.dash)
         original = shares[shares["method"] == method]
         _draw_point(panel, original["share"].mean(), original["soft_nc"].mean(), style)
     panel.set_xlim(0, 1)

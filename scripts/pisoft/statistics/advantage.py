@@ -24,7 +24,8 @@ import pandas as pd
 from pisoft.config.slices import ResamplingSlice
 from pisoft.statistics.estimates import Samples, estimate_and_test_rows, sample_matrix
 from pisoft.statistics.metrics import CONTROL
-from pisoft.statistics.reading import Files, Summary, summary_table
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
@@ -34,7 +35,7 @@ Settings = ResamplingSlice
 
 def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
     """Return one file of advantages; without random scores it is empty."""
-    grid = np.unique(files.rows("soft_curves")["pi"])
+    grid = np.unique(files.rows("curves")["position"])
     curves = files.rows("soft_sample_curves")
     tables = [
         advantages(rows, grid, settings.seed, settings.resamples).assign(
@@ -43,7 +44,7 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
         for (protocol, model), rows in curves.groupby(["protocol", "model"], sort=False)
         if {CONTROL} < set(rows["method"])
     ]
-    return {"advantage": summary_table("advantage", tables)}
+    return {"advantage": results_table("advantage", tables)}
 
 
 def advantages(curves: pd.DataFrame, grid: np.ndarray, seed: int, resamples: int) -> pd.DataFrame:
@@ -65,7 +66,7 @@ def advantages(curves: pd.DataFrame, grid: np.ndarray, seed: int, resamples: int
     }
     tested = {name: samples.of_parts(HALVES) for name, samples in datasets.items()}
     rows = estimate_and_test_rows(datasets, tested, seed, resamples, ["metric"])
-    return rows.assign(pi=rows["pi"].where(rows["part"] == AT))
+    return rows.assign(position=rows["position"].where(rows["part"] == AT))
 
 
 def half_weights(grid: np.ndarray) -> np.ndarray:
@@ -101,4 +102,4 @@ def _differences(
         control = scores.xs(CONTROL, axis="columns", level="method")
         methods = scores.drop(columns=CONTROL, level="method")
         parts[key] = methods - control[methods.columns.get_level_values("metric")].to_numpy()
-    return pd.concat(parts, axis="columns", names=["part", "pi"])
+    return pd.concat(parts, axis="columns", names=["part", "position"])

@@ -41,9 +41,9 @@ def curve_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
     """Yield the values as :func:`sample_values` does, at every π of the curves.
 
     Args:
-        files: `soft_curves` and `soft_sample_curves`, of the methods and of the controls.
+        files: `curves` and `soft_sample_curves`, of the methods and of the controls.
     """
-    grid = np.unique(files.rows("soft_curves")["pi"])
+    grid = np.unique(files.rows("curves")["position"])
     for cell, group in _cells(files.rows("soft_sample_curves")):
         failed = np.full(grid.size, np.nan)
         curves = np.stack([failed if curve is None else curve for curve in group["values"]])

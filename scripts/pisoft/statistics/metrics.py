@@ -7,6 +7,7 @@ from typing import Literal
 
 Best = Literal["highest", "lowest"]
 AVERAGE = "average"  # dataset of the mean over datasets
+CURVE_METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}  # labels
 AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
 EVIDENCE_METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")

@@ -18,8 +18,8 @@ mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,10 +34,11 @@ from pisoft.contracts import OK
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.metrics import soft_ns
+from pisoft.statistics.intervals import half_widths
+from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 from pisoft.statistics.soft_files import CELL, Cell, Steps, read_soft
-
-CURVE_METRICS = ("pi_soft_ns", "pi_soft_nc")
 
 SAMPLE_METRICS = (
     "auc_pi_soft_ns",
@@ -73,18 +74,6 @@ NOISE_METRICS = (
 LOW_PI = 0.3
 
 
-@dataclass(frozen=True)
-class _Curves:
-    """Means over samples of one cell; `grid` is empty if the file has no row with a π."""
-
-    cell: Cell
-    grid: np.ndarray  # (P,)
-    means: dict[str, np.ndarray]  # by metric, (P,)
-    errors: dict[str, np.ndarray]  # by metric, (P,)
-    n: int
-    n_failed: int
-
-
 Settings = SummariseSlice
 
 
@@ -97,7 +86,7 @@ class SoftSummaries(NamedTuple):
     """What :func:`summarise` makes, each a table of the kind that it is named after."""
 
     soft_samples: pa.Table  # a row per cell, sample and metric of SAMPLE_METRICS
-    soft_curves: pa.Table  # a row per cell, metric of CURVE_METRICS and π
+    curves: pa.Table  # means over samples: a row per cell, metric of CURVE_METRICS and π
     soft_sample_curves: pa.Table  # a row per cell, sample and metric of CURVE_METRICS
 
 
@@ -115,15 +104,19 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
     """
     samples = [SCHEMAS["soft_samples"].empty_table()]
     sample_curves = [SCHEMAS["soft_sample_curves"].empty_table()]
-    curves = []
+    means, counts = {}, {}
     for path in paths:
         cell = Cell.of(path)
         rows, grid, by_sample = _cell_means(path, minimum_h0, clamp)
         samples.append(sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
-        sample_curves += _sample_curve_rows(cell, rows, _metric_curves(by_sample, grid))
-        curves.append(_curves(cell, by_sample, grid, rows["sample"].nunique()))
+        curves = _metric_curves(by_sample, grid)
+        sample_curves += _sample_curve_rows(cell, rows, curves)
+        means[cell], n = _mean_curves(curves), len(by_sample["h0"])
+        counts[cell] = {"n": n, "n_failed": rows["sample"].nunique() - n}
     return SoftSummaries(
-        pa.concat_tables(samples), _curve_rows(curves), pa.concat_tables(sample_curves)
+        pa.concat_tables(samples),
+        results_table("curves", _on_common_grid(means, counts)),
+        pa.concat_tables(sample_curves),
     )
 
 
@@ -257,20 +250,13 @@ def _sample_curve_rows(
     return tables
 
 
-def _curves(
-    cell: Cell, by_sample: dict[str, pd.DataFrame], grid: np.ndarray, samples: int
-) -> _Curves:
-    """Reduce the curves of one cell's samples to means and standard errors."""
-    curves = _metric_curves(by_sample, grid)
-    n = len(by_sample["h0"])
-    return _Curves(
-        cell=cell,
-        grid=grid,
-        means={metric: curve.mean().to_numpy() for metric, curve in curves.items()},
-        errors={metric: curve.sem(ddof=1).to_numpy() for metric, curve in curves.items()},
-        n=n,
-        n_failed=samples - n,
-    )
+def _mean_curves(curves: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return means over samples with their standard errors, by metric and π."""
+    parts = {
+        metric: pd.DataFrame({"value": curve.mean(), "standard_error": curve.sem(ddof=1)})
+        for metric, curve in curves.items()
+    }
+    return pd.concat(parts, names=["metric", "position"])
 
 
 def _metric_curves(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> dict[str, pd.DataFrame]:
@@ -281,39 +267,23 @@ def _metric_curves(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> dict
     }
 
 
-def _common_grid(grids: Mapping[Cell, np.ndarray]) -> np.ndarray:
-    """Return the π grid of all cells; a cell without any π takes that of the others.
+def _on_common_grid(
+    means: Mapping[Cell, pd.DataFrame], counts: Mapping[Cell, Mapping[str, int]]
+) -> Iterator[pd.DataFrame]:
+    """Yield the `curves` rows of each cell; one without any π has no values at those of the others.
 
     Raises:
-        BenchmarkError: two cells differ.
+        BenchmarkError: two cells were evaluated on different grids.
     """
-    common = next((grid for grid in grids.values() if grid.size), np.empty(0))
+    grids = {cell: curves.index.unique("position") for cell, curves in means.items()}
+    common = next((grid for grid in grids.values() if grid.size), pd.Index([]))
     for cell, grid in grids.items():
-        if grid.size and not np.array_equal(grid, common):
+        if grid.size and not grid.equals(common):
             raise BenchmarkError(
                 f"{cell}: evaluated at π = {grid.tolist()}, other cells at {common.tolist()}; "
                 "delete its soft file and run the workflow again"
             )
-    return common
-
-
-def _curve_rows(cells: list[_Curves]) -> pa.Table:
-    """Return the `soft_curves` rows."""
-    grid = _common_grid({curves.cell: curves.grid for curves in cells})
-    schema = SCHEMAS["soft_curves"]
-    tables = [schema.empty_table()]
-    for curves in cells:
-        for metric in CURVE_METRICS:
-            unknown = np.full(grid.size, np.nan)
-            tidy = {
-                **{name: getattr(curves.cell, name) for name in CELL},
-                "metric": metric,
-                "pi": grid,
-                "mean": curves.means[metric] if curves.grid.size else unknown,
-                "standard_error": curves.errors[metric] if curves.grid.size else unknown,
-                "n": curves.n,
-                "n_failed": curves.n_failed,
-            }
-            frame = pd.DataFrame(tidy)
-            tables.append(pa.Table.from_pandas(frame, schema=schema, preserve_index=False))
-    return pa.concat_tables(tables).replace_schema_metadata(None)
+        every = pd.MultiIndex.from_product([CURVE_METRICS, common], names=["metric", "position"])
+        rows = means[cell].reindex(every).reset_index().assign(**asdict(cell), **counts[cell])
+        half_width = half_widths(rows["standard_error"], rows["n"])
+        yield rows.assign(low=rows["value"] - half_width, high=rows["value"] + half_width)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
-from pisoft.config.base import Clamp
 from pisoft.displays import display
-from pisoft.statistics.metrics import AVERAGE, NO_CONTROL
-from pisoft.statistics.reading import of_cell, present
+from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, NO_CONTROL
+from pisoft.statistics.results import select
 from pisoft.statistics.standing import LEVEL
-from pisoft.tables.layout import (
-    Block,
-    Entry,
-    Row,
-    Table,
-    mean_entry,
-    p_text,
-    sample_note,
-)
+from pisoft.tables import notes
+from pisoft.tables.grid import Column, blocks, each, grid_table, p_value, with_interval
+from pisoft.tables.layout import Entry, Table
 from pisoft.units import NOTHING
 from pisoft.views import View
 
-METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 HALVES = {
     "lower": "π ≤ 0.5",
     "upper": "π > 0.5",
@@ -36,6 +29,7 @@ VERDICTS = {  # by whether it is better than random scores in the lower and in t
     (False, False): "in neither half",
 }
 NO_VALUE = "no value"
+SLOPES = {1: "larger for π > 0.5", -1: "smaller for π > 0.5"}
 
 
 @display(
@@ -44,135 +38,80 @@ NO_VALUE = "no value"
     reads={"advantage": "summary/advantage"},
 )
 def table(view: View) -> Table:
-    """Build the table of one protocol and model."""
-    files, settings, cell = view.files, view.settings, view.cell
-    rows = of_cell(files.rows("advantage"), cell)
-    return advantage_table(
-        rows,
-        where=settings.where(cell),
-        methods=present(settings.methods, rows),
-        datasets=settings.datasets,
-        clamp=settings.clamp,
-    )
-
-
-def advantage_table(
-    rows: pd.DataFrame,
-    *,
-    where: str,
-    methods: Mapping[str, str],
-    datasets: Mapping[str, str],
-    clamp: Clamp,
-) -> Table:
-    """Build the table of differences to random scores, for the mean over datasets.
-
-    Args:
-        rows: `advantage` rows of one protocol and model; none: there are no random scores.
-        where: model and protocol, for the title.
-        methods: label of each method, in the order of the rows.
-        datasets: label of each dataset; their own numbers are in the CSV.
-        clamp: where Soft-NS is clamped at 0.
-    """
-    averages = rows[rows["dataset"] == AVERAGE]
-    by_metric = {
-        metric: {name: own for name, own in of_metric.groupby("method") if name in methods}
-        for metric, of_metric in averages.groupby("metric")
-    }
-    blocks = tuple(
-        Block(title, tuple(_row(methods[name], by_metric[metric][name]) for name in methods))
-        for metric, title in METRICS.items()
-        if metric in by_metric
-    )
-    notes = [
-        _verdict_note(title, by_metric[metric], methods)
-        for metric, title in METRICS.items()
-        if metric in by_metric
-    ]
-    notes += [*_NOTES, notes.clamp(clamp), sample_note(rows, datasets)]
-    return Table(
-        title=f"Advantage over random scores by π · {where}",
-        corner="Method",
-        columns=(
-            *(text for name in HALVES.values() for text in (name, "p")),
-            "Above 0 at π",
-            "Better",
+    """Build the table of one protocol and model, of the mean over datasets."""
+    results = view.results_if_any("advantage")
+    averages = results.select(dataset=AVERAGE)
+    by_method = dict(iter(averages.rows.groupby(["metric", "method"])))
+    above = {key: spans_above_zero(rows) for key, rows in by_method.items()}
+    signs = {key: half_signs(rows) for key, rows in by_method.items()}
+    verdicts = {key: _verdict(halves) for key, halves in signs.items()}
+    first = {"part": "at", "position": averages.rows["position"].min()}
+    grid = [
+        *(
+            Column(heading, {"part": part}, show)
+            for part, label in HALVES.items()
+            for heading, show in ((label, with_interval(3)), ("p", p_value))
         ),
-        blocks=blocks,
-        notes=tuple(notes) if methods else (NO_CONTROL,),
-        values=rows.drop(columns=["protocol", "model"]),
-    )
+        Column("Above 0 at π", first, lambda number: Entry(above[number.metric, number.method])),
+        Column("Better", first, lambda number: Entry(verdicts[number.metric, number.method])),
+    ]
+    shown = CURVE_METRICS if results.methods else {}
+    made = blocks(averages, each("metric", shown), each("method", results.methods), grid)
+    below = [NO_CONTROL]
+    if shown:
+        better = [_better(name, results.methods, verdicts, signs) for name in shown]
+        counts = notes.samples(results.rows, results.datasets)
+        below = [*better, *notes.ADVANTAGE, notes.clamp(view.settings.clamp), counts]
+    return grid_table(view, "Advantage over random scores by π", results, grid, made, below)
 
 
 def spans_above_zero(rows: pd.DataFrame) -> str:
     """Return between which π of the grid every interval lies above 0, as `0.3 to 0.9`.
 
     Args:
-        rows: `pi` and `low`, the lower end, of one method, metric and dataset.
+        rows: results of one method, metric and dataset; those without a position are left out.
     """
-    points = rows.dropna(subset="pi").sort_values("pi")
+    points = rows.dropna(subset="position").sort_values("position")
     above = points["low"] > 0
-    spans = points["pi"][above].groupby((~above).cumsum()).agg(["min", "max"])
-    texts = (
-        f"{first:g}" if first == last else f"{first:g} to {last:g}"
-        for first, last in spans.itertuples(index=False)
-    )
-    return ", ".join(texts) or NOTHING
+    spans = points["position"][above].groupby((~above).cumsum()).agg(["min", "max"])
+    ends = (dict.fromkeys(f"{pi:g}" for pi in span) for span in spans.itertuples(index=False))
+    return ", ".join(map(" to ".join, ends)) or NOTHING
 
 
-def _row(label: str, rows: pd.DataFrame) -> Row:
-    halves = _halves(rows)
-    entries = [
-        entry
-        for _, half in halves.iterrows()
-        for entry in (
-            mean_entry(half, 3),
-            Entry(p_text(half["p_adjusted"])),
-        )
-    ]
-    entries.append(Entry(spans_above_zero(rows)))
-    entries.append(Entry(_verdict(halves)))
-    return Row(label, tuple(entries))
+def half_signs(rows: pd.DataFrame) -> pd.Series:
+    """Return how each of :data:`HALVES` differs significantly from 0.
+
+    Args:
+        rows: results of one method, metric and dataset.
+
+    Returns:
+        By part, 1: above 0, -1: below, 0: not significantly different, NaN: no value.
+    """
+    halves = select(rows, part=HALVES).set_index("part").reindex(list(HALVES))
+    return np.sign(halves["value"]) * (halves["p_adjusted"] < LEVEL)
 
 
-def _halves(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the halves by part; NaN where the grid has no such part."""
-    return rows[rows["pi"].isna()].set_index("part").reindex(list(HALVES))
+def _verdict(signs: pd.Series) -> str:
+    return NO_VALUE if signs.isna().any() else VERDICTS[signs["lower"] > 0, signs["upper"] > 0]
 
 
-def _verdict(halves: pd.DataFrame) -> str:
-    if halves["value"].isna().any():
-        return NO_VALUE
-    better = (halves["value"] > 0) & (halves["p_adjusted"] < LEVEL)
-    return VERDICTS[bool(better["lower"]), bool(better["upper"])]
-
-
-def _verdict_note(
-    title: str, by_method: Mapping[str, pd.DataFrame], methods: Mapping[str, str]
+def _better(
+    metric: str,
+    methods: Mapping[str, str],
+    verdicts: Mapping[tuple[str, str], str],
+    signs: Mapping[tuple[str, str], pd.Series],
 ) -> str:
     """Say which methods are better than random scores where, and where more so."""
-    groups: dict[str, list[str]] = {name: [] for name in (*VERDICTS.values(), NO_VALUE)}
-    slopes: dict[str, list[str]] = {"larger": [], "smaller": []}
-    for method, label in methods.items():
-        halves = _halves(by_method[method])
-        groups[_verdict(halves)].append(label)
-        slope = halves.loc["upper_minus_lower"]
-        if slope["p_adjusted"] < LEVEL:
-            slopes["larger" if slope["value"] > 0 else "smaller"].append(label)
-    told = [f"{where}: {', '.join(own)}" for where, own in groups.items() if own]
-    compared = [f"{how} for π > 0.5: {', '.join(own)}" for how, own in slopes.items() if own]
-    return (
-        f"{title}: better than random scores {'; '.join(told)}. The advantage is "
-        f"{'; '.join(compared) or 'not told apart between the halves for any method'}."
-    )
-
-
-_NOTES = (
-    "Difference to random scores of the same samples, mean over samples, then over the datasets "
-    "with equal weight; above 0 is better than random scores. A half's difference is the area "
-    "under the curve of differences over that part of the grid, divided by its width. In "
-    "brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
-    "test of a difference of 0, corrected by step-down max-T over all tests of the metric; better "
-    f"means above 0 with p < {LEVEL}.",
-    "Above 0 at π: between which π of the grid every interval, taken by itself, lies above 0; "
-    f"{NOTHING}: nowhere. All curves meet at π = 1. The CSV has every π and every dataset.",
-)
+    where = {
+        verdict: [label for name, label in methods.items() if verdicts[metric, name] == verdict]
+        for verdict in (*VERDICTS.values(), NO_VALUE)
+    }
+    slopes = {
+        slope: [
+            label
+            for name, label in methods.items()
+            if signs[metric, name]["upper_minus_lower"] == sign
+        ]
+        for sign, slope in SLOPES.items()
+    }
+    return notes.better_than_random(CURVE_METRICS[metric], where, slopes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -217,6 +217,16 @@ RANKS = (
     "Without a dataset: rank for the mean over the others. An order that changes with one dataset "
     "is a fact about that dataset.",
 )
+ADVANTAGE = (
+    "Difference to random scores of the same samples, mean over samples, then over the datasets "
+    "with equal weight; above 0 is better than random scores. A half's difference is the area "
+    "under the curve of differences over that part of the grid, divided by its width. In "
+    "brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
+    "test of a difference of 0, corrected by step-down max-T over all tests of the metric; better "
+    f"means above 0 with p < {LEVEL}.",
+    "Above 0 at π: between which π of the grid every interval, taken by itself, lies above 0; "
+    f"{NOTHING}: nowhere. All curves meet at π = 1. The CSV has every π and every dataset.",
+)
 PERMUTATION_BASELINE = (
     "Permuted: the method's own scores, shuffled over the tokens; the same calibrated scores, and "
     "as many tokens kept, without the choice of tokens. The gain is what that choice is worth; "
@@ -310,3 +320,21 @@ def order_of_controls(dataset: str, needed: Mapping[str, Number]) -> str:
         if labels:
             parts.append(f"{outcome}: {', '.join(labels)}")
     return f"{dataset}: the order of the means is {'; '.join(parts)}."
+
+
+def better_than_random(
+    metric: str, halves: Mapping[str, Sequence[str]], slopes: Mapping[str, Sequence[str]]
+) -> str:
+    """Say which methods are better than random scores where, and where more so.
+
+    Args:
+        metric: its label.
+        halves: methods by the halves of the π grid in which they are better.
+        slopes: methods by how their advantage differs significantly between the halves.
+    """
+    better, differs = (
+        "; ".join(f"{words}: {', '.join(methods)}" for words, methods in groups.items() if methods)
+        for groups in (halves, slopes)
+    )
+    differs = differs or "not significantly different between the halves for any method"
+    return f"{metric}: better than random scores {better}. The advantage is {differs}."

@@ -31,12 +31,12 @@ ROBUST_METRICS = (  # that no single sample can rule
         "statistics": "summary/statistics",
         "coverage": "summary/coverage",
         "noise": "summary/noise",
-        "soft_curves": "summary/soft_curves",
+        "curves": "summary/curves",
     },
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
-    grid = np.unique(view.files.rows("soft_curves", **view.cell)["pi"])
+    grid = np.unique(view.results("curves").rows["position"])
     areas = notes.AREAS.format(grid[0], grid[-1], len(grid), np.ptp(grid))
     made = ranking(
         view,

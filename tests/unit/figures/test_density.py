@@ -3,7 +3,7 @@
 from dense import LABELS, METRICS, correlation_rows, density_rows
 from pisoft.figures.density import plot
 from pisoft.figures.style import line_styles
-from viewing import view
+from viewing import view_of
 
 AREAS = {"random": 0.25, "saliency": 0.5, "mine": None}
 CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
@@ -19,7 +19,7 @@ def draw(folder, correlations):
         for method, value in AREAS.items()
     ]  # fmt: skip
     rows = {"density": density_rows(), "density_correlations": correlations, "statistics": areas}
-    return plot(view(folder, LABELS, CELL, **rows))
+    return plot(view_of(LABELS, CELL, **rows))
 
 
 def test_methods_stand_at_their_means_with_both_intervals(tmp_path):

@@ -8,14 +8,14 @@ from matplotlib.text import Text
 from agreeing import CELL, LABELS, VALUES, agreement_rows
 from pisoft.figures.method_agreement import plot
 from pisoft.units import NOTHING
-from viewing import view
+from viewing import view_of
 
 
 @pytest.fixture
 def draw(tmp_path):
     def drawn(values, **labels):
         rows = agreement_rows(values)
-        return plot(view(tmp_path, LABELS | labels, CELL, method_agreement=rows))
+        return plot(view_of(LABELS | labels, CELL, method_agreement=rows))
 
     return drawn
 

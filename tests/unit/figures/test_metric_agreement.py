@@ -6,7 +6,7 @@ from agreeing import CELL, INSERTION, LABELS, NC, NS, metric_rows
 from pisoft.figures.metric_agreement import plot
 from pisoft.statistics.metric_agreement import RANKING_METRICS, SOFT_METRICS
 from pisoft.units import NOTHING
-from viewing import view
+from viewing import view_of
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def draw(tmp_path):
             "methods": {name: name.upper() for name in "abc"},
         }  # fmt: skip
         other = [{**row, "model": "mistral"} for row in metric_rows({NS: [9, 1]})]
-        return plot(view(tmp_path, labels, CELL, statistics=rows + other))
+        return plot(view_of(labels, CELL, statistics=rows + other))
 
     return drawn
 

@@ -8,13 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from drawn import METHODS, WHERE, curve_rows, frame
-from pisoft.figures.lines import PI_SOFT
-from pisoft.figures.pi_curves import LABEL_HEIGHT, OTHERS, highlighted, plot_pi_curves, spread
+from drawn import CELL, METHODS, WHERE, curve_rows, view
+from pisoft.figures.pi_curves import LABEL_HEIGHT, OTHERS, plot, spread
 from pisoft.figures.style import line_styles
-from pisoft.tables.layout import statistic_entries
-from uncertainty import frame as statistics_frame
-from uncertainty import statistics_row
+from pisoft.statistics.metrics import CURVE_METRICS
 
 MANY = {
     **{f"m{place}": f"A rather long name of method {place}" for place in range(9)},
@@ -25,28 +22,23 @@ MANY = {
 }
 
 
-def area_rows(methods, tied=(), dataset="sst2"):
+def area_rows(methods, tied=()):
     """Rows of both areas; the first method is the best, the last one the worst."""
     first, *_ = methods
     return [
-        statistics_row(
-            f"auc_{metric}",
-            dataset,
-            method,
-            1 - place / 100,
-            best=first,
-            p_value=None if method == first else 0.5 if method in tied else 0.001,
-            p_smallest=0.001,
-        )
-        for metric in PI_SOFT
+        {
+            **CELL, "metric": f"auc_{metric}", "method": method, "value": 1 - place / 100,
+            "rank": place + 1, "best": first,
+            "p_adjusted": None if method == first else 0.5 if method in tied else 0.001,
+        }
+        for metric in CURVE_METRICS
         for place, method in enumerate(methods)
-    ]
+    ]  # fmt: skip
 
 
 def draw(methods, tied=(), curves=None):
-    rows = frame(curve_rows(list(methods)[::-1]) if curves is None else curves)
-    drawn = {name: label for name, label in methods.items() if name in set(rows["method"])}
-    return plot_pi_curves(rows, statistics_frame(area_rows(methods, tied)), drawn, WHERE)
+    rows = curve_rows(list(methods)[::-1]) if curves is None else curves
+    return plot(view(methods, curves=rows, statistics=area_rows(methods, tied)))
 
 
 def names(panel):
@@ -61,7 +53,7 @@ def colours(panel):
     return [to_hex(line.get_color(), keep_alpha=False) for line in curves]
 
 
-def test_the_best_those_not_told_apart_the_paper_s_random_scores_and_the_worst_are_named():
+def test_the_best_the_tied_the_paper_s_random_scores_and_the_worst_are_named():
     for panel in draw(MANY, tied=["m2"]).axes:
         assert names(panel) == [
             "A rather long name of method 0",
@@ -74,52 +66,42 @@ def test_the_best_those_not_told_apart_the_paper_s_random_scores_and_the_worst_a
         ]
         styles = line_styles(MANY)
         named = {"m0", "m2", "grad_ellm", "grad_ellm_original", "random", "last"}
-        expected = [styles[name].colour.lower() if name in named else OTHERS.lower()
-                    for name in MANY]  # fmt: skip
-        assert colours(panel) == expected
+        expected = [styles[name].colour.lower() for name in MANY if name in named]
+        assert colours(panel) == [OTHERS.lower()] * (len(MANY) - len(named)) + expected
         assert len(panel.collections) == len(named), "only lines in colour have bands"
-        assert panel.get_title() == "Best or not told apart: 2 of 13 methods"
+        assert panel.get_title() == "Best or tied (≈): 2 of 13 methods"
         (bold,) = (text for text in panel.texts if text.get_fontweight() == "bold")
         assert bold.get_text() == "A rather long name of method 0"
 
 
-def test_of_many_that_are_not_told_apart_the_first_four_are_in_colour():
+def test_of_many_that_are_tied_the_first_four_are_in_colour():
     panel = draw(MANY, tied=[name for name in MANY if name not in ("m0", "random", "last")]).axes[0]
     assert names(panel)[:5] == [
         "A rather long name of method 0",
         *(f"A rather long name of method {place} ≈" for place in (1, 2, 3)),
         "Grad-ELLM ≈",
     ]
-    title = "Best or not told apart: 11 of 13 methods, 6 in colour"
+    title = "Best or tied (≈): 11 of 13 methods, 6 in colour"
     assert panel.get_title() == title, "the paper's are among them"
 
 
-def test_marks_are_those_of_the_table():
-    rows = statistics_frame(area_rows(MANY, tied=["m2", "random"]))
-    entries = statistic_entries(rows, "auc_pi_soft_ns", "sst2", 3, MANY)
-    by_method = rows[rows["metric"] == "auc_pi_soft_ns"].set_index("method")
-    chosen = highlighted(by_method, MANY)
-    assert list(chosen.best) == [name for name, e in zip(MANY, entries, strict=True) if e.strong]
-    assert list(chosen.tied) == [name for name, e in zip(MANY, entries, strict=True) if e.tied]
+def test_equal_methods_are_all_the_best():
+    areas = [{**r, "rank": 1.5 if r["rank"] < 3 else r["rank"]} for r in area_rows(METHODS)]
+    panel = plot(view(METHODS, curves=curve_rows(), statistics=areas)).axes[0]
+    bold = [text.get_text() for text in panel.texts if text.get_fontweight() == "bold"]
+    assert bold == ["Attention", "Random"]
 
 
 def test_a_method_without_a_curve_counts_and_is_not_named():
     rows = curve_rows([name for name in MANY if name != "m0"])
     panel = draw(MANY, tied=["m1"], curves=rows).axes[0]
     assert names(panel)[0] == "A rather long name of method 1 ≈"
-    assert panel.get_title() == "Best or not told apart: 2 of 13 methods, 1 in colour"
+    assert panel.get_title() == "Best or tied (≈): 2 of 13 methods, 1 in colour"
 
 
 def test_of_few_methods_all_are_in_colour():
     panel = draw(METHODS, tied=["attention", "mine"]).axes[0]
     assert names(panel) == ["Random", "Attention ≈", "Grad-ELLM", "$ Mine_{ <b> ≈"]
-
-
-def test_both_panels_have_one_range_of_values():
-    rows = [{**r, "mean": r["mean"] * (1 + (r["metric"] == "pi_soft_nc"))} for r in curve_rows()]
-    ns, nc = (panel.get_ylim() for panel in draw(METHODS, curves=rows).axes)
-    assert ns == nc
-    assert ns[0] == 0
 
 
 def test_names_do_not_overlap_and_lie_inside_the_figure_beside_their_panel():
@@ -136,8 +118,8 @@ def test_names_do_not_overlap_and_lie_inside_the_figure_beside_their_panel():
 
 
 def test_without_any_value_nothing_is_named():
-    rows = [{**row, "value": None, "best": None} for row in area_rows(METHODS)]
-    figure = plot_pi_curves(frame(curve_rows(n=0)), statistics_frame(rows), METHODS, WHERE)
+    rows = [{**row, "value": None, "rank": None, "best": ""} for row in area_rows(METHODS)]
+    figure = plot(view(METHODS, curves=curve_rows(n=0), statistics=rows))
     assert [names(panel) for panel in figure.axes] == [[], []]
     assert figure.get_suptitle() == f"{WHERE} · n = 0"
 

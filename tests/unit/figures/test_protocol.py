@@ -20,6 +20,7 @@ from pisoft.figures.style import line_styles, save_figure
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.scores import perturbable_counts, read_scores
 from pisoft.statistics.soft import summarise
+from pisoft.views import Results
 
 GRID = (0.1, 0.35, 0.9)
 METHODS = {
@@ -63,13 +64,13 @@ def files(tmp_path_factory):
         soft.append(explained.write(folder, "soft", rows, "dynamic", "llama", method))
     samples, curves, _ = summarise(soft, 1e-4, clamp="mean")
     write_table(folder / "soft_samples.parquet", "soft_samples", samples, {})
-    write_table(folder / "soft_curves.parquet", "soft_curves", curves, {})
+    write_table(folder / "curves.parquet", "curves", curves, {})
     return {
         "prompts": explained.write(folder, "prompts", asked, "llama"),
         "attributions": attributions,
         "soft": soft,
         "soft_samples": folder / "soft_samples.parquet",
-        "soft_curves": folder / "soft_curves.parquet",
+        "curves": folder / "curves.parquet",
     }
 
 
@@ -90,8 +91,8 @@ def example(files, shares):
 
 
 def draw(shares, example, files, methods=METHODS):
-    curves = load_rows(files["soft_curves"], "soft_curves")
-    figure = plot_protocol(shares, example, curves, methods, 0.35, "Llama · SST-2")
+    curves = Results(load_rows(files["curves"], "curves"), methods, {})
+    figure = plot_protocol(shares, example, curves, 0.35, "Llama · SST-2")
     figure.draw_without_rendering()
     return figure
 

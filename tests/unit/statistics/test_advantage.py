@@ -22,7 +22,7 @@ STEPS = {"a": 3, "b": 1, "c": 2}
 def advantage(folder, *cells, **changes):
     """Write cells, (method, dataset, rows), and return the rows of the summary."""
     soft = [write_soft(folder, rows, Cell("fixed", "llama", m, d)) for m, d, rows in cells]
-    kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
+    kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
     rooms.summarise("soft", {**STATISTICS, **changes}, {"soft": soft}, files)
     path = folder / "advantage.parquet"
@@ -33,7 +33,9 @@ def advantage(folder, *cells, **changes):
 
 def keyed(rows, part):
     chosen = rows[rows["part"] == part]
-    return chosen.set_index(["metric", "dataset", "method", *(["pi"] if part == "at" else [])])
+    return chosen.set_index(
+        ["metric", "dataset", "method", *(["position"] if part == "at" else [])]
+    )
 
 
 def shifted(rows, share):

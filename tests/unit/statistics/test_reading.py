@@ -18,14 +18,14 @@ def test_only_methods_with_a_row_are_shown():
 def test_written_summaries_are_read_back_by_selection(tmp_path):
     samples, curves, _ = summarise([write_soft(tmp_path, soft_rows({"a": 1}))], **STATISTICS)
     write_table(tmp_path / "samples.parquet", "soft_samples", samples, {})
-    write_table(tmp_path / "curves.parquet", "soft_curves", curves, {})
+    write_table(tmp_path / "curves.parquet", "curves", curves, {})
     assert read_rows(tmp_path / "samples.parquet", "soft_samples") == samples.to_pylist()
-    rows = load_rows(tmp_path / "curves.parquet", "soft_curves", model="llama", dataset="sst2")
+    rows = load_rows(tmp_path / "curves.parquet", "curves", model="llama", dataset="sst2")
     assert len(rows) == 2 * len(GRID)
     with pytest.raises(BenchmarkError, match="no row for model 'mistral'"):
-        load_rows(tmp_path / "curves.parquet", "soft_curves", model="mistral")
+        load_rows(tmp_path / "curves.parquet", "curves", model="mistral")
 
 
 def test_a_kind_of_file_that_is_not_given_is_named():
     with pytest.raises(BenchmarkError, match="none of kind 'soft_samples' is given"):
-        Files({"soft_curves": []}).rows("soft_samples")
+        Files({"curves": []}).rows("soft_samples")

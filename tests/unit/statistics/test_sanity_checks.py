@@ -13,7 +13,7 @@ from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.sanity_checks import input_similarities, similarities, stretched
 from pisoft.statistics.scores import StepScores
 from pisoft.tables.sanity_checks import table
-from viewing import view
+from viewing import view_of
 
 
 def step(sample, place, perturbable=8, **raw):
@@ -181,7 +181,7 @@ LABELS = {
 
 
 def test_the_table_names_the_methods_whose_scores_do_not_change(tmp_path):
-    made = table(view(tmp_path, LABELS, CELL, sanity_checks=ROWS))
+    made = table(view_of(LABELS, CELL, sanity_checks=ROWS))
     assert made.columns == ("Last layer", "Last 4 layers", "Shuffled labels", "Another input")
     for condition, names in (
         ("with 4 layers reinitialised, and so do not depend on what these have learnt", "Same"),
@@ -202,7 +202,7 @@ def test_without_shuffled_labels_there_is_no_column_and_no_point_of_them(tmp_pat
 
 
 def test_the_figure_has_each_mean_at_its_check(tmp_path):
-    layers, beside = plot(view(tmp_path, LABELS, CELL, sanity_checks=ROWS)).axes
+    layers, beside = plot(view_of(LABELS, CELL, sanity_checks=ROWS)).axes
     for panel, places in ((layers, slice(0, 2)), (beside, slice(2, 4))):
         drawn = [container.lines[0] for container in panel.containers]
         for line, values in zip(drawn, VALUES.values(), strict=True):

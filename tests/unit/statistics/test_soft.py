@@ -77,17 +77,19 @@ def test_sample_metrics_equal_the_definitions(tmp_path):
         assert values[sample, "h0"] == pytest.approx(0.5)
 
 
-def test_curves_are_means_over_samples_with_standard_errors(tmp_path):
+def test_curves_are_means_over_samples_with_student_s_intervals(tmp_path):
     rows = soft_rows({"a": 3, "b": 1, "c": 2})
     _, _, curves = summarised(tmp_path, rows)
-    assert [(row["metric"], row["pi"]) for row in curves] == [
+    assert [(row["metric"], row["position"]) for row in curves] == [
         (metric, pi) for metric in ("pi_soft_ns", "pi_soft_nc") for pi in GRID
     ]
     for row in curves:
         kind = row["metric"].removeprefix("pi_soft_")
-        values = [recomputed_curve(rows, sample, kind)[row["pi"]] for sample in "abc"]
-        assert row["mean"] == pytest.approx(statistics.fmean(values))
-        assert row["standard_error"] == pytest.approx(statistics.stdev(values) / math.sqrt(3))
+        values = [recomputed_curve(rows, sample, kind)[row["position"]] for sample in "abc"]
+        mean, error = statistics.fmean(values), statistics.stdev(values) / math.sqrt(3)
+        assert [row["value"], row["standard_error"]] == pytest.approx([mean, error])
+        half_width = 4.302653 * error  # t of 2 degrees of freedom, from a printed table
+        assert [row["low"], row["high"]] == pytest.approx([mean - half_width, mean + half_width])
         assert (row["n"], row["n_failed"]) == (3, 0)
 
 
@@ -124,7 +126,7 @@ def test_without_the_clamp_soft_ns_may_be_negative(tmp_path):
     found = {row["metric"]: row["value"] for row in samples.to_pylist()}
     assert found["soft_ns"] == found["soft_ns_unclamped"] == pytest.approx(-0.6)
     assert found["auc_pi_soft_ns"] == found["auc_pi_soft_ns_unclamped"] == pytest.approx(-0.48)
-    means = [row["mean"] for row in curves.to_pylist() if row["metric"] == "pi_soft_ns"]
+    means = [row["value"] for row in curves.to_pylist() if row["metric"] == "pi_soft_ns"]
     assert means == pytest.approx([-0.6] * len(GRID))
 
 
@@ -294,9 +296,10 @@ def test_a_baseline_below_the_minimum_is_never_divided_by(tmp_path):
     assert statuses == {"a": "ok", "b": "degenerate_baseline"}
 
 
-def test_a_single_sample_has_no_standard_error(tmp_path):
+def test_a_single_sample_has_no_interval(tmp_path):
     _, _, curves = summarised(tmp_path, soft_rows({"a": 2}))
-    assert all(row["standard_error"] is None and row["mean"] is not None for row in curves)
+    assert {(row["low"], row["high"], row["standard_error"]) for row in curves} == {(None,) * 3}
+    assert all(row["value"] is not None for row in curves)
 
 
 def test_a_cell_whose_rows_all_failed_has_no_mean_and_no_n(tmp_path):
@@ -304,8 +307,8 @@ def test_a_cell_whose_rows_all_failed_has_no_mean_and_no_n(tmp_path):
     rows = soft_rows({"a": 1, "b": 1}, status=failed)
     values, _, curves = summarised(tmp_path, rows)
     assert set(values.values()) == {None}
-    assert [row["pi"] for row in curves] == [*GRID, *GRID]
-    assert {(row["mean"], row["standard_error"], row["n"]) for row in curves} == {(None, None, 0)}
+    assert [row["position"] for row in curves] == [*GRID, *GRID]
+    assert {(row["value"], row["low"], row["n"]) for row in curves} == {(None, None, 0)}
     assert {row["n_failed"] for row in curves} == {2}
 
 
@@ -317,8 +320,8 @@ def test_a_cell_without_any_grid_point_takes_the_grid_of_the_others(tmp_path):
     ]
     _, curves, _ = summarise(paths, **STATISTICS)
     found = [row for row in curves.to_pylist() if row["method"] == "attention"]
-    assert [row["pi"] for row in found] == [*GRID, *GRID]
-    assert {(row["mean"], row["n"], row["n_failed"]) for row in found} == {(None, 0, 1)}
+    assert [row["position"] for row in found] == [*GRID, *GRID]
+    assert {(row["value"], row["n"], row["n_failed"]) for row in found} == {(None, 0, 1)}
 
 
 @pytest.mark.parametrize("lost", [0, 2])
@@ -396,14 +399,14 @@ def test_a_cell_of_paper_size_keeps_draws_and_samples_together(tmp_path):
 
 def test_the_script_summarises_soft_files(tmp_path):
     soft = write_soft(tmp_path, soft_rows({"a": 1, "b": 1}))
-    kinds = ("soft_samples", "soft_curves", "soft_sample_curves")
+    kinds = ("soft_samples", "curves", "soft_sample_curves")
     made = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     rooms.summarise("soft", STATISTICS, {"soft": soft}, made)
     assert len(read_rows(made["soft_samples"], "soft_samples")) == 2 * len(SAMPLE_METRICS)
-    curves = pd.DataFrame(read_rows(made["soft_curves"], "soft_curves"))
+    curves = pd.DataFrame(read_rows(made["curves"], "curves"))
     assert len(curves) == 2 * len(GRID)
     of_samples = pd.DataFrame(read_rows(made["soft_sample_curves"], "soft_sample_curves"))
     for metric, own in of_samples.groupby("metric"):
-        means = curves[curves["metric"] == metric].sort_values("pi")["mean"]
+        means = curves[curves["metric"] == metric].sort_values("position")["value"]
         assert np.mean(own["values"].tolist(), axis=0) == pytest.approx(means)
-    assert read_provenance(made["soft_curves"])["settings"] == STATISTICS
+    assert read_provenance(made["curves"])["settings"] == STATISTICS

@@ -5,16 +5,15 @@ import itertools
 import pandas as pd
 import pytest
 
-from pisoft.contracts import write_rows
-from pisoft.statistics.estimates import P_VALUES
-from pisoft.statistics.metrics import NO_CONTROL
-from pisoft.tables.advantage import HALVES, METRICS, advantage_table, spans_above_zero
+from pisoft.statistics.metrics import CURVE_METRICS, NO_CONTROL
+from pisoft.tables.advantage import HALVES, spans_above_zero, table
 from pisoft.units import NOTHING
-from rooms import tabulate
 from typesetting import assert_latex_fits, needs_latex
+from viewing import view_of
 
 METHODS = {"random": "Random", "late": "Late", "both": "Both", "none": "None", "mine": "$ M_{"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+CELL = {"protocol": "dynamic", "model": "llama"}
 VALUES = {  # lower, upper and their difference, with their p-values
     "late": ((0.01, 0.6), (0.2, 0.01), (0.19, 0.02)),
     "both": ((0.3, 0.01), (0.1, 0.04), (-0.2, 0.04)),
@@ -26,26 +25,21 @@ LOWS = {"late": (-0.1, 0.1, 0.2), "both": (0.1, 0.1, 0.0), "none": (0.1, -0.1, 0
 
 def rows_of():
     rows = []
-    for metric, method, dataset in itertools.product(METRICS, VALUES, ("average", *DATASETS)):
-        cell = {
-            "protocol": "dynamic", "model": "llama", "metric": metric, "dataset": dataset,
-            "method": method, "n": 20 if method != "mine" else 0,
-            "n_failed": 0 if method != "mine" else 20,
-        }  # fmt: skip
+    for metric, method, dataset in itertools.product(CURVE_METRICS, VALUES, ("average", *DATASETS)):
+        keys = {**CELL, "metric": metric, "method": method, "dataset": dataset}
+        keys |= {"n": 20 * (method != "mine"), "n_failed": 20 * (method == "mine")}
         for part, (value, p_value) in zip(HALVES, VALUES[method], strict=True):
             ends = {"low": value and value - 0.05, "high": value and value + 0.05}
-            tests = dict.fromkeys(P_VALUES, p_value)
-            rows.append({**cell, "part": part, "pi": None, "value": value, **ends, **tests})
+            rows.append({**keys, "part": part, "value": value, **ends, "p_adjusted": p_value})
         for pi, low in zip((0.1, 0.5, 0.9), LOWS.get(method, (None,) * 3), strict=True):
-            ends = {"value": low, "low": low, "high": low, **dict.fromkeys(P_VALUES)}
-            rows.append({**cell, "part": "at", "pi": pi, **ends})
+            at = {"part": "at", "position": pi}
+            rows.append({**keys, **at, "value": low, "low": low, "high": low})
     return rows
 
 
 def table_of(rows, clamp="draw"):
-    frame = pd.DataFrame(rows).astype(dict.fromkeys(("pi", "value", "low", "p_adjusted"), float))
-    methods = {name: METHODS[name] for name in VALUES}
-    return advantage_table(frame, where="Llama", methods=methods, datasets=DATASETS, clamp=clamp)
+    settings = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
+    return table(view_of({**settings, "clamp": clamp}, CELL, advantage=rows))
 
 
 def test_numbers_p_values_spans_and_verdicts():
@@ -81,7 +75,7 @@ def test_notes_say_for_which_methods_the_claim_holds_and_whether_the_clamp_appli
     [((1, 1, 1), "0.1 to 0.9"), ((0, 0, 0), NOTHING), ((1, 0, 1), "0.1, 0.9"), ((0, 1, 0), "0.5")],
 )
 def test_spans_of_intervals_above_zero(lows, text):
-    assert spans_above_zero(pd.DataFrame({"pi": [0.1, 0.5, 0.9], "low": lows})) == text
+    assert spans_above_zero(pd.DataFrame({"position": [0.1, 0.5, 0.9], "low": lows})) == text
 
 
 def test_a_grid_on_one_side_of_the_middle_has_no_halves():
@@ -90,25 +84,14 @@ def test_a_grid_on_one_side_of_the_middle_has_no_halves():
     assert [entry.text for entry in late.entries] == [*[NOTHING] * 6, "0.5 to 0.9", "no value"]
 
 
-def test_without_random_scores_the_table_says_so_in_one_line(tmp_path):
-    files = {"advantage": tmp_path / "advantage.parquet"}
-    write_rows(files["advantage"], "advantage", rows_of(), {})
-    settings = {"models": {"llama": "Llama", "gemma": "Gemma"}, "datasets": DATASETS,
-                "methods": METHODS, "families": dict.fromkeys(METHODS, "gradient"),
-                "clamp": "draw", "types": {}}  # fmt: skip
-    made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="llama")
-    assert len(pd.read_csv(made["csv"])) == len(rows_of())
-    made = tabulate("advantage", settings, files, tmp_path, protocol="dynamic", model="gemma")
-    assert pd.read_csv(made["csv"]).empty
-    page = made["html"].read_text(encoding="utf-8")
-    assert page.count("<p>") == 1
-    assert NO_CONTROL in page
+def test_without_random_scores_the_table_says_so_in_one_line():
+    made = table_of([])
+    assert made.notes == (NO_CONTROL,)
+    assert not made.blocks
+    assert made.values.empty
 
 
 @needs_latex
 @pytest.mark.parametrize("rows", [rows_of(), []], ids=["rows", "none"])
 def test_the_latex_table_fits_a_column_or_both(rows, tmp_path):
-    shown = table_of(rows_of()) if rows else advantage_table(
-        pd.DataFrame(rows_of())[:0], where="Llama", methods={}, datasets=DATASETS, clamp="draw"
-    )  # fmt: skip
-    assert_latex_fits(shown, tmp_path)
+    assert_latex_fits(table_of(rows), tmp_path)

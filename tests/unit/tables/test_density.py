@@ -6,7 +6,7 @@ from dense import DATASETS, LABELS, METHODS, correlation_rows, density_rows
 from pisoft.tables.density import table
 from pisoft.units import NOTHING
 from typesetting import assert_latex_fits, needs_latex
-from viewing import view
+from viewing import view_of
 
 CELL = {"protocol": "dynamic", "model": "llama"}
 
@@ -17,7 +17,7 @@ def table_of(tmp_path):
         correlations = correlations or correlation_rows()
         fixed = [{**row, "protocol": "fixed", "value": 0.0} for row in correlations]
         rows = {"density": density or density_rows(), "density_correlations": fixed + correlations}
-        return table(view(tmp_path, LABELS, CELL, **rows))
+        return table(view_of(LABELS, CELL, **rows))
 
     return draw
 
