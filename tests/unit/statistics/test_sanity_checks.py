@@ -192,9 +192,7 @@ def test_the_table_names_the_methods_whose_scores_do_not_change(tmp_path):
 
 
 def test_without_shuffled_labels_there_is_no_column_and_no_point_of_them(tmp_path):
-    shown = view(
-        tmp_path, LABELS, CELL, sanity_checks=[row for row in ROWS if row["part"] != "labels"]
-    )
+    shown = view_of(LABELS, CELL, sanity_checks=[row for row in ROWS if row["part"] != "labels"])
     made = table(shown)
     assert "huffled" not in " ".join((*made.columns, *made.notes))
     beside = plot(shown).axes[1]
