@@ -2,7 +2,7 @@
 #      attributions of methods on a model that knows less.
 # Out: <data>/summary/controls/, twins/ and search/, samples of those alone, and what they tell:
 #      diagnosis, oracle_scale, twins; sanity, whether scores change with model and input; and
-#      language, what the model makes of perturbed inputs.
+#      off_distribution, what the model makes of perturbed inputs.
 # Whether the metrics can be trusted: nothing in here changes a number of the methods themselves.
 
 
