@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -37,12 +38,13 @@ def plot(view: View) -> Figure:
         rows = select(results.rows, dataset=dataset, metric=measure)
         ablated, clean = select(rows, part=""), select(rows, part=CLEAN)
         lines(panel, ablated.assign(method=ablated["operator"]), operators)
-        style = {"color": GREY, "linestyle": "--", "linewidth": 1, "label": "Clean input"}
+        style: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
         if measure == "attention":  # on the tokens that are ablated, so that it depends on π
             clean = select(clean, operator=next(iter(operators))).sort_values("position")
-            panel.plot(clean["position"], clean["value"], **style)
+            panel.plot(clean["position"], clean["value"], label="Clean input", **style)
         else:
-            panel.axhline(1 if clean.empty else clean["value"].item(), **style)
+            height = 1 if clean.empty else clean["value"].item()
+            panel.axhline(height, label="Clean input", **style)
         if ablated["value"].isna().all():
             panel.text(0.5, 0.5, "no value", transform=panel.transAxes, ha="center", va="center")
             panel.set_yticks([])

@@ -62,8 +62,7 @@ def plot(view: View) -> Figure:
             panel.text(BESIDE, line, of_one if best.text else f"{100 * best.value:.0f} %", **beside)
         rings = select(taus, metric=metric, dataset=datasets).dropna(subset="value")
         lines = [names.index(name) + 0.25 for name in rings["part"]]
-        ring = {"color": SINGLE, "markersize": 4, "markerfacecolor": "none", "linestyle": "none"}
-        panel.plot(rings["value"], lines, marker="o", **ring)
+        panel.plot(rings["value"], lines, "o", color=SINGLE, markersize=4, markerfacecolor="none")
         panel.set_title(METRICS[metric].label.rstrip(" ↑"), fontsize="medium")
         panel.set_yticks(range(len(names)), [ALTERNATIVES[name] for name in names])
         panel.set_ylim(len(names) - 0.5, -1.5)
