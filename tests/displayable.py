@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import explained
-from pisoft.columns import SCHEMAS
+from pisoft.columns import FILES, RESULT, SCHEMAS
 from pisoft.contracts import write_rows
 from pisoft.displays import Display
 from pisoft.statistics.metrics import METRICS
@@ -85,13 +85,19 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": (*EVIDENCE, "evidence_by_chance", "auprc_by_chance"),
     },
     "off_distribution": {
-        "measure": (
-            *("entropy", "label_probability", "attention", "hidden_norm"),
-            *("clean_entropy", "clean_label_probability", "clean_attention"),
-        ),
+        ("metric", "part", "operator", "position"): [
+            *(
+                (*measure, operator, pi)
+                for measure in (
+                    *((name, "") for name in ("entropy", "label_probability", "attention")),
+                    *(("hidden_norm", ""), ("attention", "clean")),
+                )
+                for operator in ("zero", "mean")
+                for pi in GRID
+            ),
+            *((name, "clean", "", None) for name in ("entropy", "label_probability")),
+        ],
         "dataset": SHOWN,
-        "operator": ("zero", "mean"),
-        "pi": GRID,
     },
     "layer_study": {
         ("method", "token_weights", "depth", "candidate", "fixed"): [
@@ -128,7 +134,11 @@ VALUES: dict[str, dict[Any, Any]] = {
     "sensitivity": {
         "metric": AREAS,
         "dataset": SHOWN,
-        "alternative": ("squared_distance", "median", "single_draw"),
+        "part": ("squared_distance", "median", "single_draw"),
+        ("other", "text"): [
+            *(("", ""), ("n_methods", ""), ("rank_change", "")),
+            ("best_changes", "mine, saliency"),
+        ],
     },
     "curves": {"method": METHODS, "dataset": DATASETS, "metric": CURVES, "position": GRID},
     "soft_samples": {
@@ -155,7 +165,8 @@ VALUES: dict[str, dict[Any, Any]] = {
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
-BESIDE = {"low": -0.05, "high": 0.05, "rank_low": -0.5, "rank_high": 0.5}  # other numbers
+BESIDE = {"low": -0.05, "high": 0.05}  # other numbers
+RESULTS = [kind for kind, file in FILES.items() if file.columns is RESULT]
 
 
 def rows_of(kind: str) -> list[dict[str, Any]]:
@@ -169,24 +180,23 @@ def rows_of(kind: str) -> list[dict[str, Any]]:
             row |= dict(zip(keys, value, strict=True)) if isinstance(keys, tuple) else {keys: value}
         number = numbers.uniform(0.2, 0.8)
         for column in SCHEMAS[kind]:
-            row.setdefault(column.name, plain(column, number))
+            row.setdefault(column.name, plain(kind, column, number))
         if "protocol" in row and row.get("metric") in WITHOUT_ROUTING:
             row["protocol"] = ""
         rows.append(row)
     return rows
 
 
-def plain(column: pa.Field, number: float) -> Any:
-    """Return what stands in a column that is not listed."""
+def plain(kind: str, column: pa.Field, number: float) -> Any:
+    """Return what a column holds that is not listed; keys of results are then empty."""
+    is_result = kind in RESULTS
+    if is_result and column.name in ("dataset", "position"):
+        return {"dataset": "", "position": None}[column.name]
     if column.name in PLAIN:
         return PLAIN[column.name]
-    if column.name == "position":
-        return None
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
-    if pa.types.is_integer(column.type):
-        return 1
-    return None if column.nullable else ""
+    return 1 if pa.types.is_integer(column.type) else "" if is_result else None
 
 
 def samples_of(kind: str, method: str, numbers: random.Random) -> list[dict[str, Any]]:

@@ -379,36 +379,16 @@ FILES: dict[str, File] = {
     ),
     "sensitivity": File(
         "summary/sensitivity",
-        "metric, dataset and alternative: how far it changes the order of the methods",
-        (
-            _PROTOCOL,
-            _MODEL,
-            _METRIC,
-            _SHOWN_DATASET,
-            Column("alternative", _TEXT, "choice of the metric that is made otherwise"),
-            _optional("kendall_tau", _REAL, "τ-b with the run's order; null: `reason` says why"),
-            *_INTERVAL,
-            Column("n_methods", _WHOLE, "methods with a value in both orders"),
-            _optional("best", _TEXT, "best method with it, equal ones by comma; null: of halves"),
-            _optional("best_changes", _REAL, "whether it is another one, 0 or 1; of halves, share"),
-            _optional("rank_change", _REAL, "largest change of a rank; of halves, mean of those"),
-            Column("n", _WHOLE, "samples with a value, of the method with the fewest"),
-            Column("n_failed", _WHOLE, "samples without one, of the same method"),
-            _optional("reason", _TEXT, "why there is no τ"),
-        ),
+        "metric, dataset and alternative (`part`): τ-b with the run's order of the methods; as "
+        "`other`, `n_methods` in both orders, whether the best method changes, and the largest "
+        "change of a rank",
+        RESULT,
     ),
     "off_distribution": File(
         "summary/off_distribution",
-        "measure, dataset, operator and retaining probability",
-        (
-            _PROTOCOL,
-            _MODEL,
-            Column("measure", _TEXT, "a number of kind `inputs`"),
-            _SHOWN_DATASET,
-            Column("operator", _TEXT, "how tokens are taken away"),
-            Column("pi", _REAL, "probability with which each perturbable token is kept"),
-            *_MEAN,
-        ),
+        "measure of kind `inputs`, dataset, operator and π: its mean, and that of the `clean` "
+        "input",
+        RESULT,
     ),
     "layer_study": File(
         "summary/layer_study",

@@ -37,6 +37,7 @@ def draw(
     panels: Mapping[str, Panel],
     size: tuple[float, float],
     legend: bool = True,
+    columns: int | None = None,
     **layout: Any,
 ) -> Figure:
     """Return panels side by side, each with its label at the y axis, and one legend below.
@@ -46,12 +47,14 @@ def draw(
         panels: by label, a function that fills the axes.
         size: inches.
         legend: whether there is one; lines may be named beside the panels instead.
+        columns: panels in a row; None: all of them.
         layout: as :meth:`matplotlib.figure.Figure.subplots` takes it.
     """
     with theme():
         figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(1, len(panels), squeeze=False, **layout)[0]
-        for panel, (label, fill) in zip(axes, panels.items(), strict=True):
+        columns = columns or len(panels)
+        axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False, **layout)
+        for panel, (label, fill) in zip(axes.flat, panels.items(), strict=True):
             panel.set_ylabel(label)
             fill(panel)
             seaborn.despine(ax=panel)

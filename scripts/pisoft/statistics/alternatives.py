@@ -1,9 +1,9 @@
-"""A sample's area under the curve with one choice of the metric made otherwise, from stored draws.
+"""A sample's area under the curve with one choice of the metric changed, from stored draws.
 
 Each alternative changes one choice and keeps all others of the run, the clamp included. Two are no
 AUC of π-Soft-NS or π-Soft-NC, but the area under a mean distance itself, with its sign turned for
 NS, so that higher is better: H₀ is not stored as a total variation, so that distance can neither be
-divided by it nor clamped, and the Hellinger distance treated alike says what of a change is due to
+divided by it nor clamped. The Hellinger distance treated alike shows how much of a change is due to
 that.
 """
 
@@ -27,7 +27,7 @@ from pisoft.statistics.soft import LOW_PI
 from pisoft.statistics.soft_files import Steps, read_soft
 
 METRICS = {"ns": "auc_pi_soft_ns", "nc": "auc_pi_soft_nc"}
-RUN = "run"  # every choice as the run has made it
+RUN = "run"  # every choice as in the run
 OF_CLAMPS: dict[str, Clamp] = {f"clamp_{name}": name for name in CLAMPS}
 RATIO_OF_MEANS, MEDIAN, HALF_SAMPLES = "ratio_of_means", "median", "half_samples"
 SINGLE_DRAW, HALF_DRAWS = "single_draw", "half_draws"
@@ -60,7 +60,10 @@ ALTERNATIVES = {
     OPERATORS["unknown"]: "Tokens become the unknown token",
     OPERATORS["hide"]: "Tokens' keys hidden",
 }
-NEW_DRAWS = (OTHER_ROUTING, *OPERATORS.values())  # alternatives that the run's draws cannot tell
+NEW_DRAWS = (
+    OTHER_ROUTING,
+    *OPERATORS.values(),
+)  # alternatives that need other draws than the run's
 OF_DRAWS = (RUN, *(name for name in ALTERNATIVES if name not in (HALF_SAMPLES, *NEW_DRAWS)))
 HALVES = 20  # drawn by key
 ONE_DRAW = "a single draw is stored"
@@ -110,7 +113,7 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
 
 
 def alternatives_of(metric: str, clamp: Clamp, new_draws: Container[str]) -> list[str]:
-    """Return the alternatives to a run's choices: not its own clamp, and none of π-Soft-NC.
+    """Return the alternatives to a run's choices: other clamps than its own, for π-Soft-NS alone.
 
     Args:
         metric: of :data:`METRICS`.
@@ -150,31 +153,27 @@ def alternative_samples(
     h0 = pd.concat({name: of.h0 for name, of in methods.items()}, axis=1)
     by_alternative = areas.swaplevel(axis=1)
     run = by_alternative[RUN]
-    parts = {(name, 0): by_alternative[name] for name in OF_DRAWS}
+    parts = {(metric, name, 0): by_alternative[name] for name in OF_DRAWS}
     for name, of_draws in new_draws.items():
         of_method = {method: of.values[metric, RUN] for method, of in of_draws.items()}
-        parts[name, 0] = pd.DataFrame(of_method, run.index).reindex(columns=run.columns)
+        parts[metric, name, 0] = pd.DataFrame(of_method, run.index).reindex(columns=run.columns)
     with_value = np.flatnonzero(run.notna().any(axis=1))
     for half in range(HALVES):
         generator = keyed_generator(settings.seed, "half of the samples", dataset, half)
         left_out = generator.permutation(with_value)[with_value.size // 2 :]
-        parts[HALF_SAMPLES, half] = run.copy()
-        parts[HALF_SAMPLES, half].iloc[left_out] = np.nan
+        parts[metric, HALF_SAMPLES, half] = run.copy()
+        parts[metric, HALF_SAMPLES, half].iloc[left_out] = np.nan
     missing = _missing(
         max(of.draws[metric] for of in methods.values()), with_value.size, settings.clamp
     )
-    levels = ["alternative", "half", "method"]
-    numerators = pd.concat(parts, axis=1, names=levels)
+    levels = ["metric", "alternative", "half", "method"]
+    numerators = pd.concat(parts, axis=1, names=levels).astype(float)
     numerators.loc[:, numerators.columns.isin(list(missing), level="alternative")] = np.nan
     denominators = pd.concat(
-        {key: h0 if key[0] == RATIO_OF_MEANS else part.notna() for key, part in parts.items()},
+        {key: h0 if RATIO_OF_MEANS in key else part.notna() for key, part in parts.items()},
         axis=1,
         names=levels,
-    )
-    numerators, denominators = (
-        pd.concat({metric: frame.astype(float)}, axis=1, names=["metric"])
-        for frame in (numerators, denominators)
-    )
+    ).astype(float)
     medians = numerators.columns.get_level_values("alternative") == MEDIAN
     return Samples(numerators, denominators, numerators.isna().sum(), medians), missing
 
@@ -213,7 +212,7 @@ def _curve(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> 
 
 
 def _missing(draws: int, samples: int, clamp: Clamp) -> dict[str, str]:
-    """Return the alternatives that cannot be had of so many draws and samples, and why."""
+    """Return the alternatives that need more draws or samples, and why they have no value."""
     reasons = {}
     if draws < 2:
         reasons[SINGLE_DRAW] = ONE_DRAW

@@ -1,6 +1,8 @@
-"""What a model makes of perturbed inputs, by operator and retaining probability.
+"""Whether ablated inputs are off-distribution to the model, by operator and retaining probability.
 
-Of one sample, the mean over its explained steps; rows are means over samples.
+Of one sample, a measure is the mean over its explained steps; rows are means over samples. The
+`part` `clean` is that of the clean input. Its entropy and label words depend on no operator or π,
+but its attention does: it is that on the tokens that are ablated.
 """
 
 from __future__ import annotations
@@ -10,11 +12,14 @@ import pandas as pd
 from pisoft.config.slices import ResamplingSlice
 from pisoft.contracts import OK
 from pisoft.statistics.estimates import Samples, estimate_rows
-from pisoft.statistics.reading import Files, Summary, load_rows, summary_table
+from pisoft.statistics.reading import Files, Summary, load_rows
+from pisoft.statistics.results import results_table
 
 MEASURES = ("entropy", "label_probability", "attention", "hidden_norm")
-CLEAN = ("clean_entropy", "clean_label_probability", "clean_attention")
-COLUMNS = ["operator", "pi"]
+CLEAN = "clean"
+CLEAN_INPUT = ["clean_entropy", "clean_label_probability"]
+CLEAN_MEASURES = [*CLEAN_INPUT, "clean_attention"]
+KEYS = ["metric", "part", "operator", "position"]
 OPERATORS = {
     "zero": "Zeroed",
     "mean": "Mean embedding",
@@ -31,25 +36,29 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
         protocol, model, dataset = path.with_suffix("").parts[-3:]
         samples = Samples.of_means(by_sample(load_rows(path, "inputs")))
         cells.setdefault((protocol, model), {})[dataset] = samples
-    tables = [
-        estimate_rows(datasets, settings.seed, settings.resamples).assign(
-            protocol=protocol, model=model
-        )
-        for (protocol, model), datasets in cells.items()
-    ]
-    renamed = (table.rename(columns={"metric": "measure"}) for table in tables)
-    return {"off_distribution": summary_table("off_distribution", renamed)}
+    frames = []
+    for (protocol, model), datasets in cells.items():
+        rows = estimate_rows(datasets, settings.seed, settings.resamples)
+        # A number without an operator is at 0, as a key of columns cannot be NaN.
+        rows["position"] = rows["position"].where(rows["operator"] != "")
+        frames.append(rows.assign(protocol=protocol, model=model))
+    return {"off_distribution": results_table("off_distribution", frames)}
 
 
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per sample and a column per measure (`metric`), operator and π; NaN: it failed.
+    """Return samples by :data:`KEYS`; NaN: it failed.
 
     Args:
         rows: `inputs` rows of one dataset.
     """
-    names = [*MEASURES, *CLEAN]
-    numbers = rows[names].astype(float).where(rows["status"] == OK)
-    by_step = pd.concat([rows[["sample_id", *COLUMNS]], numbers], axis="columns")
-    table = by_step.groupby(["sample_id", *COLUMNS], sort=False).mean().unstack(COLUMNS)
-    table.columns = table.columns.set_names("metric", level=0)
-    return table
+    by_step = rows.set_index(["sample_id", "step", "operator", "pi"])
+    numbers = by_step[[*MEASURES, *CLEAN_MEASURES]].astype(float).where(by_step["status"] == OK)
+    cells = ["sample_id", "operator", "pi"]
+    by_cell = numbers.drop(columns=CLEAN_INPUT).groupby(cells, sort=False).mean().unstack(cells[1:])
+    clean = numbers[CLEAN_INPUT].groupby(["sample_id", "step"]).first().groupby("sample_id").mean()
+    columns = {
+        (name.removeprefix("clean_"), CLEAN if name in CLEAN_MEASURES else "", *cell): values
+        for (name, *cell), values in by_cell.items()
+    }
+    columns |= {(name.removeprefix("clean_"), CLEAN, "", 0.0): clean[name] for name in CLEAN_INPUT}
+    return pd.concat(columns, axis="columns", names=KEYS)

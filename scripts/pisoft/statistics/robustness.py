@@ -1,10 +1,11 @@
-"""What the order of the methods owes to single datasets: averages with each of them left out."""
+"""How far the order of the methods depends on single datasets: averages without each of them."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from pisoft.statistics.metrics import DECIMALS, Best
+from pisoft.statistics.estimates import ranks
+from pisoft.statistics.metrics import Best
 from pisoft.statistics.orders import best_methods, kendall_taus
 
 
@@ -25,10 +26,8 @@ def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
     for name in ["", *values.index] if len(values) > 1 else [""]:
         remaining = values.drop(index=name) if name else values
         means = remaining.mean(skipna=False)
-        ranks = means.round(DECIMALS).rank(ascending=best == "lowest")
-        parts.append(
-            pd.DataFrame({"other": name, "method": means.index, "value": means, "rank": ranks})
-        )
+        part = {"method": means.index, "value": means, "rank": ranks(means.to_numpy(), best)}
+        parts.append(pd.DataFrame({"other": name, **part}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -47,13 +46,14 @@ def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
     full = averages[averages["other"] == ""].set_index("method")["rank"]
     rows = []
     for name, part in averages.groupby("other", sort=False):
-        ranks = part.set_index("method")["rank"]
+        order = part.set_index("method")["rank"]
+        best = best_methods(order)
         rows.append(
             {
                 "other": name,
-                "kendall_tau": float(kendall_taus(full.reindex(ranks.index), ranks)),
-                "best": best_methods(ranks),
-                "best_changes": best_methods(ranks) != best_methods(full),
+                "kendall_tau": float(kendall_taus(full.reindex(order.index), order)),
+                "best": best,
+                "best_changes": best != best_methods(full),
             }
         )
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""How far the order of the methods changes when one choice of the metric is made otherwise.
+"""How far the order of the methods changes when one choice of the metric is changed.
 
 The run's order is that of the methods' mean AUC of π-Soft-NS or π-Soft-NC. Every alternative of
 :mod:`pisoft.statistics.alternatives` gives another order, from the same stored draws, or from those
@@ -21,9 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
 from pisoft.config.operators import protocol_and_operator
 from pisoft.config.slices import SensitivitySlice
 from pisoft.statistics.alternatives import (
@@ -42,38 +40,34 @@ from pisoft.statistics.estimates import Estimates, estimate, ranks
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import results_table
 from pisoft.statistics.soft_files import Cell
 
-CHANGES = ["best", "best_changes", "rank_change"]
+FACTS = ("n_methods", "best_changes", "rank_change")
 Settings = SensitivitySlice
 Datasets = Mapping[str, Methods]
 
 
 def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
     """Return one file of how far orders change, from all `soft` files."""
-    cells = _cells(files["soft"], settings)
-    operators = _cells(files.get("operators", []), settings)
-    schema = SCHEMAS["sensitivity"]
-    tables = [pd.DataFrame(columns=schema.names, dtype=object)]
-    for (protocol, model), datasets in cells.items():
-        new_draws: dict[str, Datasets] = {}
-        for (routing, name), of_routing in cells.items():
-            if name == model and routing != protocol:
-                new_draws[OTHER_ROUTING] = of_routing
-        for (variant, name), of_operator in operators.items():
-            routing, operator = protocol_and_operator(variant, "zero")
-            if name == model and routing == protocol:
-                new_draws[OPERATORS[operator]] = of_operator
+    runs = _cells(files["soft"], settings)
+    cells = runs | _cells(files.get("operators", []), settings)
+    frames = []
+    for (protocol, model), datasets in runs.items():
+        new_draws = {
+            alternative: draws
+            for (variant, name), draws in cells.items()
+            if name == model and (alternative := _alternative(variant, protocol))
+        }
         rows = sensitivities(datasets, new_draws, settings)
-        tables += [table.assign(protocol=protocol, model=model) for table in rows]
-    frame = pd.concat(tables, ignore_index=True)[schema.names]
-    return {"sensitivity": pa.Table.from_pandas(frame, schema=schema, preserve_index=False)}
+        frames += [frame.assign(protocol=protocol, model=model) for frame in rows]
+    return {"sensitivity": results_table("sensitivity", frames)}
 
 
 def _cells(
     paths: Iterable[Path], settings: SensitivitySlice
 ) -> dict[tuple[str, str], dict[str, dict[str, Areas]]]:
-    """Read `soft` files by protocol and model, dataset and method."""
+    """Read `soft` files by protocol (and operator) and model, then by dataset and method."""
     cells: dict[tuple[str, str], dict[str, dict[str, Areas]]] = {}
     for path in paths:
         cell = Cell.of(path)
@@ -83,10 +77,18 @@ def _cells(
     return cells
 
 
+def _alternative(variant: str, protocol: str) -> str | None:
+    """Return which alternative to a protocol's draws another variant's are, if any."""
+    routing, operator = protocol_and_operator(variant, "zero")
+    if routing == protocol:
+        return None if variant == protocol else OPERATORS[operator]
+    return OTHER_ROUTING if variant == routing else None
+
+
 def sensitivities(
     datasets: Datasets, new_draws: Mapping[str, Datasets], settings: SensitivitySlice
 ) -> list[pd.DataFrame]:
-    """Return `sensitivity` rows of one protocol and model, but for these two columns.
+    """Return results of one protocol and model, but for these two keys.
 
     Args:
         datasets: by dataset and method, areas of the run's draws.
@@ -94,7 +96,7 @@ def sensitivities(
             another operator.
         settings: clamp, seed and number of resamples.
     """
-    tables = []
+    frames = []
     for metric, label in METRICS.items():
         samples, missing = {}, {}
         for name, methods in datasets.items():
@@ -105,69 +107,74 @@ def sensitivities(
                 )
         if not samples:
             continue
-        sizes = {name: len(of.numerators) for name, of in samples.items()}
-        sizes[AVERAGE] = sum(sizes.values())
         missing[AVERAGE] = {key: why for of in missing.values() for key, why in of.items()}
         alternatives = alternatives_of(metric, settings.clamp, new_draws)
-        estimates = estimate(samples, settings.seed, settings.resamples)
-        for name, of in estimates.items():
-            rows = compare_orders(of, alternatives, sizes[name], missing[name])
-            tables.append(rows.assign(metric=label, dataset=name))
-    return tables
+        for name, estimates in estimate(samples, settings.seed, settings.resamples).items():
+            rows = compare_orders(estimates, alternatives, missing[name])
+            frames.append(rows.assign(metric=label, dataset=name))
+    return frames
 
 
 def compare_orders(
-    estimates: Estimates, alternatives: Iterable[str], samples: int, missing: Mapping[str, str]
+    estimates: Estimates, alternatives: Iterable[str], missing: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Compare every alternative's order with the run's, as `sensitivity` rows.
+    """Compare every alternative's order with the run's.
 
     Args:
         estimates: by metric, alternative, half and method, of a single metric.
         alternatives: that are compared.
-        samples: how many there are.
         missing: why an alternative has no value, by alternative.
+
+    Returns:
+        By alternative (`part`), τ with the reason why there is none as `text`, and :data:`FACTS`
+        as `other`. The `text` of `best_changes` are the best methods of a single order, by comma.
     """
     replicates = estimates.replicates.droplevel("metric", axis=1)
     run = replicates[RUN][0]
     ranked = run.columns[run.iloc[0].notna()]
     counts = estimates.counts.xs((RUN, 0), level=("alternative", "half")).droplevel("metric")
-    counts = counts.loc[ranked].min() if len(ranked) else counts.max()
-    counts["n_failed"] = samples - counts["n"]
-    taus, rows = {}, []
+    counts = counts.loc[ranked if len(ranked) else counts.index]
+    size = counts.agg({"n": "min", "n_failed": "max", "datasets": "min", "fewest": "min"})
+    taus, facts = {}, []
     for name in alternatives:
         halves = replicates[name]
-        orders = [halves[half] for half in halves.columns.unique("half")]
-        methods = ranked[np.all([order[ranked].iloc[0].notna() for order in orders], axis=0)]
+        orders = [halves[half][ranked] for half in halves.columns.unique("half")]
+        methods = ranked[np.all([order.iloc[0].notna() for order in orders], axis=0)]
         resampled = pd.DataFrame(
             np.stack([kendall_taus(run[methods], order[methods]) for order in orders], axis=1)
         )
         if resampled.iloc[0].notna().all():
             taus[name] = resampled.mean(axis=1)
             first = np.stack([order[methods].iloc[0] for order in orders])
-            row = _changes(run[methods].iloc[0], first)
+            of_orders = _changes(run[methods].iloc[0], first)
         else:
             taus[name] = pd.Series(np.nan, resampled.index)
-            row = {"reason": _reason(name, len(ranked), len(methods), missing)}
-        rows.append({"n_methods": len(methods), **row})
-    of_taus = pd.DataFrame(taus).rename_axis(columns="alternative")
-    sizes = pd.DataFrame([counts] * len(rows), of_taus.columns)
-    table = Estimates(of_taus, sizes).table().rename(columns={"value": "kendall_tau"})
-    changes = pd.DataFrame(rows, columns=["n_methods", *CHANGES, "reason"])
-    return table.join(changes.astype({"best": object, "reason": object}))
+            of_orders = {"reason": _reason(name, len(ranked), len(methods), missing)}
+        facts.append({"n_methods": len(methods), **of_orders})
+    of_taus = pd.DataFrame(taus).rename_axis(columns="part")
+    rows = Estimates(of_taus, pd.DataFrame([size] * len(facts), of_taus.columns)).table()
+    changes = pd.DataFrame(facts, columns=[*FACTS, "best", "reason"])
+    parts = [rows.assign(text=changes["reason"])]
+    for fact in FACTS:
+        text = changes["best"] if fact == "best_changes" else ""
+        numbers = rows[["part", "n", "n_failed"]]
+        parts.append(numbers.assign(other=fact, value=changes[fact], text=text))
+    return pd.concat(parts)
 
 
 def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
-    """Return :data:`CHANGES` of the orders (O, M) from the run's.
+    """Return :data:`FACTS` of the orders (O, M), and the best methods of a single order.
 
-    That is the best methods of a single order, how often they are others than the run's, and the
-    largest change of a rank, mean over orders.
+    Of several orders, `best_changes` is the share in which other methods are best than in the
+    run's, and `rank_change` the mean.
     """
     before, after = ranks(run.to_numpy(), "highest"), ranks(orders, "highest")
     best_before, best_after = before == before.min(), after == after.min(axis=1, keepdims=True)
-    best = ", ".join(run.index[best_after[0]]) if len(orders) == 1 else None
-    moves = np.abs(after - before).max(axis=1).mean()
-    numbers = (best, (best_before != best_after).any(axis=1).mean(), moves)
-    return dict(zip(CHANGES, numbers, strict=True))
+    return {
+        "best_changes": (best_before != best_after).any(axis=1).mean(),
+        "rank_change": np.abs(after - before).max(axis=1).mean(),
+        "best": ", ".join(run.index[best_after[0]]) if len(orders) == 1 else None,
+    }
 
 
 def _reason(alternative: str, ranked: int, common: int, missing: Mapping[str, str]) -> str:

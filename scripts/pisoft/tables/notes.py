@@ -131,6 +131,31 @@ def _failures(rows: pd.DataFrame) -> str:
     return ", ".join(f"{row.value:.0f} {row.part}" for row in failed.itertuples())
 
 
+# Orders of methods ------------------------------------------------------------------------------
+
+
+def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
+    """Say how many methods are in an order, and which alternatives have no number, and why.
+
+    Args:
+        results: of the question `sensitivity`.
+        alternatives: their labels.
+    """
+    rows = results.select(dataset=results.summary).rows
+    counts = rows.loc[(rows["other"] == "n_methods") & (rows["value"] > 0), "value"]
+    ends = dict.fromkeys(f"{n:.0f}" for n in (counts.min(), counts.max())) if len(counts) else "0"
+    about = (
+        f"The last two columns are of {results.with_average[results.summary]}. "
+        f"Methods in an order: {' to '.join(ends)}."
+    )
+    lacking = rows[(rows["other"] == "") & (rows["text"] != "")].drop_duplicates(["part", "text"])
+    reasons = [
+        f"{', '.join(alternatives[name] for name in names)} ({reason})"
+        for reason, names in lacking.groupby("text", sort=False)["part"]
+    ]
+    return [about, f"No number: {'; '.join(reasons)}."] if reasons else [about]
+
+
 # What the numbers of a table are ----------------------------------------------------------------
 
 AREAS = (
@@ -207,6 +232,34 @@ VARIANCE_COMPONENTS = (
     "Between samples: the rest, which only more samples average out; as a difference of "
     "estimates it can leave 0 to 1.",
     f"{NOTHING}: fewer than two samples could be evaluated.",
+)
+SENSITIVITY = (
+    "Kendall's τ-b between the run's order of the methods by their mean AUC and their order with "
+    "one choice of the metric changed. All else is as in the run, and computed from the same "
+    "stored draws; other operators ablate by the same masks. 1: the same order; 0: unrelated "
+    "orders; −1: reversed. τ does not say how large the differences between methods are.",
+    "In brackets: 95 % bootstrap interval over samples. Both orders are recomputed on each "
+    "resample, the same resamples in every row. Resamples repeat samples, so their orders are less "
+    "certain than the run's: an interval reaches further down than up.",
+    "Half of the samples, half of the draws and a single draw are parts of what they are compared "
+    "with. Half of the samples is a yardstick: the mean over 20 random halves shows how far the "
+    "order depends on the choice of samples alone. An alternative with a higher τ matters less.",
+    "Total variation is stored for the draws but not for the zero baseline, so its mean is neither "
+    "divided by H₀ nor clamped; compare its τ with that of mean H, treated alike. Ratio of means "
+    "keeps the run's clamp; the table of AUCs does not clamp it.",
+    "These are the samples of one model: they say nothing of other models, datasets or prompts. "
+    f"{NOTHING}: no value.",
+)
+OFF_DISTRIBUTION = (
+    "What the model makes of inputs of which random tokens are ablated, whatever the methods: "
+    "each perturbable token is kept with probability π. Means over a few masks, a sample's "
+    "explained steps, and samples; in brackets, 95 % bootstrap interval over samples. No column "
+    "is better high or low: they show how far such inputs are from the clean one.",
+    "Entropy and probability are of the next token. Attention is what the last position pays to "
+    "the ablated tokens, mean over heads and layers; before, to the same tokens of the clean "
+    "input. The norm is that of the last layer's output at the last position, relative to that of "
+    f"the clean input. {NOTHING}: no value. Fixed routing fixes attention, so it is not measured; "
+    "open text has no label words.",
 )
 RANKS = (
     "Rank: of the AUC's mean over the datasets, each with equal weight; 1 is best, and equal "

@@ -9,7 +9,7 @@ import pytest
 import rooms
 from pisoft.contracts import read_rows, write_rows
 from pisoft.faithfulness.inspection import CLEAN, READ
-from pisoft.statistics.off_distribution import by_sample
+from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
 from typesetting import needs_latex, typeset
 
 GRID = (0.1, 0.5, 0.95)
@@ -23,10 +23,12 @@ CELL = {"protocol": "dynamic", "model": "llama"}
 def input_rows(samples, seed=0, labels=True):
     """Rows of samples with two steps each; the last sample failed."""
     generator = np.random.default_rng(seed)
-    rows = []
+    rows, clean = [], {}
     for sample, step, operator, pi in itertools.product(samples, (0, 5), OPERATORS, GRID):
         failed = sample == samples[-1]
         numbers = {name: float(generator.random()) for name in (*READ, *CLEAN)}
+        of_step = {name: numbers[name] for name in CLEAN_INPUT}
+        numbers |= clean.setdefault((sample, step), of_step)
         if not labels:
             numbers |= {"label_probability": None, "clean_label_probability": None}
         status = "nonfinite_logits" if failed else "ok"
@@ -47,13 +49,16 @@ def test_a_sample_has_the_mean_over_its_steps():
     rows = input_rows(["a", "b", "c"])
     table = by_sample(pd.DataFrame(rows))
     for sample, name, operator, pi in itertools.product("ab", (*READ, *CLEAN), OPERATORS, GRID):
-        own = [
+        values = [
             row[name]
             for row in rows
             if (row["sample_id"], row["operator"], row["pi"]) == (sample, operator, pi)
         ]
-        assert len(own) == 2
-        assert table.loc[sample, (name, operator, pi)] == pytest.approx(np.mean(own))
+        assert len(values) == 2
+        clean = name.startswith("clean_")
+        cell = ("", 0.0) if name in CLEAN_INPUT else (operator, pi)
+        key = (name.removeprefix("clean_"), "clean" if clean else "", *cell)
+        assert table.loc[sample, key] == pytest.approx(np.mean(values))
     assert table.loc["c"].isna().all()
 
 
@@ -67,7 +72,7 @@ def summary(tmp_path):
     }
     for name, rows in files.items():
         write_rows(folder / f"{name}.parquet", "inputs", rows, {})
-    output = tmp_path / "language.parquet"
+    output = tmp_path / "off_distribution.parquet"
     rooms.summarise(
         "off_distribution", {"seed": 1, "resamples": 200},
         {"inputs": [folder / f"{name}.parquet" for name in files]}, {"off_distribution": output},
@@ -79,19 +84,20 @@ def test_means_are_over_samples_and_failures_are_counted(summary):
     output, files = summary
     found = pd.DataFrame(read_rows(output, "off_distribution"))
     assert set(found["dataset"]) == {"sst2", "why", "average"}
-    own = found[(found["dataset"] == "sst2") & (found["measure"] == "entropy")]
-    assert set(own["n"]) == {3}
-    assert set(own["n_failed"]) == {2}
-    rows = files["sst2"]
-    for row in own.itertuples():
+    entropies = found[(found["dataset"] == "sst2") & (found["metric"] == "entropy")]
+    assert len(entropies) == len(OPERATORS) * len(GRID) + 1
+    assert set(entropies["n"]) == {3}
+    assert set(entropies["n_failed"]) == {2}
+    for row in entropies.itertuples():
         values = [
-            r["entropy"]
-            for r in rows
-            if (r["operator"], r["pi"], r["status"]) == (row.operator, row.pi, "ok")
+            r["clean_entropy" if row.part else "entropy"]
+            for r in files["sst2"]
+            if r["status"] == "ok"
+            and (row.part or (r["operator"], r["pi"]) == (row.operator, row.position))
         ]
         assert row.value == pytest.approx(np.mean(values))
         assert row.low <= row.value <= row.high
-    unknown = found[(found["dataset"] == "why") & (found["measure"] == "label_probability")]
+    unknown = found[(found["dataset"] == "why") & (found["metric"] == "label_probability")]
     assert unknown["value"].isna().all()
 
 
@@ -101,7 +107,7 @@ def test_table_and_figure_show_the_clean_input_and_every_dataset(summary, tmp_pa
     made = rooms.tabulate("off_distribution", SHOWN, files, tmp_path, **CELL)
     typeset(made["tex"])
     page = made["html"].read_text(encoding="utf-8")
-    for text in ("Nothing", "Zeroed, π = 0.1", "Keys hidden, π = 0.95", "at most 2 failed"):
+    for text in ("Clean input", "Zeroed, π = 0.1", "Keys hidden, π = 0.95", "at most 2 failed"):
         assert text in page
     assert "Mean embedding" not in page
     drawn = rooms.plot("off_distribution", SHOWN, files, tmp_path, **CELL)["svg"]

@@ -52,7 +52,7 @@ TVS = ("ns_total_variations", "nc_total_variations")
 
 
 def sensitivity(folder, *cells, operators=(), **settings):
-    """Write cells, (protocol, method, dataset, rows), and return the rows of the summary."""
+    """Write cells, (protocol, method, dataset, rows); return τ and facts in a row of each order."""
     files = {
         kind: [write_soft(folder, rows, Cell(p, "llama", m, d)) for p, m, d, rows in given]
         for kind, given in {"soft": cells, "operators": operators}.items()
@@ -60,7 +60,13 @@ def sensitivity(folder, *cells, operators=(), **settings):
     }
     path = folder / "sensitivity.parquet"
     rooms.summarise("sensitivity", {**SETTINGS, **settings}, files, {"sensitivity": path})
-    return pd.DataFrame(read_rows(path, "sensitivity"))
+    found = pd.DataFrame(read_rows(path, "sensitivity")).astype({"value": float})
+    by_fact = {
+        fact: rows.set_index(["protocol", "metric", "dataset", "part"])
+        for fact, rows in found.groupby("other")
+    }
+    facts = {fact: rows["value"] for fact, rows in by_fact.items() if fact}
+    return by_fact[""].assign(**facts, best=by_fact["best_changes"]["text"]).reset_index()
 
 
 def cells_of(rows, dataset="sst2", protocol="dynamic"):
@@ -69,7 +75,7 @@ def cells_of(rows, dataset="sst2", protocol="dynamic"):
 
 def one(found, alternative, metric="auc_pi_soft_ns", dataset="sst2", protocol="dynamic"):
     (row,) = found[
-        (found["alternative"] == alternative)
+        (found["part"] == alternative)
         & (found["metric"] == metric)
         & (found["dataset"] == dataset)
         & (found["protocol"] == protocol)
@@ -160,11 +166,11 @@ def test_every_alternative_s_order_is_that_of_the_written_draws(found, metric, a
     rows, clamp, table = found
     if alternative.startswith("clamp") and (metric.endswith("nc") or alternative[6:] == clamp):
         of_metric = table[table["metric"] == metric]
-        assert alternative not in set(of_metric["alternative"]), "it is the run's own"
+        assert alternative not in set(of_metric["part"]), "it is the run's own"
         return
     row = one(table, alternative, metric)
     run, other = (order(rows, METRICS[metric], name, clamp) for name in ("run", alternative))
-    assert row["kendall_tau"] == pytest.approx(kendalltau(run, other).statistic)
+    assert row["value"] == pytest.approx(kendalltau(run, other).statistic)
     before, after = (rankdata([-value for value in values]) for values in (run, other))
     assert row["rank_change"] == pytest.approx(np.abs(before - after).max())
     assert row["best"] == METHODS[int(after.argmin())]
@@ -208,10 +214,10 @@ def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
         taus.append(kendalltau(run, other).statistic)
         changed.append(np.argmax(run) != np.argmax(other))
         moved.append(np.abs(rankdata(run) - rankdata(other)).max())
-    assert row["kendall_tau"] == pytest.approx(statistics.fmean(taus))
+    assert row["value"] == pytest.approx(statistics.fmean(taus))
     assert row["best_changes"] == pytest.approx(np.mean(changed))
     assert row["rank_change"] == pytest.approx(np.mean(moved))
-    assert pd.isna(row["best"])
+    assert row["best"] == ""
 
 
 def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
@@ -230,7 +236,7 @@ def test_the_average_orders_by_the_mean_over_datasets(tmp_path):
         np.mean([order(rows, "ns", name, "draw") for rows in by_dataset.values()], axis=0)
         for name in ("run", "every_second_pi")
     )
-    assert row["kendall_tau"] == pytest.approx(kendalltau(run, other).statistic)
+    assert row["value"] == pytest.approx(kendalltau(run, other).statistic)
     assert row["n"] == 2 * len(STEPS)
 
 
@@ -255,34 +261,32 @@ def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp
     assert set(found["protocol"]) == set(runs)
     for protocol, other in itertools.permutations(runs):
         row = one(found, "other_routing", protocol=protocol)
-        assert row["kendall_tau"] == pytest.approx(tau(runs[protocol], runs[other]))
+        assert row["value"] == pytest.approx(tau(runs[protocol], runs[other]))
         row = one(found, "operator_mean", protocol=protocol)
         expected = tau(runs[protocol], operators[f"{protocol}-mean"])
-        assert row["kendall_tau"] == pytest.approx(expected)
+        assert row["value"] == pytest.approx(expected)
     row = one(found, "operator_hide")
-    assert row["kendall_tau"] == pytest.approx(tau(runs["dynamic"], operators["dynamic-hide"]))
+    assert row["value"] == pytest.approx(tau(runs["dynamic"], operators["dynamic-hide"]))
     assert row["n_methods"] == len(METHODS) - 1
     alone = sensitivity(tmp_path, *soft[: len(METHODS)], operators=others)
-    assert set(NEW_DRAWS) & set(alone["alternative"]) == {"operator_mean", "operator_hide"}
+    assert set(NEW_DRAWS) & set(alone["part"]) == {"operator_mean", "operator_hide"}
 
 
 def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
     rows = methods(draws=1, grid=(0.2, 0.7))
     found = sensitivity(tmp_path, *cells_of(rows))
-    why = {
-        row["alternative"]: row["reason"] for _, row in found[found["reason"].notna()].iterrows()
-    }
-    assert why == {
+    missing = found[found["text"] != ""]
+    assert dict(zip(missing["part"], missing["text"], strict=True)) == {
         "clamp_mean": "a single draw is stored",
         "single_draw": "a single draw is stored",
         "half_draws": "fewer than 4 draws are stored",
         "low_pi": "the grid has fewer than two such π",
         "every_second_pi": "the grid has fewer than two such π",
     }
-    assert found.loc[found["reason"].notna(), ["kendall_tau", "low", "best"]].isna().all(axis=None)
+    assert missing[["value", "low", "best_changes"]].isna().all(axis=None)
     three = methods(draws=3)
     found = sensitivity(tmp_path, *cells_of(three))
-    assert set(found.loc[found["reason"].notna(), "alternative"]) == {"half_draws"}
+    assert set(found.loc[found["text"] != "", "part"]) == {"half_draws"}
 
 
 @pytest.mark.parametrize(
@@ -296,10 +300,8 @@ def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
 )  # fmt: skip
 def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
     found = sensitivity(tmp_path, *cells_of(cells))
-    assert set(found["reason"]) == {reason}
-    assert (
-        found[["kendall_tau", "low", "high", "best_changes", "rank_change"]].isna().all(axis=None)
-    )
+    assert set(found["text"]) == {reason}
+    assert found[["value", "low", "high", "best_changes", "rank_change"]].isna().all(axis=None)
     assert (found["n"] + found["n_failed"] == len(STEPS)).all()
 
 
@@ -307,8 +309,8 @@ def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
     rows = methods(steps={"a": 2})
     found = sensitivity(tmp_path, *cells_of(rows))
     assert found[["low", "high"]].isna().all(axis=None)
-    assert one(found, "half_samples")["reason"] == "fewer than two samples have a value"
-    assert one(found, "median")["kendall_tau"] == 1, "the median of one is its mean"
+    assert one(found, "half_samples")["text"] == "fewer than two samples have a value"
+    assert one(found, "median")["value"] == 1, "the median of one is its mean"
 
 
 def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
@@ -318,10 +320,10 @@ def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
     both = sensitivity(tmp_path / "both", *cells_of(rows), *cells_of(empty, "imdb"))
     pd.testing.assert_frame_equal(
         *(
-            found[found["dataset"] == "sst2"].drop(columns="reason").reset_index(drop=True)
+            found[found["dataset"] == "sst2"].drop(columns="text").reset_index(drop=True)
             for found in (alone, both)
         )
     )
     others = both[both["dataset"] != "sst2"]
     assert set(others["dataset"]) == {"imdb", AVERAGE}
-    assert set(others["reason"]) == {"fewer than two methods have a value"}
+    assert set(others["text"]) == {"fewer than two methods have a value"}
