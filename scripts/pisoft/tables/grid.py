@@ -111,7 +111,7 @@ def grid_table(
     same = [key for key in KEYS if rows[key].nunique(dropna=False) < 2]
     values = rows.drop(columns=["question", *same]).replace("", np.nan).dropna(axis=1, how="all")
     return Table(
-        title=f"{title} · {view.where}",
+        title=" · ".join(filter(None, (title, view.where))),
         corner=corner,
         columns=tuple(own if isinstance(own, str) else own.label for own in columns),
         blocks=tuple(made),
