@@ -27,6 +27,7 @@ DEVELOPMENT, REST = "development", "rest"
 SELECTED, FIXED, LEAKY = "selected", "fixed", "leaky"
 SMALLEST_PART = 2  # samples: fewer have no standard error
 CELL = ["protocol", "model", "dataset", "token_weights", "metric"]
+NUMBER = ["part", "position", "value", "standard_error", "n", "n_failed", "text"]
 _AREAS = {name for name in SAMPLE_METRICS if name.startswith(("auc_", "monte_carlo_"))}
 _OF_NC = {name for name in _AREAS if "_nc" in name}
 # Metrics that tables show of the depth selected by the first. What both have in common is of one.
@@ -130,14 +131,15 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
     Args:
         study: rows of `layer_study`.
     """
-    numbers = pd.DataFrame(
+    numbers = [
         dict(zip(CELL, key, strict=True)) | number
         for key, rows in study.groupby(CELL, sort=False)
         for number in _Depths(rows).numbers()
-    )
-    width = half_widths(numbers["standard_error"], numbers["n"]).where(numbers["part"] != LEAKY)
-    numbers = numbers.assign(low=numbers["value"] - width, high=numbers["value"] + width)
-    return numbers.rename(columns={"token_weights": "method"})
+    ]
+    table = pd.DataFrame(numbers, columns=[*CELL, *NUMBER])
+    width = half_widths(table["standard_error"], table["n"]).where(table["part"] != LEAKY)
+    table = table.assign(low=table["value"] - width, high=table["value"] + width)
+    return table.rename(columns={"token_weights": "method"})
 
 
 class _Depths:
@@ -176,15 +178,10 @@ class _Depths:
         yield self._number(LEAKY, LEAKY, self.best(LEAKY))
 
     def _number(self, name: str, part: str, method: str | None) -> dict[str, Any]:
-        """Return the number called `name`: the mean of a method over a part."""
+        """Return :data:`NUMBER` of the number called `name`: a method's mean over a part."""
         whole = self.parts[part].dropna()
         values = whole[method] if self.enough and method else pd.Series(dtype=float)
-        return {
-            "part": name,
-            "position": self.methods["depth"].astype(float).get(method),
-            "value": values.mean(),
-            "standard_error": values.sem(),
-            "n": len(whole),
-            "n_failed": len(self.parts[part]) - len(whole),
-            "text": self.failures,
-        }
+        depth = self.methods["depth"].astype(float).get(method)
+        counts = len(whole), len(self.parts[part]) - len(whole)
+        numbers = (name, depth, values.mean(), values.sem(), *counts, self.failures)
+        return dict(zip(NUMBER, numbers, strict=True))

@@ -13,6 +13,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.statistics.results import results_table
 
+SECONDS = "seconds_per_sample"
 MEMORY = ("peak_memory_mb", "peak_device_memory_mb")  # 10⁶ bytes; null: not on such a device
 Settings = RunSlice
 
@@ -42,7 +43,7 @@ def timing_rows(path: Path) -> pd.DataFrame:
     samples = samples.agg({"seconds": "sum", "ok": "any", "prompt_tokens": "max"})
     timed = samples[samples["ok"]]
     values: dict[str, Any] = {
-        "seconds_per_sample": timed["seconds"].mean(),
+        SECONDS: timed["seconds"].mean(),
         "median_seconds": timed["seconds"].median(),
         "mean_prompt_tokens": timed["prompt_tokens"].mean(),
         **{name: facts[name] for name in MEMORY},

@@ -10,13 +10,12 @@ import numpy as np
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.displays import display
 from pisoft.statistics.results import select
+from pisoft.statistics.timings import SECONDS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table
 from pisoft.tables.layout import Entry, Table, number_text
 from pisoft.units import NOTHING
 from pisoft.views import Number, View
-
-SECONDS = "seconds_per_sample"
 
 
 @display(
