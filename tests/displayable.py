@@ -39,7 +39,13 @@ SETTINGS = display_settings(
 )
 # By kind, the values that a column takes, or several columns take together; all are crossed.
 VALUES: dict[str, dict[Any, Any]] = {
-    "accuracy": {"dataset": DATASETS},
+    "accuracy": {
+        "dataset": DATASETS,
+        "metric": (
+            *("accuracy", "greedy_is_label", "truncated"),
+            *("mean_prompt_tokens", "mean_output_tokens"),
+        ),
+    },
     "advantage": {
         "metric": CURVES,
         "dataset": SHOWN,
@@ -97,19 +103,14 @@ VALUES: dict[str, dict[Any, Any]] = {
         "operator": ("zero", "mean"),
         "pi": GRID,
     },
-    "layer_study": {
-        ("method", "token_weights", "depth", "candidate", "fixed"): [
-            (f"grad_ellm-loosened-{depth:02}", "loosened", depth, True, depth == 2)
-            for depth in (1, 2, 4)
-        ],
-        "dataset": DATASETS,
-        ("part", "sample_id"): [
-            ("development", "s0"),
-            ("development", "s1"),
-            ("rest", "s2"),
-            ("rest", "s3"),
-        ],
+    "depths": {
         "metric": AREAS,
+        "dataset": DATASETS,
+        "method": ("loosened", "original"),
+        ("part", "position"): [
+            *itertools.product(("development", "rest"), (1, 2, 4)),
+            *(("selected", 2), ("fixed", None), ("leaky", 4)),
+        ],
     },
     "noise": {"metric": ("identity", *NOISE_METRICS)},
     "normalised_scores": {
@@ -151,7 +152,12 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": tuple(SAMPLE_METRICS),
     },
     "statistics": {"metric": tuple(METRICS), "dataset": SHOWN, "method": METHODS},
-    "timings": {"method": METHODS, "dataset": DATASETS},
+    "timings": {
+        "method": METHODS,
+        "dataset": DATASETS,
+        "metric": ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb"),
+        "text": (f"cpu {HOSTILE}",),
+    },
     "variance_components": {
         "metric": AREAS,
         "dataset": DATASETS,

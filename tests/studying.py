@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from estimating import view
 from pisoft.statistics.layer_study import depth_statistics
 from pisoft.statistics.metrics import AUC_METRICS
-from rooms import view_of
+from pisoft.statistics.results import results_table
 
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 
@@ -62,8 +63,8 @@ def without_number_of_layers():
     return [{**row, "depth": None if row["depth"] == 4 else row["depth"]} for row in rows]
 
 
-def study_view(folder, rows, **cell):
+def study_view(rows, **cell):
     """Return a view of the study's numbers."""
-    settings = {"models": {"llama": "Llama"}, "datasets": DATASETS}
+    numbers = results_table("depths", [depth_statistics(pd.DataFrame(rows))]).to_pandas()
     cell = {"protocol": "dynamic", "model": "llama"} | cell
-    return view_of(folder, "depths", depth_statistics(pd.DataFrame(rows)), settings, **cell)
+    return view({"depths": numbers}, cell, datasets=DATASETS)

@@ -9,9 +9,9 @@ from pisoft.figures.layer_study import DODGE, plot
 from studying import DISAGREEING, TOO_SMALL, study_rows, study_view, with_small_part
 
 
-def test_the_figure_shows_means_over_the_rest_at_every_depth(tmp_path):
+def test_the_figure_shows_means_over_the_rest_at_every_depth():
     rows = study_rows(DISAGREEING) + study_rows(DISAGREEING, weights="original")
-    figure = plot(study_view(tmp_path, rows, dataset="sst2"))
+    figure = plot(study_view(rows, dataset="sst2"))
     assert figure._suptitle.get_text() == "Llama · SST2 · dynamic routing · n = 3"
     assert [panel.get_ylabel() for panel in figure.axes] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
     for panel in figure.axes:
@@ -29,6 +29,6 @@ def test_the_figure_shows_means_over_the_rest_at_every_depth(tmp_path):
 
 
 @pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
-def test_the_legend_says_that_a_part_is_too_small(tmp_path, part, kept):
-    (legend,) = plot(study_view(tmp_path, with_small_part(part, kept), dataset="sst2")).legends
+def test_the_legend_says_that_a_part_is_too_small(part, kept):
+    (legend,) = plot(study_view(with_small_part(part, kept), dataset="sst2")).legends
     assert [text.get_text() for text in legend.get_texts()] == ["Grad-ELLM (no value)"]

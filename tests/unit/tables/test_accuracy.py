@@ -2,9 +2,10 @@
 
 import pandas as pd
 
+from estimating import view
+from pisoft.statistics.results import results_table
 from pisoft.tables.accuracy import table
 from pisoft.units import NOTHING
-from rooms import view_of
 
 MODELS, DATASETS = {"llama": "Llama", "mistral": "Mistral"}, {"sst2": "SST2", "imdb": "IMDb"}
 VALUES = {
@@ -16,7 +17,7 @@ VALUES = {
 }
 
 
-def test_shares_have_intervals_and_open_generation_has_none(tmp_path):
+def test_shares_have_intervals_and_open_generation_has_none():
     shares = ("accuracy", "greedy_is_label")
     rows = pd.DataFrame(
         {
@@ -28,7 +29,8 @@ def test_shares_have_intervals_and_open_generation_has_none(tmp_path):
         for dataset in DATASETS
         for metric, value in VALUES.items()
     )  # fmt: skip
-    made = table(view_of(tmp_path, "accuracy", rows, {"models": MODELS, "datasets": DATASETS}))
+    frames = {"accuracy": results_table("accuracy", [rows]).to_pandas()}
+    made = table(view(frames, {}, models=MODELS, datasets=DATASETS))
     (sst2, imdb), missing = (block.rows for block in made.blocks)
     expected = ["0.938", "0.500", "1", "41.2", "1.0", "98", "2"]
     assert [entry.text for entry in sst2.entries] == expected

@@ -3,12 +3,9 @@
 import pandas as pd
 import pytest
 
-from pisoft.contracts import write_rows
-from pisoft.statistics.reading import Files
+from estimating import view
 from pisoft.tables.cost import WITHOUT_MODEL, table, with_ratios
 from pisoft.units import NOTHING
-from pisoft.views import View
-from rooms import display_settings
 
 
 def row(rule, model, **changes):
@@ -35,10 +32,8 @@ ROWS = [
 MODELS = {"mistral": "Mistral", "llama": "Llama"}
 
 
-def table_of(folder, rows=ROWS):
-    path = folder / "cost.parquet"
-    write_rows(path, "cost", rows, {})
-    return table(View(Files({"cost": [path]}), display_settings(models=MODELS), {}))
+def table_of(rows=ROWS):
+    return table(view({"cost": pd.DataFrame(rows)}, {}, models=MODELS))
 
 
 def texts(block):
@@ -57,8 +52,8 @@ def test_ratios_and_speeds_are_those_of_the_numbers():
     assert found["forwards_ratio"].isna().tolist() == [True, True, False, False, True]
 
 
-def test_models_are_blocks_in_their_order_and_gaps_are_dashes(tmp_path):
-    made = table_of(tmp_path)
+def test_models_are_blocks_in_their_order_and_gaps_are_dashes():
+    made = table_of()
     assert [block.title for block in made.blocks] == ["Mistral", "Llama", WITHOUT_MODEL]
     mistral, llama, all_models = map(texts, made.blocks)
     assert llama["evaluate_soft"] == [
@@ -73,4 +68,4 @@ def test_models_are_blocks_in_their_order_and_gaps_are_dashes(tmp_path):
     assert "no time is given: attribute (Llama): 1 of 2." in notes
     assert "no count is given: evaluate_ranking (Mistral): 1 of 2." in notes
     assert "draw budget" in notes
-    assert "draw budget" not in " ".join(table_of(tmp_path, ROWS[:3]).notes)
+    assert "draw budget" not in " ".join(table_of(ROWS[:3]).notes)

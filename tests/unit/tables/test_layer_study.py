@@ -15,16 +15,16 @@ from studying import (
 from typesetting import assert_latex_fits, needs_latex
 
 
-def table_of(rows, folder):
-    return table(study_view(folder, rows))
+def table_of(rows):
+    return table(study_view(rows))
 
 
-def test_the_table_has_a_line_per_dataset_and_weighting_in_each_metric_s_block(tmp_path):
+def test_the_table_has_a_line_per_dataset_and_weighting_in_each_metric_s_block():
     names = [(weights, d) for d in ("imdb", "sst2") for weights in ("loosened", "original")]
     rows = [
         row for weights, d in names for row in study_rows(DISAGREEING, weights=weights, dataset=d)
     ]
-    made = table_of(rows, tmp_path)
+    made = table_of(rows)
     assert [block.title for block in made.blocks] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
     lines = dict(zip(made.columns, made.blocks[0].rows[0].entries, strict=True))
     for block in made.blocks:
@@ -49,16 +49,16 @@ def test_the_table_has_a_line_per_dataset_and_weighting_in_each_metric_s_block(t
     )
 
 
-def test_all_layers_of_an_unknown_number_stand_in_the_heading(tmp_path):
-    made = table_of(without_number_of_layers(), tmp_path)
+def test_all_layers_of_an_unknown_number_stand_in_the_heading():
+    made = table_of(without_number_of_layers())
     assert made.columns[:5] == ("Depth 1", "Depth 2", "Selected depth", "Selected",
                                 "Fixed depth all")  # fmt: skip
     assert made.blocks[0].rows[0].entries[4].text == "0.900 ± 0.058"
 
 
 @pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
-def test_too_small_a_part_has_no_value_and_a_reason(tmp_path, part, kept):
-    made = table_of(with_small_part(part, kept), tmp_path)
+def test_too_small_a_part_has_no_value_and_a_reason(part, kept):
+    made = table_of(with_small_part(part, kept))
     lines = [row for block in made.blocks for row in block.rows]
     assert {entry.text for line in lines for entry in line.entries} == {NOTHING}
     sizes = {"development": 2, "rest": 3, part: kept}
@@ -66,9 +66,9 @@ def test_too_small_a_part_has_no_value_and_a_reason(tmp_path, part, kept):
     assert made.notes[-1].startswith(note + f"{sizes['rest']} others could be evaluated")
 
 
-def test_failures_are_counted_by_reason(tmp_path):
+def test_failures_are_counted_by_reason():
     parts = {"development": [1.0] * 3, "rest": [1.0, 1.0, None]}
-    made = table_of(study_rows({1: parts, 2: parts}), tmp_path)
+    made = table_of(study_rows({1: parts, 2: parts}))
     assert made.notes[-2:] == (
         "Samples, development + rest: SST2 3 + 3.",
         "Samples that failed at some depth, left out at every depth: "
@@ -78,4 +78,4 @@ def test_failures_are_counted_by_reason(tmp_path):
 
 @needs_latex
 def test_the_latex_table_fits_a_column_or_both(tmp_path):
-    assert_latex_fits(table_of(study_rows(DISAGREEING), tmp_path), tmp_path)
+    assert_latex_fits(table_of(study_rows(DISAGREEING)), tmp_path)

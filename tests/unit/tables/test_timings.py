@@ -1,12 +1,12 @@
 """The table of times and memory of attribution."""
 
 import pandas as pd
-import pytest
 
+from estimating import view
+from pisoft.statistics.results import results_table
 from pisoft.tables.timings import table
 from pisoft.tables.writer import write
 from pisoft.units import NOTHING
-from rooms import view_of
 
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
@@ -48,16 +48,10 @@ def timings(seconds=SECONDS, on_device=None, device="cpu"):
     )
 
 
-@pytest.fixture
-def table_of(tmp_path):
-    """Return a function: the table of rows of `timings`."""
-
-    def make(rows, controls=("random",), methods=METHODS, imported=()):
-        settings = {"models": MODELS, "methods": methods, "datasets": DATASETS}
-        settings |= {"baselines": controls, "imported": imported}
-        return table(view_of(tmp_path, "timings", rows, settings))
-
-    return make
+def table_of(rows, baselines=("random",), methods=METHODS, imported=()):
+    frames = {"timings": results_table("timings", [rows]).to_pandas()}
+    settings = {"models": MODELS, "methods": methods, "datasets": DATASETS}
+    return table(view(frames, {}, **settings, baselines=baselines, imported=imported))
 
 
 def texts(made, block):
@@ -68,7 +62,7 @@ def strong(made, block):
     return [[entry.strong for entry in row.entries[::2]] for row in made.blocks[block].rows]
 
 
-def test_methods_are_rows_models_columns_and_datasets_blocks(table_of):
+def test_methods_are_rows_models_columns_and_datasets_blocks():
     made = table_of(timings())
     assert made.spanners == (("Llama", 2), ("Mistral", 2))
     assert made.columns == ("ms ↓", "MB", "ms ↓", "MB")
@@ -82,7 +76,7 @@ def test_methods_are_rows_models_columns_and_datasets_blocks(table_of):
     assert texts(made, 1)[0] == ["0.030", "812", NOTHING, "16000"]
 
 
-def test_a_selection_among_depths_has_no_row_and_a_note_says_so(table_of):
+def test_a_selection_among_depths_has_no_row_and_a_note_says_so():
     chosen = {**METHODS, "grad_ellm_selected": "Grad-ELLM (depth selected)"}
     made = table_of(timings(), methods=chosen)
     assert [row.label for row in made.blocks[0].rows] == list(METHODS.values())
@@ -91,23 +85,23 @@ def test_a_selection_among_depths_has_no_row_and_a_note_says_so(table_of):
     assert not any("Without a row" in text for text in table_of(timings()).notes)
 
 
-def test_scores_made_elsewhere_have_no_row_and_a_note_says_so(table_of):
+def test_scores_made_elsewhere_have_no_row_and_a_note_says_so():
     """Also if they bear the label of a method that has one, and are the only baseline."""
     chosen = {**METHODS, "given": "Mine"}
-    made = table_of(timings(), methods=chosen, imported=("given",), controls=("given",))
+    made = table_of(timings(), methods=chosen, imported=("given",), baselines=("given",))
     assert [row.label for row in made.blocks[0].rows] == list(METHODS.values())
     assert "Without a row, as these scores were made elsewhere: Mine." in made.notes
     assert "excepted" not in " ".join(made.notes)
 
 
-def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_it(table_of):
+def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_it():
     made = table_of(timings())
     assert strong(made, 0) == [[False, False], [True, False], [False, True]]
     assert strong(made, 1) == [[False, False], [False, True], [True, True]]
     assert "Random excepted" in made.notes[0]
 
 
-def test_times_have_two_significant_digits_and_no_spread(table_of):
+def test_times_have_two_significant_digits_and_no_spread():
     seconds = dict.fromkeys(SECONDS, 0.0) | {
         ("llama", "mine", "sst2"): 0.00996,
         ("mistral", "mine", "sst2"): 0.0996,
@@ -118,13 +112,13 @@ def test_times_have_two_significant_digits_and_no_spread(table_of):
     assert {entry.interval for row in rows for entry in row.entries} == {None}
 
 
-def test_without_a_control_every_method_can_be_the_fastest(table_of):
-    made = table_of(timings(), controls=())
+def test_without_a_baseline_every_method_can_be_the_fastest():
+    made = table_of(timings(), baselines=())
     assert strong(made, 0) == [[True, True], [False, False], [False, False]]
     assert "excepted" not in made.notes[0]
 
 
-def test_memory_is_the_devices_where_there_is_one(table_of):
+def test_memory_is_the_devices_where_there_is_one():
     made = table_of(timings(on_device=77.7, device="NVIDIA X"))
     assert texts(made, 0)[0][1::2] == ["78", "78"]
     assert "on the device" in made.notes[1]
@@ -133,25 +127,25 @@ def test_memory_is_the_devices_where_there_is_one(table_of):
     assert "resident" in table_of(timings()).notes[1]
 
 
-def test_failed_samples_are_counted_below_the_table(table_of):
+def test_failed_samples_are_counted_below_the_table():
     assert table_of(timings()).notes[-1] == (
         "Samples per dataset: SST2 24; IMDb 0 to 24, by method (at most 24 failed)."
     )
 
 
-def test_a_missing_cell_is_a_dash(table_of):
+def test_a_missing_cell_is_a_dash():
     rows = timings({cell: s for cell, s in SECONDS.items() if cell[:2] != ("mistral", "mine")})
     assert texts(table_of(rows), 0)[2] == ["45000", "812", NOTHING, NOTHING]
 
 
-def test_a_model_without_times_has_no_column(table_of):
+def test_a_model_without_times_has_no_column():
     rows = timings({cell: s for cell, s in SECONDS.items() if cell[0] == "mistral"})
     made = table_of(rows)
     assert made.spanners == (("Mistral", 2),)
     assert texts(made, 0)[2] == ["10000", "16000"]
 
 
-def test_bold_reaches_both_layouts_and_full_precision_the_csv(table_of, tmp_path):
+def test_bold_reaches_both_layouts_and_full_precision_the_csv(tmp_path):
     path, latex, html = (tmp_path / f"table.{ending}" for ending in ("csv", "tex", "html"))
     write(table_of(timings()), path, latex, html)
     assert r"Attention & \textbf{310} & 812 & 1200000 & 16000 \\" in latex.read_text()
