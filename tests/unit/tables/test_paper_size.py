@@ -1,17 +1,21 @@
 """LaTeX tables as large as the paper's: models, methods and datasets, all of them crossed."""
 
 import itertools
-from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from estimating import estimated, view
 from pisoft.statistics.metrics import DATAMODEL_METRICS
 from pisoft.statistics.published import DATASETS, METHODS, MODELS
-from pisoft.tables import datamodel_scores, original_soft, pi_soft_auc, variance_components
-from pisoft.tables.timings import timings_table
+from pisoft.statistics.results import results_table
+from pisoft.tables import (
+    datamodel_scores,
+    original_soft,
+    pi_soft_auc,
+    timings,
+    variance_components,
+)
 from soft_tables import CELL, sample_rows
 from typesetting import assert_latex_fits, needs_latex
 
@@ -40,22 +44,6 @@ def results():
     }
 
 
-def timings(_):
-    cells = itertools.product(MODELS, METHODS, DATASETS)
-    rows = pd.DataFrame(cells, columns=["model", "method", "dataset"]).assign(
-        n=2000, n_failed=0, seconds_per_sample=123.4, peak_memory_mb=123456.0,
-        peak_device_memory_mb=np.nan, device="NVIDIA H100 80GB HBM3",
-    )  # fmt: skip
-    return timings_table(
-        rows,
-        models=MODELS,
-        methods=METHODS,
-        datasets=DATASETS,
-        controls=("random",),
-        imported=(),
-    )
-
-
 @needs_latex
 @pytest.mark.parametrize(
     "display",
@@ -64,7 +52,6 @@ def timings(_):
         original_soft,
         variance_components,
         datamodel_scores,
-        SimpleNamespace(__name__="timings", table=timings),
     ],
     ids=lambda display: display.__name__,
 )
@@ -72,3 +59,14 @@ def test_the_paper_s_numbers_fit_a_column_or_both(results, tmp_path, display):
     names = {"models": {"llama": "Llama-3.1-70B-Instruct"}, "clamp": "none"}
     shown = view(results, CELL, methods=METHODS, datasets=DATASETS, **names)
     assert_latex_fits(display.table(shown), tmp_path)
+
+
+@needs_latex
+def test_times_fit_a_column_or_both(tmp_path):
+    measured = {"seconds_per_sample": 123.4, "peak_memory_mb": 123456.0}
+    cells = itertools.product(MODELS, METHODS, DATASETS, measured)
+    rows = pd.DataFrame(cells, columns=["model", "method", "dataset", "metric"])
+    rows = rows.assign(value=rows["metric"].map(measured), n=2000, text="NVIDIA H100 80GB HBM3")
+    frames = {"timings": results_table("timings", [rows]).to_pandas()}
+    shown = view(frames, {}, models=MODELS, methods=METHODS, datasets=DATASETS)
+    assert_latex_fits(timings.table(shown), tmp_path)
