@@ -59,32 +59,10 @@ def test_the_development_part_has_its_share_on_average():
 # Selection -------------------------------------------------------------------------------------
 
 
-def test_the_depth_is_selected_on_development_samples_and_reported_on_the_rest():
-    numbers = numbers_of(study_rows(DISAGREEING))
-    assert numbers["selected"]["position"] == 1
-    assert numbers["selected"]["value"] == pytest.approx(0.2)
-    assert numbers["selected"]["standard_error"] == pytest.approx(0.1 / math.sqrt(3))
-    assert numbers["selected"]["n"] == 3
-
-
 @pytest.mark.parametrize("metric", AUC_METRICS)
 def test_no_reported_sample_moves_the_selection(metric):
     other = {d: {**parts, "rest": [5.0 * d, -d, 0.0]} for d, parts in DISAGREEING.items()}
     assert numbers_of(study_rows(other), metric)["selected"]["position"] == 1
-
-
-def test_no_development_sample_moves_a_reported_number():
-    other = {d: {**parts, "development": [1 - d, 2.0]} for d, parts in DISAGREEING.items()}
-    before, after = numbers_of(study_rows(DISAGREEING)), numbers_of(study_rows(other))
-    assert after["fixed"] == before["fixed"]
-    assert after["rest", 4] == before["rest", 4]
-
-
-def test_the_leaky_number_selects_on_what_it_reports():
-    numbers = numbers_of(study_rows(DISAGREEING))
-    assert numbers["leaky"]["position"] == 4
-    assert numbers["leaky"]["value"] == pytest.approx((0.1 + 0.1 + 0.8 + 0.9 + 1.0) / 5)
-    assert numbers["leaky"]["n"] == 5
 
 
 @pytest.mark.parametrize("order", [(1, 2, 4), (4, 2, 1)])
