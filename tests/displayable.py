@@ -15,7 +15,7 @@ from pisoft.columns import FILES, RESULT, SCHEMAS
 from pisoft.contracts import write_rows
 from pisoft.displays import Display
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.soft import SAMPLE_METRICS
+from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS
 from rooms import display_settings
 
 CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
@@ -39,7 +39,13 @@ SETTINGS = display_settings(
 )
 # By kind, the values that a column takes, or several columns take together; all are crossed.
 VALUES: dict[str, dict[Any, Any]] = {
-    "accuracy": {"dataset": DATASETS},
+    "accuracy": {
+        "dataset": DATASETS,
+        "metric": (
+            *("accuracy", "greedy_is_label", "truncated"),
+            *("mean_prompt_tokens", "mean_output_tokens"),
+        ),
+    },
     "advantage": {
         "metric": CURVES,
         "dataset": SHOWN,
@@ -57,6 +63,18 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": AREAS,
         "dataset": SHOWN,
         ("method", "other"): list(itertools.combinations(METHODS, 2)),
+    },
+    "coverage": {
+        "method": METHODS,
+        ("metric", "dataset", "part", "text"): [
+            *(
+                (metric, dataset, part, "")
+                for metric in ("identity", "lds_given_count", EVIDENCE[0], "deletion_auc")
+                for dataset in DATASETS[: 1 if metric == "deletion_auc" else None]
+                for part in ("ok", "nonfinite_attribution")
+            ),
+            ("deletion_auc", DATASETS[1], "not_applicable", f"it has no labels {HOSTILE}"),
+        ],
     },
     "density": {"dataset": SHOWN, "method": METHODS, "metric": ("mean_score", "gini")},
     "density_correlations": {
@@ -78,12 +96,6 @@ VALUES: dict[str, dict[Any, Any]] = {
             *((name, "") for name in ("noisy_over_random", "random_over_anti-oracle")),
         ],
     },
-    "evidence_samples": {
-        "dataset": DATASETS,
-        "method": METHODS,
-        "sample_id": SAMPLES,
-        "metric": (*EVIDENCE, "evidence_by_chance", "auprc_by_chance"),
-    },
     "off_distribution": {
         ("metric", "part", "operator", "position"): [
             *(
@@ -99,31 +111,35 @@ VALUES: dict[str, dict[Any, Any]] = {
         ],
         "dataset": SHOWN,
     },
-    "layer_study": {
-        ("method", "token_weights", "depth", "candidate", "fixed"): [
-            (f"grad_ellm-loosened-{depth:02}", "loosened", depth, True, depth == 2)
-            for depth in (1, 2, 4)
-        ],
-        "dataset": DATASETS,
-        ("part", "sample_id"): [
-            ("development", "s0"),
-            ("development", "s1"),
-            ("rest", "s2"),
-            ("rest", "s3"),
-        ],
+    "depths": {
         "metric": AREAS,
+        "dataset": DATASETS,
+        "method": ("loosened", "original"),
+        ("part", "position"): [
+            *itertools.product(("development", "rest"), (1, 2, 4)),
+            *(("selected", 2), ("fixed", None), ("leaky", 4)),
+        ],
     },
-    "leave_one_out": {"metric": AREAS, "left_out": (None, *DATASETS), "method": METHODS},
+    "noise": {"metric": ("identity", *NOISE_METRICS)},
     "normalised_scores": {
         "metric": AREAS,
         "dataset": DATASETS,
         "method": (*METHODS[1:], *CONTROLS[1:]),
     },
-    "ranking_samples": {
-        "dataset": DATASETS,
+    "permutation_baseline": {
+        "metric": (*AREAS, "soft_ns", "soft_nc"),
+        "dataset": SHOWN,
+        "method": METHODS[1:],
+        "part": ("method", "permuted", "gain"),
+    },
+    "ranks": {
+        "metric": AREAS,
+        "dataset": ("average",),
+        ("part", "other"): [
+            *((part, "") for part in ("rank", "mean_rank", "best_share")),
+            *(("without", other) for other in ("", *DATASETS)),
+        ],
         "method": METHODS,
-        "sample_id": SAMPLES,
-        "metric": ("deletion_auc", "insertion_auc"),
     },
     "sanity_checks": {
         "dataset": SHOWN,
@@ -148,20 +164,18 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": tuple(SAMPLE_METRICS),
     },
     "statistics": {"metric": tuple(METRICS), "dataset": SHOWN, "method": METHODS},
-    "datamodel_samples": {
+    "timings": {
+        "method": METHODS,
+        "dataset": DATASETS,
+        "metric": ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb"),
+        "text": (f"cpu {HOSTILE}",),
+    },
+    "variance_components": {
+        "metric": AREAS,
         "dataset": DATASETS,
         "method": METHODS,
-        "sample_id": SAMPLES,
-        "metric": ("lds", "lds_given_count", "faithfulness_correlation", "infidelity"),
+        "part": ("total", "between_samples", "monte_carlo", "numerical"),
     },
-    "timings": {"method": METHODS, "dataset": DATASETS},
-    "permutation_baseline": {
-        "metric": (*AREAS, "soft_ns", "soft_nc"),
-        "dataset": SHOWN,
-        "method": METHODS[1:],
-        "part": ("method", "permuted", "gain"),
-    },
-    "variance_components": {"metric": AREAS, "dataset": DATASETS, "method": METHODS},
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}

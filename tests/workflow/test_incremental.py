@@ -167,22 +167,18 @@ def test_scores_made_elsewhere_add_exactly_their_cells(finished):
 TABLE = '''\
 """How many samples each model answered."""
 
-from collections.abc import Mapping
-
-from pisoft.config.slices import DisplaySlice
 from pisoft.displays import display
-from pisoft.statistics.reading import Files
-from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.tables.grid import Column, blocks, each, grid_table
+from pisoft.tables.layout import Entry, Table
+from pisoft.views import View
 
 @display(title="Answered samples", by=("model",), reads={"accuracy": "summary/accuracy"})
-def table(files: Files, settings: DisplaySlice, cell: Mapping[str, str]) -> Table:
+def table(view: View) -> Table:
     """Build the table of one model."""
-    values = files.rows("accuracy", **cell)
-    rows = [
-        Row(settings.datasets[name], (Entry(str(n)),))
-        for name, n in zip(values["dataset"], values["n"])
-    ]
-    return Table(settings.where(cell), "Dataset", ("n",), (Block("", tuple(rows)),), (), values)
+    results = view.results("accuracy")
+    columns = [Column("n", {"metric": "truncated"}, lambda number: Entry(str(number.n)))]
+    made = blocks(results, {"": {}}, each("dataset", results.datasets), columns)
+    return grid_table(view, "Answered samples", results, columns, made, [], "Dataset")
 '''
 
 

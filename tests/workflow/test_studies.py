@@ -20,6 +20,7 @@ JOBS = {
         for depth in DEPTHS
     ),
     "data/summary/layer_study.parquet",
+    "data/summary/depths.parquet",
     "data/summary/depth_selected/soft_samples.parquet",
     "tables/layer_study/dynamic/toy.html",
     "figures/layer_study/dynamic/toy/toy-sentiment.svg",

@@ -12,14 +12,18 @@ from pathlib import Path
 
 import pandas as pd
 
+from pisoft.columns import SCHEMAS
 from pisoft.config.reference import markdown_table
 from pisoft.errors import BenchmarkError
 from pisoft.files import whole_files
 from pisoft.pages.paper_findings import HALVES, Numbers, paper_findings
 from pisoft.pages.readme import entry_text, number_rows, sample_counts
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
-from pisoft.tables.accuracy import accuracy_table
+from pisoft.tables import notes
+from pisoft.tables.accuracy import COLUMNS
+from pisoft.tables.grid import blocks, each
 from pisoft.tables.layout import dataset_columns
+from pisoft.views import Results
 
 # Kinds of summary files, and which metrics of them are kept; `accuracy` is kept whole.
 KEPT = {
@@ -144,15 +148,15 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
 
 def _answers(rows: pd.DataFrame, about: About) -> Iterator[str]:
     """Yield what the model answered: what the scores are to explain."""
-    (model,) = set(rows["model"])
-    table = accuracy_table(rows, models={model: about.model}, datasets=about.datasets)
+    results = Results(rows.reindex(columns=SCHEMAS["accuracy"].names), {}, about.datasets)
+    (block,) = blocks(results, {about.model: {}}, each("dataset", about.datasets), COLUMNS)
     yield "## What the model answers"
     yield ""
     yield markdown_table(
-        (table.corner, *table.columns),
-        [(row.label, *map(entry_text, row.entries)) for row in table.blocks[0].rows],
+        ("Dataset", *(column.label for column in COLUMNS)),
+        [(row.label, *map(entry_text, row.entries)) for row in block.rows],
     )
-    yield " ".join(table.notes)
+    yield " ".join(notes.ACCURACY)
     yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
     yield "answers. Scores explain the prediction the model makes, right or wrong; whether that"
     yield "prediction is worth explaining is yours to judge."

@@ -1,8 +1,8 @@
-"""The notes below tables: what their numbers are, how many samples they have, what was tested."""
+"""The notes below tables: what the numbers mean, how many samples they are of, what is tested."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,10 @@ from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.contracts import OK, meanings
+from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
 from pisoft.statistics.standing import LEVEL
 from pisoft.units import NOTHING
-from pisoft.views import MISSING, Number, Results
+from pisoft.views import MISSING, Keys, Number, Results
 
 FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
 SELECTED = (
@@ -25,13 +26,13 @@ SELECTED = (
 
 
 def marks(results: Results) -> str:
-    """Say what brackets, bold and ≈ mean, and how small a p-value can be."""
+    """Explain brackets, bold and ≈, and give the smallest attainable p-value."""
     smallest = results.rows["p_smallest"].dropna()
     reach = ""
     if len(smallest):
         ends = dict.fromkeys(f"{end:.1g}" for end in (smallest.min(), smallest.max()))
         by = ", by number of samples" if len(ends) > 1 else ""
-        reach = f" The smallest p-value within reach is {' to '.join(ends)}{by}."
+        reach = f" The smallest attainable p-value is {' to '.join(ends)}{by}."
     return (
         "In brackets: 95 % bootstrap interval over samples. Bold: the best of its column. ≈: not "
         "distinguishable from it (paired sign-flip permutation test on the common samples, "
@@ -46,7 +47,7 @@ def clamp(where: Clamp) -> str:
         return sentence
     return (
         f"{sentence} It may be negative, and a sample whose zero baseline hardly changes the "
-        "prediction (small H₀) can then rule a mean: see the other statistics."
+        "prediction (small H₀) can then dominate a mean: see the other statistics."
     )
 
 
@@ -78,7 +79,7 @@ def _range(counts: pd.Series) -> str:
 
 
 def average(datasets: Mapping[str, str]) -> str:
-    """Say what the average and the rank are; of a single dataset, no average is shown."""
+    """Explain the average and the rank; a single dataset has no average."""
     shared = "methods that agree before rounding share a rank."
     if len(datasets) < 2:
         return f"Rank: 1 is best; {shared}"
@@ -86,15 +87,15 @@ def average(datasets: Mapping[str, str]) -> str:
 
 
 def of_average(coverage: Results) -> list[str]:
-    """Say what average and rank are, which method has none and why, and what a chosen depth is."""
+    """Explain average and rank, which method has none and why, and what a selected depth is."""
+    rows, failures = coverage.rows, _failures(coverage.rows)
+    evaluated = rows[rows["part"] == OK].set_index(["dataset", "method"]).index
     notes = [average(coverage.datasets)]
     for method, label in coverage.methods.items():
-        rows = coverage.rows[coverage.rows["method"] == method]
-        evaluated = set(rows.loc[rows["part"] == OK, "dataset"])
         lacking = [
-            f"{of_dataset}: {_failures(rows[rows['dataset'] == name]) or 'no samples'}"
-            for name, of_dataset in coverage.datasets.items()
-            if name not in evaluated
+            f"{of_dataset}: {failures.get((dataset, method), 'no samples')}"
+            for dataset, of_dataset in coverage.datasets.items()
+            if (dataset, method) not in evaluated
         ]
         if lacking:
             notes.append(f"No average for {label}, no sample evaluated ({'; '.join(lacking)}).")
@@ -102,22 +103,19 @@ def of_average(coverage: Results) -> list[str]:
 
 
 def of_coverage(coverage: Results) -> list[str]:
-    """Say how many samples there are, and which of them failed why.
+    """Say how many samples there are, which of them failed, and why.
 
     Args:
         coverage: results of this question, by one metric.
     """
-    rows, methods = coverage.rows, coverage.methods
+    rows, methods, failures = coverage.rows, coverage.methods, _failures(coverage.rows)
     totals = rows.groupby(["dataset", "method"])["value"].sum().groupby("dataset").max()
     listed = ", ".join(f"{label} {totals[name]:.0f}" for name, label in coverage.datasets.items())
     failed = []
     for dataset, of_dataset in coverage.datasets.items():
-        of_methods = dict(iter(rows[rows["dataset"] == dataset].groupby("method")))
-        reasons = {
-            method: _failures(of_methods[method]) for method in methods if method in of_methods
-        }
-        for reason in dict.fromkeys(filter(None, reasons.values())):
-            affected = [methods[method] for method in reasons if reasons[method] == reason]
+        reasons = {name: failures[dataset, name] for name in methods if (dataset, name) in failures}
+        for reason in dict.fromkeys(reasons.values()):
+            affected = [methods[name] for name in reasons if reasons[name] == reason]
             who = "all methods" if len(affected) == len(methods) else ", ".join(affected)
             failed.append(f"{of_dataset} ({who}): {reason}")
     why = meanings(rows["part"])
@@ -125,10 +123,68 @@ def of_coverage(coverage: Results) -> list[str]:
     return [f"Samples per dataset: {listed}.", outcome if failed else "No sample failed."]
 
 
-def _failures(rows: pd.DataFrame) -> str:
-    """Return the failures of a dataset and method, such as `2 nonfinite_attribution`."""
-    failed = rows[rows["part"] != OK].sort_values("part")
-    return ", ".join(f"{row.value:.0f} {row.part}" for row in failed.itertuples())
+def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Return the failures by dataset and method, each such as `2 nonfinite_attribution`."""
+    listed: dict[tuple[str, str], list[str]] = {}
+    for row in rows[rows["part"] != OK].sort_values("part").itertuples():
+        listed.setdefault((row.dataset, row.method), []).append(f"{row.value:.0f} {row.part}")
+    return {cell: ", ".join(parts) for cell, parts in listed.items()}
+
+
+def of_depths(results: Results, lines: Mapping[str, Keys]) -> list[str]:
+    """Say how many samples the layer study has, which of them failed why, and what has no value.
+
+    Args:
+        results: of `depths`.
+        lines: dataset and token weighting (`method`) of each line.
+    """
+    counts = results.rows.groupby(["dataset", "method", "part"]).first()
+    samples, failed, missing = {}, [], []
+    for label, keys in lines.items():
+        cell = counts.loc[keys["dataset"], keys["method"]]
+        sizes = cell["n"] + cell["n_failed"]
+        samples[keys["dataset"]] = f"{sizes[DEVELOPMENT]} + {sizes[REST]}"
+        if failures := cell.loc[DEVELOPMENT, "text"]:
+            failed.append(f"{label}: {failures}")
+        development, rest = cell["n"][[DEVELOPMENT, REST]]
+        if min(development, rest) < SMALLEST_PART:
+            missing.append(
+                f"No value for {label}: {development} development samples and {rest} others could "
+                f"be evaluated, and each part needs {SMALLEST_PART}."
+            )
+    listed = ", ".join(f"{label} {samples[name]}" for name, label in results.datasets.items())
+    outcome = f"Samples that failed at some depth, left out at every depth: {'; '.join(failed)}."
+    return [
+        f"Samples, development + rest: {listed}.",
+        outcome if failed else "No sample failed.",
+        *missing,
+    ]
+
+
+def of_timings(results: Results, baselines: Collection[str]) -> list[str]:
+    """Say what times and memory are, and of which device.
+
+    Args:
+        results: of `timings`.
+        baselines: methods that cannot be the fastest.
+    """
+    excepted = ", ".join(label for name, label in results.methods.items() if name in baselines)
+    on_device = results.rows.loc[results.rows["metric"] == "peak_device_memory_mb", "value"].notna()
+    memory = {
+        "memory allocated on the device during attribution, the model included": on_device.any(),
+        "resident memory of the whole job, loading the model included": not on_device.all(),
+    }
+    return [
+        TIMES.format(f", {excepted} excepted" if excepted else ""),
+        f"MB: peak {' or '.join(text for text, applies in memory.items() if applies)}.",
+        f"Measured on: {', '.join(results.rows['text'].unique())}. Times are of this machine and "
+        "differ from run to run.",
+    ]
+
+
+def without_row(labels: Sequence[str], why: str) -> str:
+    """Say which methods have no row, if there are such."""
+    return f"Without a row, as {why}: {', '.join(labels)}." if labels else ""
 
 
 # Orders of methods ------------------------------------------------------------------------------
@@ -173,7 +229,7 @@ NOISE_OF_HALF_PRECISION = (
     "where H₀ is below the largest such difference in H₀ of its method and dataset."
 )
 ROBUST = (
-    "A mean of ratios is ruled by samples whose zero baseline hardly changes the prediction "
+    "A mean of ratios is dominated by samples whose zero baseline hardly changes the prediction "
     "(small H₀). Ratio of means: mean over samples of the area before it is divided by H₀, "
     "over the mean of H₀; never clamped. Median: of the samples' areas; not tested. π ≤ 0.3: mean "
     "of the areas over that part of the grid only, where few tokens are kept or removed."
@@ -192,23 +248,23 @@ INSERTION_DELETION = (
     "lower is better."
 )
 EVIDENCE_RECOVERY = (
-    "Evidence: the words of a record that are known to decide, k of the prompt's m perturbable "
+    "Evidence: the words of a record that decide its answer, k of the prompt's m perturbable "
     "tokens. Top-1 in evidence: share of samples whose highest score is of evidence (the pointing "
     "game). Recovery@k: share of the evidence among the k highest scores. Mass on evidence: its "
     "share of the sum of the normalised scores. AUPRC of evidence: area under precision over "
     "recall as the scores' threshold falls (average precision). Higher is better. By chance, the "
     "first three are k / m on average; AUPRC is more, its mean over all orders of the tokens.",
     "Agreement with evidence that people have marked or a generator has planted is plausibility. A "
-    "plausible explanation need not be faithful to the model, which may decide by other words.",
-    "Equal scores are ordered by lot (the mean over all orders is given), and are one threshold of "
+    "plausible explanation need not be faithful to the model, which may rely on other words.",
+    "Ties are ordered at random (the mean over all orders is given) and are one threshold of "
     "AUPRC. An answer of several explained tokens counts as the mean over these. An interval "
     "without width says that all samples agree, not that others would.",
 )
 DATAMODEL_SCORES = (
-    "No forward pass was made for this table. Its masks are those that random scores were "
-    "evaluated with, at every π and at α = 1, drawn again from their keys: they favour no other "
-    "method, and are the same for all. What is predicted is the change of the target's "
-    "log-probability that the run stored for each of them.",
+    "This table takes no forward pass. Its masks are those that random scores were evaluated with, "
+    "at every π and at α = 1, regenerated from their keys: they favour no other method, and are "
+    "the same for all. The prediction target is the change of the target's log-probability that "
+    "the run stored for each mask.",
     "LDS (linear datamodeling score): Spearman's ρ, over the masks of a step, between the sum of "
     "the kept tokens' scores and the change. Faithfulness correlation: Pearson's r between the sum "
     "of the removed tokens' scores and the drop. Higher is better. Infidelity: the share of the "
@@ -216,10 +272,10 @@ DATAMODEL_SCORES = (
     "Over many π, how many tokens are kept explains much of the change by itself: scores that are "
     "all equal have a high LDS and faithfulness correlation and a low infidelity. LDS given count "
     "is the partial rank correlation given the number of kept tokens, so that only which tokens "
-    "are kept counts; scores that know nothing are at 0 on average.",
-    "Random is no fair control here, as the masks were drawn with its own scores: its LDS is below "
-    "that of other random scores, and given the count it scatters more, about 0 all the same. So "
-    "hold LDS given count against 0, and the other numbers of methods against each other.",
+    "are kept counts; uninformative scores are at 0 on average.",
+    "Random is no fair control here, as the masks were drawn with its scores: its LDS is below "
+    "that of other random scores, and given the count it scatters more, though still about 0. "
+    "Compare LDS given count with 0, and the other numbers between methods.",
     "An answer of several explained tokens counts as the mean over these. Samples that failed are "
     "those without an LDS given count; some may have the other numbers (n is in the CSV).",
 )
@@ -265,8 +321,8 @@ RANKS = (
     "Rank: of the AUC's mean over the datasets, each with equal weight; 1 is best, and equal "
     "methods share the mean of their ranks. 95 % interval: of the ranks over resamples of the "
     "samples. Best in: share of resamples in which the method is best; it is not corrected for the "
-    "number of methods and says how these samples would order them. Whether two methods differ is "
-    "what the tests say (≈ in the other tables); that is what to quote.",
+    "number of methods and describes these samples only. Quote the tests (≈ in the other tables) "
+    "for whether two methods differ.",
     "Without a dataset: rank for the mean over the others. An order that changes with one dataset "
     "is a fact about that dataset.",
 )
@@ -281,9 +337,9 @@ ADVANTAGE = (
     f"{NOTHING}: nowhere. All curves meet at π = 1. The CSV has every π and every dataset.",
 )
 PERMUTATION_BASELINE = (
-    "Permuted: the method's own scores, shuffled over the tokens; the same calibrated scores, and "
-    "as many tokens kept, without the choice of tokens. The gain is what that choice is worth; "
-    "higher is better, and 0 says that the method's value is that of the shape of its scores "
+    "Permuted: the method's scores, shuffled over the tokens: the same calibrated scores and as "
+    "many tokens kept, without the choice of tokens. The gain is what that choice is worth; higher "
+    "is better, and 0 says that the method's value comes from the shape of its scores "
     "alone. Method and Permuted are the means that the last gain is the difference of, over the "
     "samples that have both.",
     "In brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
@@ -391,3 +447,29 @@ def better_than_random(
     )
     differs = differs or "not significantly different between the halves for any method"
     return f"{metric}: better than random scores {better}. The advantage is {differs}."
+
+
+LAYER_STUDY = (
+    "Depth d: AUC of Grad-ELLM over the last d decoder layers (at most all of them), mean over the "
+    "samples that had no part in selecting a depth. Higher is better.",
+    "Selected depth: the one with the highest mean on the development samples (of equals, the "
+    "smaller). Selected and fixed depth: mean ± standard error on the other samples.",
+    "Leaky, for comparison only: the depth is selected on the very samples that are reported (all "
+    "of them), as in the paper. The best of several noisy means is too high on average; to see by "
+    "how much on equal samples, compare Selected with the best Depth column.",
+)
+ACCURACY = (
+    "Over the n samples that could be evaluated. Accuracy: share whose preferred label word "
+    "is the right one. Greedy is label: share whose most probable next token, over the whole "
+    f"vocabulary, begins a label word. Both are {NOTHING} for open generation. In brackets: "
+    "Wilson's 95 % interval.",
+    "Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
+    "n failed: samples left out of all means.",
+)
+TIMES = (
+    "ms: mean milliseconds per sample, all of its explained steps together. Timed is the "
+    "method alone, the device synchronised before and after, without a first warm-up run. "
+    "Lower is better; bold marks the fastest method of a column{}. Samples of a batch share its "
+    "time in proportion to the tokens read, so their spread would show how long they are, not how "
+    "far the times are off; none is given."
+)

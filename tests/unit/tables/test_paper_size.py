@@ -2,100 +2,71 @@
 
 import itertools
 
-import numpy as np
 import pandas as pd
 import pytest
-from pisoft.tables.soft import SoftRows
 
-from estimating import estimated
+from estimating import estimated, view
+from pisoft.statistics.metrics import DATAMODEL_METRICS
 from pisoft.statistics.published import DATASETS, METHODS, MODELS
-from pisoft.tables.datamodel_scores import SHOWN, STRICTEST, stored_draws_table
-from pisoft.tables.original_soft import original_table
-from pisoft.tables.pi_soft_auc import auc_table
-from pisoft.tables.timings import timings_table
-from pisoft.tables.variance_components import variance_table
-from soft_tables import outcomes_of, sample_rows
+from pisoft.statistics.results import results_table
+from pisoft.tables import (
+    datamodel_scores,
+    original_soft,
+    pi_soft_auc,
+    timings,
+    variance_components,
+)
+from soft_tables import CELL, sample_rows
 from typesetting import assert_latex_fits, needs_latex
 
-WHERE = "Llama-3.1-70B-Instruct · dynamic routing"
 GRID = [step / 20 for step in range(1, 20)]
 
 
 @pytest.fixture(scope="module")
 def results():
-    """Rows of `soft_samples`, and what is estimated from them."""
+    """Results of the soft metrics, and what looks like those of datamodel scores."""
     means = {
         (method, dataset): 0.9 - place / 20
         for place, method in enumerate(METHODS)
         for dataset in DATASETS
     }
-    rows = sample_rows(means, samples=7)
-    return rows, estimated(rows)
-
-
-def soft(build):
-    def table(results):
-        rows, found = results
-        families = dict.fromkeys(METHODS, "gradient")
-        return build(
-            SoftRows(
-                found.statistics, outcomes_of(rows), WHERE, METHODS, families, DATASETS, "none"
-            )
-        )
-
-    return table
-
-
-def variances(results):
-    return variance_table(results[1].variances, where=WHERE, methods=METHODS, datasets=DATASETS)
-
-
-def timings(results):
-    cells = itertools.product(MODELS, METHODS, DATASETS)
-    rows = pd.DataFrame(cells, columns=["model", "method", "dataset"]).assign(
-        n=2000, n_failed=0, seconds_per_sample=123.4, peak_memory_mb=123456.0,
-        peak_device_memory_mb=np.nan, device="NVIDIA H100 80GB HBM3",
-    )  # fmt: skip
-    return timings_table(
-        rows,
-        models=MODELS,
-        methods=METHODS,
-        datasets=DATASETS,
-        controls=("random",),
-        imported=(),
-    )
-
-
-NO_NOISE = pd.DataFrame(columns=["metric", "value"])
-
-
-def stored_draws(results):
-    rows = pd.DataFrame(results[0])
-    samples = rows[rows["metric"] == "identity"].assign(metric=STRICTEST)
-    soft = results[1].statistics
-    of_one = soft[soft["metric"] == "soft_nc"]
-    statistics = pd.concat([of_one.assign(metric=metric) for metric in SHOWN])
-    return stored_draws_table(
-        statistics,
-        samples,
-        where=WHERE,
-        methods=METHODS,
-        families=dict.fromkeys(METHODS, "gradient"),
-        datasets=DATASETS,
-    )
+    frames = vars(estimated(sample_rows(means, samples=7)))
+    statistics, coverage = frames["statistics"], frames["coverage"]
+    soft = statistics[statistics["metric"] == "soft_nc"]
+    datamodel = [soft.assign(metric=metric) for metric in DATAMODEL_METRICS]
+    counted = coverage[coverage["metric"] == "identity"].assign(metric=DATAMODEL_METRICS[0])
+    curves = pd.DataFrame({**CELL, "pi": GRID})
+    return {
+        **frames,
+        "statistics": pd.concat([statistics, *datamodel]),
+        "coverage": pd.concat([coverage, counted]),
+        "soft_curves": curves,
+    }
 
 
 @needs_latex
 @pytest.mark.parametrize(
-    "table",
+    "display",
     [
-        soft(lambda rows: auc_table(rows, GRID, "bfloat16", NO_NOISE)),
-        soft(original_table),
-        variances,
-        timings,
-        stored_draws,
+        pi_soft_auc,
+        original_soft,
+        variance_components,
+        datamodel_scores,
     ],
-    ids=("pi_soft_auc", "original_soft", "variance_components", "timings", "datamodel_scores"),
+    ids=lambda display: display.__name__,
 )
-def test_the_paper_s_numbers_fit_a_column_or_both(results, tmp_path, table):
-    assert_latex_fits(table(results), tmp_path)
+def test_the_paper_s_numbers_fit_a_column_or_both(results, tmp_path, display):
+    names = {"models": {"llama": "Llama-3.1-70B-Instruct"}, "clamp": "none"}
+    shown = view(results, CELL, methods=METHODS, datasets=DATASETS, **names)
+    assert_latex_fits(display.table(shown), tmp_path)
+
+
+@needs_latex
+def test_times_fit_a_column_or_both(tmp_path):
+    measured = {"seconds_per_sample": 123.4, "peak_memory_mb": 123456.0}
+    cells = itertools.product(MODELS, METHODS, DATASETS, measured)
+    rows = pd.DataFrame(cells, columns=["model", "method", "dataset", "metric"])
+    rows = rows.assign(value=rows["metric"].map(measured), n=2000, text="NVIDIA H100 80GB HBM3")
+    frames = {"timings": results_table("timings", [rows]).to_pandas()}
+    shown = view(frames, {}, models=MODELS, methods=METHODS, datasets=DATASETS)
+    assert_latex_fits(timings.table(shown), tmp_path)
