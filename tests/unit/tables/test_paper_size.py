@@ -12,7 +12,7 @@ from pisoft.statistics.metrics import DATAMODEL_METRICS
 from pisoft.statistics.published import DATASETS, METHODS, MODELS
 from pisoft.tables import datamodel_scores, original_soft, pi_soft_auc, variance_components
 from pisoft.tables.timings import timings_table
-from soft_tables import CELL, sample_rows
+from soft_tables import CELL, curves_on, sample_rows
 from typesetting import assert_latex_fits, needs_latex
 
 GRID = [step / 20 for step in range(1, 20)]
@@ -31,12 +31,11 @@ def results():
     soft = statistics[statistics["metric"] == "soft_nc"]
     datamodel = [soft.assign(metric=metric) for metric in DATAMODEL_METRICS]
     counted = coverage[coverage["metric"] == "identity"].assign(metric=DATAMODEL_METRICS[0])
-    curves = pd.DataFrame({**CELL, "pi": GRID})
     return {
         **frames,
         "statistics": pd.concat([statistics, *datamodel]),
         "coverage": pd.concat([coverage, counted]),
-        "soft_curves": curves,
+        **curves_on(GRID),
     }
 
 
