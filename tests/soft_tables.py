@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
-
 from estimating import estimated, view
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables import pi_soft_auc
 from pisoft.tables.writer import write
+from uncertainty import frame, result_row
 
 GRID = [0.05, 0.5, 0.95]
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
@@ -54,8 +53,14 @@ def sample_rows(means, failed=(), samples=3):
 def table_of(display, rows, kind="soft_samples", cell=CELL, **settings):
     """The table that a display makes of samples of a kind."""
     names = {"methods": METHODS, "datasets": DATASETS, "families": FAMILIES} | settings
-    frames = {**vars(estimated(rows, kind)), "soft_curves": pd.DataFrame({**CELL, "pi": GRID})}
+    frames = {**vars(estimated(rows, kind)), **curves_on(GRID)}
     return display.table(view(frames, cell, **names))
+
+
+def curves_on(grid):
+    """Curves of which only the grid is read."""
+    curves = frame([result_row("statistics", 0.5, position=pi) for pi in grid])
+    return {"curves": curves, "soft_curves": curves.assign(pi=curves["position"])}
 
 
 def auc_of(rows, **settings):

@@ -67,7 +67,7 @@ class Job:
 
 # Those that need no more than the bench has.
 TABLES = (
-    *("pi_soft_auc", "original_soft", "variances", "insertion_deletion"),
+    *("pi_soft_auc", "original_soft", "variance_components", "insertion_deletion"),
     *("ranks", "advantage", "sensitivity"),
 )
 FIGURES = (
@@ -216,7 +216,7 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     soft = [cell_path(root / "soft", *cell) for cell in config.cells]
     ranking = [cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked]
     samples = [files["soft_samples"], files["ranking_samples"]]
-    statistics = ("statistics", "comparisons", "leave_one_out", "variances")
+    statistics = ("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise")
     curves = ("curves", "soft_sample_curves")
     of_curves = {kind: [files[kind]] for kind in curves}
     for rule, name, slice_name, given, kinds, threads in (

@@ -37,7 +37,7 @@ RANKING = {"data/summary/ranking_samples.parquet"}
 STATISTICS = {
     *(
         f"data/summary/{name}.parquet"
-        for name in ("statistics", "comparisons", "leave_one_out", "variances")
+        for name in ("statistics", "comparisons", "ranks", "variance_components")
     ),
     "tables/published/against_paper.html",
     "figures/metric_agreement/toy.svg",
@@ -53,10 +53,11 @@ SCORES = {
 TABLES = {  # made by one job
     *(
         f"tables/{name}/dynamic/toy.html"
-        for name in ("pi_soft_auc", "original_soft", "variances", "stored_draws", "ranks")
+        for name in ("pi_soft_auc", "original_soft", "variance_components", "datamodel_scores")
     ),
+    "tables/ranks/dynamic/toy.html",
     *(f"tables/{name}/dynamic/toy.html" for name in ("sensitivity", "advantage", "density")),
-    *(f"tables/{name}/toy.html" for name in ("insertion_deletion", "evidence")),
+    *(f"tables/{name}/toy.html" for name in ("insertion_deletion", "evidence_recovery")),
     *(f"tables/{name}.html" for name in ("accuracy", "timings")),
 }
 SHOWN = {"index.html"} | TABLES

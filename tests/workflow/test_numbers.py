@@ -162,7 +162,7 @@ def test_values_of_the_soft_tables(finished, table):
 
 
 def test_p_values_against_the_best_are_exact_for_few_samples(finished):
-    found = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_value")
+    found = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_adjusted")
     for metric, dataset in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), DATASETS):
         samples = {
             m: {s: own[metric] for s, own in samples_of(finished, m, dataset).items()}
@@ -244,20 +244,24 @@ def test_values_of_insertion_and_deletion(finished):
         )
 
 
-def test_variances(finished):
-    for line in lines_of(finished, "variances/dynamic/toy"):
-        samples = samples_of(finished, line["method"], line["dataset"]).values()
-        name = {"auc_pi_soft_ns": "unclamped"}.get(line["metric"], line["metric"])
+def test_variance_components(finished):
+    parts = defaultdict(dict)
+    for line in lines_of(finished, "variance_components/dynamic/toy"):
+        cell = line["metric"], line["method"], line["dataset"]
+        parts[cell][line["part"]] = float(line["value"])
+    assert len(parts) == 2 * len(METHODS) * len(DATASETS)
+    for (metric, method, dataset), values in parts.items():
+        samples = samples_of(finished, method, dataset).values()
+        name = {"auc_pi_soft_ns": "unclamped"}.get(metric, metric)
         total = statistics.variance(sample[name] for sample in samples)
-        assert float(line["total"]) == pytest.approx(total)
-        parts = [float(line[k]) for k in ("between_samples", "monte_carlo", "numerical")]
-        assert sum(parts) == pytest.approx(total)
-        assert parts[1] == pytest.approx(monte_carlo(finished, line), rel=1e-6)
+        assert values.pop("total") == pytest.approx(total)
+        assert sum(values.values()) == pytest.approx(total)
+        expected = monte_carlo(finished, metric[-2:], method, dataset)
+        assert values["monte_carlo"] == pytest.approx(expected, rel=1e-6)
 
 
-def monte_carlo(project, line):
+def monte_carlo(project, kind, method, dataset):
     """Mean over samples of the variance of the area's mean over draws."""
-    kind, method, dataset = line["metric"][-2:], line["method"], line["dataset"]
     path = project.folder / f"results/tiny/data/soft/dynamic/toy/{method}/{dataset}.parquet"
     rows = defaultdict(dict)
     for row in read_rows(path, "soft"):
@@ -276,14 +280,15 @@ def monte_carlo(project, line):
 def test_ranks_whole_and_without_each_dataset(finished):
     values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
     other = dict(zip(DATASETS, reversed(DATASETS), strict=True))
+    checked = 0
     for line in lines_of(finished, "ranks/dynamic/toy"):
-        for column, dataset in [
-            ("rank", "average"),
-            *((f"rank_without_{name}", other[name]) for name in DATASETS),
-        ]:
+        if line["part"] in ("rank", "without"):
+            dataset = other.get(line["other"], "average")
             of_methods = [-values[line["metric"], dataset, m] for m in METHODS]
             expected = rankdata(of_methods)[METHODS.index(line["method"])]
-            assert float(line[column]) == expected, (column, line["method"])
+            assert float(line["value" if line["part"] == "rank" else "rank"]) == expected, line
+            checked += 1
+    assert checked == 2 * len(METHODS) * (1 + 1 + len(DATASETS))
 
 
 def test_the_layer_study(finished):
@@ -344,7 +349,7 @@ def agreement(name, first, second):
 def test_agreement_of_metrics_on_methods(finished):
     values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
     values |= numbers_of(finished, "original_soft/dynamic/toy")
-    values |= numbers_of(finished, "stored_draws/dynamic/toy")
+    values |= numbers_of(finished, "datamodel_scores/dynamic/toy")
     ranking = numbers_of(finished, "insertion_deletion/toy")
     of_one = {key: v for key, v in ranking.items() if key[1] == DATASETS[0]}  # the only ranked one
     ranking |= {(metric, "average", method): v for (metric, _, method), v in of_one.items()}
@@ -498,7 +503,7 @@ def test_evidence(finished):
             }
             for metric, value in found.items():
                 samples[metric, dataset, method][row["sample_id"]].append(value)
-    for (metric, dataset, method), value in numbers_of(finished, "evidence/toy").items():
+    for (metric, dataset, method), value in numbers_of(finished, "evidence_recovery/toy").items():
         shown = DATASETS if dataset == "average" else (dataset,)
         means = [
             statistics.fmean(statistics.fmean(own) for own in samples[metric, d, method].values())
@@ -537,8 +542,8 @@ def draws_of_random_scores(project, dataset):
     return {key: [np.array(part) for part in zip(*own, strict=True)] for key, own in found.items()}
 
 
-def test_stored_draws(finished):
-    found = numbers_of(finished, "stored_draws/dynamic/toy")
+def test_datamodel_scores(finished):
+    found = numbers_of(finished, "datamodel_scores/dynamic/toy")
     checked = 0
     for method, dataset in itertools.product(METHODS, DATASETS):
         scores, draws = (
@@ -615,7 +620,7 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     values = numbers_of(project, "pi_soft_auc/dynamic/toy")
     assert math.isnan(values["auc_pi_soft_ns", "demo-why", "saliency"])
     assert math.isnan(values["auc_pi_soft_ns", "average", "saliency"])
-    p_values = numbers_of(project, "pi_soft_auc/dynamic/toy", "p_value")
+    p_values = numbers_of(project, "pi_soft_auc/dynamic/toy", "p_adjusted")
     twins = [p_values["auc_pi_soft_nc", "toy-sentiment", m] for m in ("random", "attention")]
     assert 1.0 in twins or len(set(twins)) == 1
     page = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.html").read_text()

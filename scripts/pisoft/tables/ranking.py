@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, columns, each, grid_table, metrics, rank, ranked
+from pisoft.tables.grid import (
+    Column,
+    Labelled,
+    blocks,
+    columns,
+    each,
+    grid_table,
+    metrics,
+    rank,
+    ranked,
+)
 from pisoft.tables.layout import Block, Table
-from pisoft.views import Keys, View
+from pisoft.views import View
 
 
 def ranking(
@@ -17,7 +27,7 @@ def ranking(
     counted: str,
     on_metrics: Sequence[str],
     decimals: int = 3,
-    chance: dict[str, Keys] | None = None,
+    chance: Labelled | None = None,
 ) -> Table:
     """Return a table with a block for each metric: methods by datasets and their average.
 

@@ -16,7 +16,7 @@ from pisoft.tables import (
     timings,
     variance_components,
 )
-from soft_tables import CELL, sample_rows
+from soft_tables import CELL, curves_on, sample_rows
 from typesetting import assert_latex_fits, needs_latex
 
 GRID = [step / 20 for step in range(1, 20)]
@@ -35,12 +35,11 @@ def results():
     soft = statistics[statistics["metric"] == "soft_nc"]
     datamodel = [soft.assign(metric=metric) for metric in DATAMODEL_METRICS]
     counted = coverage[coverage["metric"] == "identity"].assign(metric=DATAMODEL_METRICS[0])
-    curves = pd.DataFrame({**CELL, "pi": GRID})
     return {
         **frames,
         "statistics": pd.concat([statistics, *datamodel]),
         "coverage": pd.concat([coverage, counted]),
-        "soft_curves": curves,
+        **curves_on(GRID),
     }
 
 
