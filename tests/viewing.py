@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pisoft.statistics.reading import Files
-from pisoft.statistics.results import results_table
+from pisoft.statistics.results import results_table, select
 from pisoft.views import View
 from rooms import display_settings
 
@@ -29,10 +29,9 @@ class InMemory(Files):
         super().__init__({question: [Path(question)] for question in rows})
         self.held = {question: results(question, given) for question, given in rows.items()}
 
-    def rows(self, kind: str, **selection: str) -> pd.DataFrame:
-        """Return the rows of a question."""
-        assert not selection
-        return self.held[kind]
+    def rows_if_any(self, kind: str, **selection: Collection[str]) -> pd.DataFrame:
+        """Return the rows of a question that have one of the given keys."""
+        return select(self.held[kind], **selection)
 
 
 def view_of(settings: Mapping[str, Any], cell: Mapping[str, str], **rows: Rows) -> View:
