@@ -26,8 +26,8 @@ rule build_index:
         statistics=rules.estimate_uncertainty.output.statistics,
         comparisons=rules.estimate_uncertainty.output.comparisons,
         ranks=rules.estimate_uncertainty.output.ranks,
+        coverage=rules.estimate_uncertainty.output.coverage,
         cost=rules.summarise_cost.output.cost,
-        soft_samples=SOFT_SAMPLES,
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
         generations=cells("<data>/generations/{model}/{part}.parquet"),
     output:

@@ -26,13 +26,11 @@ SHOWN = (
 def main(arguments: argparse.Namespace) -> None:
     """Write what stands between the markers, and the page."""
     numbers, about = kept(arguments.folder / FOLDER)
-    statistics, figure = numbers.statistics, FOLDER / CURVES
+    figure = FOLDER / CURVES
     text = result_text(
-        statistics[statistics["protocol"] == PROTOCOL],
+        numbers.results("statistics", protocol=PROTOCOL),
         model=about.model,
-        methods=about.methods,
         shown=SHOWN,
-        datasets=about.datasets,
         figure=figure.as_posix(),
         page=PAGE.as_posix(),
     )
