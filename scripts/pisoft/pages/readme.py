@@ -31,6 +31,7 @@ def result_text(
     rows = {n: label for n, label in results.methods.items() if n in shown or n in best}
     areas = {name: METRICS[name].label for name in AUC_METRICS}
     cells = columns("metric", areas, ranked(3), dataset=AVERAGE)
+    share = f"{len(rows)} of the {len(results.methods)} rows"
     (block,) = blocks(results, {"": {}}, each("method", rows), cells)
     return "\n".join(
         [
@@ -38,7 +39,7 @@ def result_text(
             _line(["---", *["--:"] * len(areas)]),
             *map(_line, markdown_rows(block)),
             "",
-            f"{len(rows)} of the {len(results.methods)} rows of {model}, dynamic routing: area under the",
+            f"{share} of {model}, dynamic routing: area under the",
             f"curve over π (AUC), mean over samples ({sample_counts(results)}) and",
             "datasets, with 95 % bootstrap intervals. Bold: best of all methods. ≈: not",
             "significantly different from it (paired permutation test). The figure shows both",
