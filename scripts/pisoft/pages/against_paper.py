@@ -208,7 +208,7 @@ def _reading() -> tuple[str, ...]:
 
 def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
     """Say how often the best method hangs on one dataset, and where the order does most."""
-    orders = robustness.drop_duplicates([*COLUMN, "left_out"])
+    orders = robustness.drop_duplicates([*COLUMN, "other"])
     changes = orders.groupby(COLUMN, sort=False)["best_changes"].any()
     least = orders.loc[orders["kendall_tau"].idxmin()]
     of = where(least["model"], least["protocol"])
@@ -221,7 +221,7 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
         f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
         "there is a dataset without which another method would be best or share the first rank. "
         f"The order changes most in {METRICS[least['metric']].label} of {of}, without "
-        f"{DATASETS[least['left_out']]}: τ = {tau_text(least['kendall_tau'])}.",
+        f"{DATASETS[least['other']]}: τ = {tau_text(least['kendall_tau'])}.",
     )
 
 

@@ -115,7 +115,7 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
         robustness: rows of :func:`pisoft.statistics.against_paper.published_robustness`.
     """
     for (protocol, model), part in robustness.groupby(["protocol", "model"], sort=False):
-        left_out = list(part["left_out"].fillna(_NONE).unique())
+        left_out = list(part["other"].unique())
         yield Table(
             title=f"Ranks of the published means · {where(model, protocol)}",
             corner="Method",
@@ -168,7 +168,7 @@ def _comparison(cell: Any, shown: int) -> str:
 
 def _robustness_rows(column: pd.DataFrame, left_out: Sequence[str]) -> Iterator[Row]:
     """Yield each method's ranks for one metric, the best first, and a row of τ."""
-    by_name = dict(iter(column.groupby(column["left_out"].fillna(_NONE))))
+    by_name = dict(iter(column.groupby("other")))
     parts = [by_name[name].set_index("method") for name in left_out]
     for method in parts[0].sort_values("rank", kind="stable").index:
         yield Row(

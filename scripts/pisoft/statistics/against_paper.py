@@ -171,7 +171,7 @@ def _with_variants(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
 
 def _numbers_of_run(statistics: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
     """Return the run's numbers by cell; times have no protocol and no interval."""
-    measured = statistics.fillna({"protocol": ""})[[*_CELL, *_NUMBERS]]
+    measured = statistics[[*_CELL, *_NUMBERS]]
     times = timings.rename(columns={SECONDS: "value"}).assign(
         protocol="", metric=SECONDS, low=np.nan, high=np.nan
     )[[*_CELL, *_NUMBERS]]
