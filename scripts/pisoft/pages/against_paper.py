@@ -12,7 +12,6 @@ from pisoft.pages.against_paper_tables import (
     cell_tables,
     robustness_tables,
     summary_table,
-    tau_text,
     where,
 )
 from pisoft.pages.page import Page, Section
@@ -36,6 +35,7 @@ from pisoft.statistics.published import (
 )
 from pisoft.statistics.published_settings import differences
 from pisoft.tables.explorer_links import explorer_links
+from pisoft.tables.layout import number_text
 from pisoft.units import NOTHING
 
 
@@ -71,7 +71,7 @@ def against_paper_page(
         summary = replace(summary_table(agreements[agreements["model"].isin(models)]), links=links)
         sections += [
             Section("How many numbers agree", _counts(shown[~shown["variant"]]), (summary,)),
-            Section("Number by number", _reading(), tuple(cell_tables(shown, links))),
+            Section("Number by number", _READING, tuple(cell_tables(shown, links))),
         ]
     return Page(
         "Against the paper",
@@ -147,12 +147,9 @@ def _unlike(settings: PublishedSlice) -> str:
 def _left_open(settings: PublishedSlice, models: Sequence[str]) -> str:
     """Say how those settings are that the paper does not state."""
     types = ", ".join(f"{MODELS[name]} in {settings.types[name]}" for name in models)
+    ranking = settings.ranking
     removal = (
-        ""
-        if settings.ranking is None
-        else (
-            f", deletion by '{settings.ranking.operator}', flips of the {settings.ranking.flip_of}"
-        )
+        f", deletion by '{ranking.operator}', flips of the {ranking.flip_of}" if ranking else ""
     )
     return (
         f"Settings that the paper leaves open, as they are here: scope "
@@ -173,6 +170,21 @@ def _words(setting: object) -> str:
 # Results --------------------------------------------------------------------------------------
 
 
+_READING = (
+    "Every published number, this run's with its 95 % bootstrap interval in brackets, and the "
+    "difference. "
+    "A published number stands for all that are printed so: it is inside if one of them lies "
+    "in the interval. n counts the samples in this run's mean, in brackets those that failed. "
+    f"{NOTHING} stands where there is no number.",
+    'The paper\'s "Ours" names no variant of Grad-ELLM, and is the best of several numbers of '
+    "layers for each dataset and model. Beside it stand all variants that this run has; only "
+    "the first counts above.",
+    "Instead of inside or outside it may say: no interval (one sample gives none), other "
+    "machine (times), other settings, not run, no value (nothing could be evaluated), other "
+    "dataset, other average (over other datasets than the paper's).",
+)
+
+
 def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
     """Say how many of the published numbers agree, and how to read that."""
     counts = shown["outcome"].value_counts()
@@ -187,22 +199,6 @@ def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
         "happens to have. It knows nothing of the chance in the paper's own samples, for which "
         "the paper gives no uncertainty: of two sound measurements of the same model, too, clearly "
         "less than 95 % of the numbers of one would be inside the intervals of the other.",
-    )
-
-
-def _reading() -> tuple[str, ...]:
-    return (
-        "Every published number, this run's with its 95 % bootstrap interval in brackets, and the "
-        "difference. "
-        "A published number stands for all that are printed so: it is inside if one of them lies "
-        "in the interval. n counts the samples in this run's mean, in brackets those that failed. "
-        f"{NOTHING} stands where there is no number.",
-        'The paper\'s "Ours" names no variant of Grad-ELLM, and is the best of several numbers of '
-        "layers for each dataset and model. Beside it stand all variants that this run has; only "
-        "the first counts above.",
-        "Instead of inside or outside it may say: no interval (one sample gives none), other "
-        "machine (times), other settings, not run, no value (nothing could be evaluated), other "
-        "dataset, other average (over other datasets than the paper's).",
     )
 
 
@@ -221,7 +217,7 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
         f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
         "there is a dataset without which another method would be best or share the first rank. "
         f"The order changes most in {METRICS[least['metric']].label} of {of}, without "
-        f"{DATASETS[least['other']]}: τ = {tau_text(least['kendall_tau'])}.",
+        f"{DATASETS[least['other']]}: τ = {number_text(least['kendall_tau'], 2)}.",
     )
 
 

@@ -10,16 +10,8 @@ import pandas as pd
 from pisoft.statistics.against_paper import SECONDS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
-from pisoft.tables.layout import (
-    Block,
-    Entry,
-    Row,
-    Table,
-    interval_text,
-    number_text,
-    rank_text,
-)
-from pisoft.units import NOTHING, signed
+from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text, rank_text
+from pisoft.units import NOTHING
 
 ROWS = {**DATASETS, AVERAGE: "Average"}
 _COUNTS = {
@@ -28,7 +20,6 @@ _COUNTS = {
     "outside": "Outside",
     "no_interval": "No interval",
 }
-_NONE = ""  # instead of the name of a dataset that is left out
 _DIFFERENCE, _RATIO = "Run minus paper", "Run divided by paper"
 _TIMES_NOTE = (
     "A ratio of times is one of machines and of algorithms, not of methods. Here, samples and "
@@ -43,11 +34,6 @@ def where(model: str, protocol: str) -> str:
     return MODELS[model] + (f" · {protocol} routing" if protocol else "")
 
 
-def tau_text(tau: float) -> str:
-    """Return Kendall's τ as text."""
-    return NOTHING if pd.isna(tau) else signed(f"{tau:.2f}")
-
-
 def summary_table(agreements: pd.DataFrame) -> Table:
     """Build the table of how many numbers of each column agree, and how far its orders do.
 
@@ -55,23 +41,22 @@ def summary_table(agreements: pd.DataFrame) -> Table:
         agreements: rows of :func:`pisoft.statistics.against_paper.agreement`.
     """
     datasets = [name for name in ROWS if name in set(agreements["dataset"])]
-    blocks = tuple(
-        Block(
-            MODELS[model],
-            tuple(
-                _summary_row(metric, protocol, column.set_index("dataset").reindex(datasets))
-                for (protocol, metric), column in columns.groupby(
-                    ["protocol", "metric"], sort=False
-                )
-            ),
-        )
-        for model, columns in agreements.groupby("model", sort=False)
-    )
+    lines: dict[str, list[Row]] = {}
+    for (model, protocol, metric), rows in agreements.groupby(
+        ["model", "protocol", "metric"], sort=False
+    ):
+        taus = rows.set_index("dataset")["kendall_tau"].reindex(datasets)
+        texts = [
+            *(f"{rows[name].sum():.0f}" for name in _COUNTS),
+            *(number_text(t, 2) for t in taus),
+        ]
+        label = METRICS[metric].label + (f" · {protocol}" if protocol else "")
+        lines.setdefault(MODELS[model], []).append(Row(label, tuple(map(Entry, texts))))
     return Table(
         title="Published numbers inside this run's intervals, and agreement of the orders",
         corner="Metric",
         columns=(*_COUNTS.values(), *(f"τ {ROWS[name]}" for name in datasets)),
-        blocks=blocks,
+        blocks=tuple(Block(title, tuple(rows)) for title, rows in lines.items()),
         notes=(
             "Compared: published numbers with one of this run beside them. Inside, outside: of "
             "this run's 95 % interval.",
@@ -119,9 +104,7 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
         yield Table(
             title=f"Ranks of the published means · {where(model, protocol)}",
             corner="Method",
-            columns=tuple(
-                "All" if name == _NONE else f"Without {DATASETS[name]}" for name in left_out
-            ),
+            columns=tuple(f"Without {DATASETS[name]}" if name else "All" for name in left_out),
             blocks=tuple(
                 Block(METRICS[metric].label, tuple(_robustness_rows(column, left_out)))
                 for metric, column in part.groupby("metric", sort=False)
@@ -131,39 +114,26 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
         )
 
 
-def _summary_row(metric: str, protocol: str, column: pd.DataFrame) -> Row:
-    """Return one row from what :func:`agreement` says of each dataset."""
-    counts = (Entry(f"{column[name].sum():.0f}") for name in _COUNTS)
-    taus = (Entry(tau_text(tau)) for tau in column["kendall_tau"])
-    label = METRICS[metric].label + (f" · {protocol}" if protocol else "")
-    return Row(label, (*counts, *taus))
-
-
 def _cell_row(cell: Any) -> Row:
     """Return one method's row of a dataset; whole numbers get one digit more."""
     shown = max(cell.decimals, 1)
     failed = f" ({cell.n_failed:.0f})" if cell.n_failed > 0 else ""
+    difference = number_text(cell.difference, shown)
+    if cell.difference >= 0:
+        difference = f"+{difference}"
+    if cell.metric == SECONDS and not pd.isna(cell.value):
+        difference = f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
+    interval = interval_text(cell.low, cell.high, shown)
     return Row(
         {**METHODS, **VARIANTS}[cell.method],
         (
             Entry(f"{cell.published:.{cell.decimals}f}"),
-            Entry(
-                number_text(cell.value, shown), interval=interval_text(cell.low, cell.high, shown)
-            ),
-            Entry(_comparison(cell, shown)),
+            Entry(number_text(cell.value, shown), interval=interval),
+            Entry(difference),
             Entry(cell.outcome),
             Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),
         ),
     )
-
-
-def _comparison(cell: Any, shown: int) -> str:
-    """Return how far the run's number is from the published one; of times, how many times it."""
-    if pd.isna(cell.value):
-        return NOTHING
-    if cell.metric == SECONDS:
-        return f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
-    return signed(f"{cell.difference:+.{shown}f}")
 
 
 def _robustness_rows(column: pd.DataFrame, left_out: Sequence[str]) -> Iterator[Row]:
@@ -178,5 +148,5 @@ def _robustness_rows(column: pd.DataFrame, left_out: Sequence[str]) -> Iterator[
                 for part in parts
             ),
         )
-    taus = (tau_text(part["kendall_tau"].iloc[0]) for part in parts)
+    taus = (number_text(part["kendall_tau"].iloc[0], 2) for part in parts)
     yield Row("Kendall's τ", tuple(map(Entry, taus)))
