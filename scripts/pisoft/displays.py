@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -75,6 +76,7 @@ def display(title: str, **arguments: Any) -> Callable[[F], F]:
     return mark
 
 
+@cache  # every display of a process asks for it
 def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
     """Return the tables or the figures by name, read from their source.
 

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from pisoft.columns import RESULT
 from pisoft.config.slices import DisplaySlice
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
-from pisoft.statistics.results import KEYS, select
+from pisoft.statistics.results import KEYS, constant_keys, select
 
 Keys = Mapping[str, Any]
 Number = Any  # a row of results, its columns as attributes
 MISSING: Number = SimpleNamespace(
-    **{column.name: "" if column.name in ("text", *KEYS) else np.nan for column in RESULT}
+    **{column.name: "" if pa.types.is_string(column.kind) else np.nan for column in RESULT},
+    is_best=False,
 )
-"""The number that stands where there is none."""
+"""Stands for a number that the results do not have."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of results, and the labels of what they are of.
+    """Rows of results, and the labels of their methods and datasets.
 
     Attributes:
-        rows: results of one question, or of several.
-        methods: label of each method that they are of, in order.
-        datasets: label of each dataset that they are of, in order; the average is none.
+        rows: results of one question.
+        methods: label of each of their methods, in order.
+        datasets: label of each of their datasets, in order, without the average.
     """
 
     rows: pd.DataFrame
@@ -45,7 +47,7 @@ class Results:
         return self.of(select(self.rows, **keys))
 
     def of(self, rows: pd.DataFrame) -> Results:
-        """Return other rows, with the labels of what these are of."""
+        """Return some of the rows, with their labels."""
         methods, datasets = {*rows["method"], *rows["other"]}, set(rows["dataset"])
         return Results(
             rows,
@@ -55,34 +57,44 @@ class Results:
 
     @property
     def with_average(self) -> dict[str, str]:
-        """Labels of the datasets and, of several, of their average."""
+        """Labels of the datasets and, if there are several, of their average."""
         return {**self.datasets, AVERAGE: "Avg"} if len(self.datasets) > 1 else dict(self.datasets)
 
     @property
     def summary(self) -> str:
-        """The dataset whose numbers sum up: the average, or the only one."""
+        """The dataset that stands for all of them: the average, or the only one."""
         return list(self.with_average)[-1]
 
+    @property
+    def values(self) -> pd.DataFrame:
+        """What a CSV file holds: the rows without constant keys and without empty columns."""
+        rows = self.rows.drop(columns=["question", *constant_keys(self.rows)])
+        return rows.replace("", np.nan).dropna(axis=1, how="all")
+
     @cached_property
-    def _varying(self) -> list[str]:
-        return [key for key in KEYS if self.rows[key].nunique(dropna=False) > 1]
+    def _constant(self) -> dict[str, Any]:
+        return {key: self._key(key).iloc[0] for key in constant_keys(self.rows)}
 
     @cached_property
     def _numbers(self) -> dict[tuple[Any, ...], Number]:
-        best = self.rows.groupby(["protocol", "model", "metric", "dataset"])["rank"].transform(
-            "min"
-        )
-        rows = self.rows.assign(is_best=self.rows["rank"] == best)
-        keys = rows[self._varying].astype(object).where(rows[self._varying].notna(), "")
-        names = zip(*(keys[key] for key in self._varying), strict=True)
-        return dict(zip(names if self._varying else [()], rows.itertuples(), strict=True))
+        rows, keys = self.rows, {key: self._key(key) for key in KEYS}
+        of_best = rows["rank"].where(rows["method"] == rows["best"])
+        # NaN where the best method is not among the rows: then none is marked as the best.
+        ranks = of_best.groupby([keys[key] for key in KEYS if key != "method"]).transform("min")
+        numbers = rows.assign(is_best=rows["rank"] == ranks).itertuples()
+        return dict(zip(zip(*keys.values(), strict=True), numbers, strict=True))
+
+    def _key(self, key: str) -> pd.Series:
+        """Return a key of every row; a position that does not apply is "", like other keys."""
+        return self.rows[key].astype(object).where(self.rows[key].notna(), "")
 
     def number(self, keys: Keys) -> Number:
-        """Return the row of these keys; :data:`MISSING` if there is none.
+        """Return the row with these keys, or :data:`MISSING`.
 
-        A key that is not given is that of all rows, or does not apply.
+        A key that is not given has the value that all rows share, or "".
         """
-        return self._numbers.get(tuple(keys.get(key, "") for key in self._varying), MISSING)
+        full = {**self._constant, **keys}
+        return self._numbers.get(tuple(full.get(key, "") for key in KEYS), MISSING)
 
     def numbers(self, **keys: Any) -> dict[str, Number]:
         """Return the number of every method."""
@@ -91,11 +103,11 @@ class Results:
 
 @dataclass(frozen=True)
 class View:
-    """What one table or figure is made from.
+    """What a table or a figure is made from.
 
     Attributes:
-        files: by the kind of their rows.
-        settings: labels and the like.
+        files: by question, or by the kind of their rows.
+        settings: labels and other settings of all displays.
         cell: what is shown, such as `protocol` and `model`.
     """
 
@@ -112,25 +124,20 @@ class View:
         """Return the results of a question for the cell; those without a protocol are of every one.
 
         Args:
-            question: a kind of rows.
+            question: name of the file.
             keys: see :meth:`Results.select`.
 
         Raises:
             BenchmarkError: the file has no row for the cell.
         """
-        return self.results_if_any(question, required=True).select(**keys)
+        results = self.results_if_any(question)
+        if results.rows.empty:
+            cell = ", ".join(f"{key} '{name}'" for key, name in self.cell.items())
+            raise BenchmarkError(f"{self.files[question][0]}: holds no row for {cell}")
+        return results.select(**keys)
 
-    def results_if_any(self, question: str, required: bool = False) -> Results:
+    def results_if_any(self, question: str) -> Results:
         """Return the results of a question for the cell, of which there may be none."""
-        rows = self.files.rows(question)
-        rows = select(rows, **{key: (name, "") for key, name in self.cell.items() if key in KEYS})
-        if required and rows.empty:
-            wanted = ", ".join(f"{key} '{name}'" for key, name in self.cell.items())
-            raise BenchmarkError(f"{self.files[question][0]}: holds no row for {wanted}")
-        settings = self.settings
-        return Results(rows, settings.methods, settings.datasets).of(rows)
-
-
-def with_rows(results: Results, rows: pd.DataFrame) -> Results:
-    """Return results with other rows and the same labels."""
-    return replace(results, rows=rows)
+        cell = {key: (name, "") for key, name in self.cell.items() if key in KEYS}
+        rows = self.files.rows_if_any(question, **cell)
+        return Results(rows, self.settings.methods, self.settings.datasets).of(rows)

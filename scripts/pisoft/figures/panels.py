@@ -186,11 +186,11 @@ def scatter(panel: Axes, across: pd.DataFrame, up: pd.DataFrame, labels: Mapping
 
     Args:
         panel: where.
-        across, up: results, one for each method.
+        across, up: results, at most one for each method.
         labels: of the methods.
     """
     looks = line_styles(labels)
-    across, up = across.set_index("method"), up.set_index("method")
+    across, up = (rows.set_index("method").reindex(list(labels)) for rows in (across, up))
     for name, label in labels.items():
         x, y, look = across.loc[name], up.loc[name], looks[name]
         panel.plot([x["low"], x["high"]], [y["value"]] * 2, color=look.colour, linewidth=1.2)

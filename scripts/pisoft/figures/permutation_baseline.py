@@ -1,4 +1,4 @@
-"""What methods gain over their own scores, shuffled over the tokens."""
+"""What methods gain over their permuted scores."""
 
 from __future__ import annotations
 

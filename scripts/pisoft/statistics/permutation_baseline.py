@@ -25,7 +25,7 @@ Settings = TwinsSlice
 
 
 def summaries(files: Files, settings: TwinsSlice) -> dict[str, Summary]:
-    """Return one file, from the samples of methods and of their twins."""
+    """Return one file, from the samples of methods and of their permuted scores."""
     samples = files.rows("soft_samples")
     samples = samples[samples["metric"].isin(METRICS)]
     tables = [
@@ -41,11 +41,11 @@ def summaries(files: Files, settings: TwinsSlice) -> dict[str, Summary]:
 def gains(
     samples: pd.DataFrame, twins: Mapping[str, str], seed: int, resamples: int
 ) -> pd.DataFrame:
-    """Return `twins` rows of one protocol and model, but for these two columns.
+    """Return the rows of one protocol and model, without these two keys.
 
     Args:
-        samples: `soft_samples` rows of methods and of their twins.
-        twins: the method that each twin is of.
+        samples: `soft_samples` rows of methods and of their permuted scores.
+        twins: the method of each name of permuted scores.
         seed: of the run.
         resamples: bootstrap resamples, and sign flips of a test.
     """
@@ -60,12 +60,13 @@ def gains(
 
 def _of_dataset(samples: pd.DataFrame, twins: Mapping[str, str]) -> Samples:
     """Return the samples of every metric, method and part."""
-    of_twins = samples[samples["method"].isin(list(twins))]
-    of_twins = of_twins.assign(method=of_twins["method"].map(twins))
-    # A sample that one of the twins failed on has no mean over them.
-    groups = of_twins.groupby(["sample_id", *KEYS])["value"]
-    twin = groups.mean().where(groups.count() == groups.size()).unstack(KEYS)
-    plain = sample_matrix(samples, KEYS).reindex_like(twin)
-    gain = plain - twin
-    parts = {"method": plain.where(gain.notna()), "permuted": twin.where(gain.notna()), GAIN: gain}
+    rows = samples[samples["method"].isin(list(twins))]
+    rows = rows.assign(method=rows["method"].map(twins))
+    # A sample that failed with one of the permutations has no mean over them.
+    groups = rows.groupby(["sample_id", *KEYS])["value"]
+    permuted = groups.mean().where(groups.count() == groups.size()).unstack(KEYS)
+    method = sample_matrix(samples, KEYS).reindex_like(permuted)
+    gain = method - permuted
+    both = gain.notna()
+    parts = {"method": method.where(both), "permuted": permuted.where(both), GAIN: gain}
     return Samples.of_means(pd.concat(parts, axis="columns", names=["part"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -30,14 +30,18 @@ def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.Da
     Raises:
         BenchmarkError: an unreadable file, or no such row.
     """
-    conditions = [pc.field(column) == value for column, value in selection.items()]
     paths = [path] if isinstance(path, Path) else path
+    rows = _rows(paths, kind, [pc.field(column) == value for column, value in selection.items()])
+    if selection and rows.empty:
+        values = ", ".join(f"{column} '{value}'" for column, value in selection.items())
+        raise BenchmarkError(f"{paths[0]}: holds no row for {values}")
+    return rows
+
+
+def _rows(paths: Sequence[Path], kind: str, conditions: Sequence[pc.Expression]) -> pd.DataFrame:
     where = reduce(and_, conditions) if conditions else None
-    tables = [read_table(one, kind, where=where) for one in paths]
+    tables = [read_table(path, kind, where=where) for path in paths]
     table = pa.concat_tables(tables) if tables else SCHEMAS[kind].empty_table()
-    if selection and not table.num_rows:
-        wanted = ", ".join(f"{column} '{value}'" for column, value in selection.items())
-        raise BenchmarkError(f"{paths[0]}: holds no row for {wanted}")
     return table.to_pandas()
 
 
@@ -63,7 +67,7 @@ class Files(dict[str, list[Path]]):
     """
 
     def __missing__(self, kind: str) -> NoReturn:
-        """Say which files are wanted.
+        """Say which files are missing.
 
         Raises:
             BenchmarkError: always.
@@ -77,6 +81,15 @@ class Files(dict[str, list[Path]]):
             BenchmarkError: as :func:`load_rows`.
         """
         return load_rows(self[kind], kind, **selection)
+
+    def rows_if_any(self, kind: str, **selection: Collection[str]) -> pd.DataFrame:
+        """Return the rows whose columns have one of the given values, of which there may be none.
+
+        Raises:
+            BenchmarkError: an unreadable file.
+        """
+        conditions = [pc.field(column).isin(list(names)) for column, names in selection.items()]
+        return _rows(self[kind], kind, conditions)
 
 
 def of_cell(rows: pd.DataFrame, cell: Mapping[str, str]) -> pd.DataFrame:

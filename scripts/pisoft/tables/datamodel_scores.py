@@ -1,4 +1,4 @@
-"""The table of how far scores predict what the stored draws of random scores have changed."""
+"""The table of how far scores predict what the masks of random scores change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of how far the methods find the known evidence."""
+"""The table of how far the methods recover the evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
 from pisoft.views import View
 
-# What scores that know nothing have, and in which numbers.
+# Metrics of uninformative scores, and the numbers that they are the chance level of.
 CHANCE = {"evidence_by_chance": "the first three", "auprc_by_chance": "AUPRC"}
 
 
@@ -24,7 +24,7 @@ def table(view: View) -> Table:
     rows = view.results("statistics", metric=CHANCE).rows
     totals = rows.groupby(["metric", "method"])["n"].sum()
     chance = {  # on the samples of the method with most of them
-        f"Scores that know nothing: {label}": {"metric": name, "method": totals[name].idxmax()}
+        f"Uninformative scores: {label}": {"metric": name, "method": totals[name].idxmax()}
         for name, label in CHANCE.items()
     }
     title = "Do methods find the evidence?"

@@ -1,7 +1,7 @@
 """Tables as grids of numbers, each addressed by its keys.
 
-A table names its blocks, lines and columns. Each has a label and the keys that it fixes; together
-they say which number stands in an entry, and the column says how it is shown.
+A table lists its blocks, lines and columns. Each has a label and fixes some keys. Together they
+address the number of an entry; the column determines how it is shown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.results import KEYS
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import (
     Block,
@@ -54,11 +53,11 @@ def blocks(
     Args:
         results: the numbers.
         titles: of the blocks, with the keys that each fixes.
-        lines: labels, with the keys that each fixes.
+        lines: their labels, with the keys that each fixes.
         columns: of every block.
         order_by: column that orders the lines: by rank if its numbers have one, else the highest
-            first; the lines without a value are last, in the order given.
-        families: of the methods, where a reader may have the lines of a family together.
+            first; lines without a value come last, in the order given.
+        families: of the methods, if readers may group the lines by family.
         sparse: whether lines without any number are left out.
     """
     made = []
@@ -82,8 +81,8 @@ def blocks(
 
 
 def _place(number: Number) -> float:
-    """Return where a number stands in an order: by its rank, if it has one, or from the highest."""
-    place = number.rank if number.rank == number.rank else -number.value
+    """Return what a number is sorted by: its rank if it has one, else the highest value first."""
+    place = -number.value if np.isnan(number.rank) else number.rank
     return np.inf if np.isnan(place) else place
 
 
@@ -96,27 +95,24 @@ def grid_table(
     notes: Iterable[str | None],
     corner: str = "Method",
 ) -> Table:
-    """Return a table; its CSV holds the results, but for keys and numbers that are none of theirs.
+    """Return a table.
 
     Args:
-        view: says where the numbers are from.
-        title: of the table.
-        results: what the CSV holds.
-        columns: of the blocks.
-        made: blocks.
+        view: names model, dataset and protocol for the title.
+        title: without these.
+        results: what the CSV holds; see :attr:`Results.values`.
+        columns: of the blocks, or their headings.
+        made: the blocks.
         notes: below the table; empty ones are left out.
         corner: heading of the lines' labels.
     """
-    rows = results.rows
-    same = [key for key in KEYS if rows[key].nunique(dropna=False) < 2]
-    values = rows.drop(columns=["question", *same]).replace("", np.nan).dropna(axis=1, how="all")
     return Table(
         title=f"{title} · {view.where}",
         corner=corner,
-        columns=tuple(own if isinstance(own, str) else own.label for own in columns),
+        columns=tuple(column if isinstance(column, str) else column.label for column in columns),
         blocks=tuple(made),
         notes=tuple(filter(None, notes)),
-        values=values,
+        values=results.values,
     )
 
 
@@ -124,8 +120,11 @@ def grid_table(
 
 
 def each(key: str, labels: Mapping[Any, str], **keys: Any) -> dict[str, Keys]:
-    """Return a block or line for each name of a key, by its label."""
-    return {label: {key: name, **keys} for name, label in labels.items()}
+    """Return a block or line for each value of a key; a label that is taken gets its name."""
+    made: dict[str, Keys] = {}
+    for name, label in labels.items():
+        made[f"{label} ({name})" if label in made else label] = {key: name, **keys}
+    return made
 
 
 def metrics(names: Iterable[str]) -> dict[str, Keys]:
@@ -134,7 +133,7 @@ def metrics(names: Iterable[str]) -> dict[str, Keys]:
 
 
 def columns(key: str, labels: Mapping[Any, str], show: Show, **keys: Any) -> list[Column]:
-    """Return a column for each name of a key."""
+    """Return a column for each value of a key."""
     return [Column(label, {key: name, **keys}, show) for name, label in labels.items()]
 
 
@@ -155,18 +154,13 @@ def with_interval(decimals: int) -> Show:
 
 
 def ranked(decimals: int) -> Show:
-    """Show a number with its interval, whether it is the best or not distinguishable from it."""
-
-    def show(number: Number) -> Entry:
-        best = number is not MISSING and bool(number.is_best)
-        return Entry(
-            number_text(number.value, decimals),
-            strong=best,
-            interval=interval_text(number.low, number.high, min(decimals, 3)),
-            tied=not best and number.p_adjusted >= LEVEL,
-        )
-
-    return show
+    """Show a number with its interval; mark the best, and what is not distinguishable from it."""
+    return lambda number: Entry(
+        number_text(number.value, decimals),
+        strong=number.is_best,
+        interval=interval_text(number.low, number.high, min(decimals, 3)),
+        tied=not number.is_best and number.p_adjusted >= LEVEL,
+    )
 
 
 def rank(number: Number) -> Entry:
@@ -175,7 +169,7 @@ def rank(number: Number) -> Entry:
 
 
 def general(number: Number) -> Entry:
-    """Show a number with as many digits as it has, such as 1.5 or 3."""
+    """Show a number without trailing zeros, such as 1.5 or 3."""
     return Entry(rank_text(number.value))
 
 

@@ -1,4 +1,4 @@
-"""The notes below tables: what their numbers are, how many samples they have, what was tested."""
+"""The notes below tables: what the numbers mean, how many samples they are of, what is tested."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SELECTED = (
 
 
 def marks(results: Results) -> str:
-    """Say what brackets, bold and ≈ mean, and how small a p-value can be."""
+    """Explain brackets, bold and ≈, and give the smallest attainable p-value."""
     smallest = results.rows["p_smallest"].dropna()
     reach = ""
     if len(smallest):
         ends = dict.fromkeys(f"{end:.1g}" for end in (smallest.min(), smallest.max()))
         by = ", by number of samples" if len(ends) > 1 else ""
-        reach = f" The smallest p-value within reach is {' to '.join(ends)}{by}."
+        reach = f" The smallest attainable p-value is {' to '.join(ends)}{by}."
     return (
         "In brackets: 95 % bootstrap interval over samples. Bold: the best of its column. ≈: not "
         "distinguishable from it (paired sign-flip permutation test on the common samples, "
@@ -45,7 +45,7 @@ def clamp(where: Clamp) -> str:
         return sentence
     return (
         f"{sentence} It may be negative, and a sample whose zero baseline hardly changes the "
-        "prediction (small H₀) can then rule a mean: see the other statistics."
+        "prediction (small H₀) can then dominate a mean: see the other statistics."
     )
 
 
@@ -77,7 +77,7 @@ def _range(counts: pd.Series) -> str:
 
 
 def average(datasets: Mapping[str, str]) -> str:
-    """Say what the average and the rank are; of a single dataset, no average is shown."""
+    """Explain the average and the rank; a single dataset has no average."""
     shared = "methods that agree before rounding share a rank."
     if len(datasets) < 2:
         return f"Rank: 1 is best; {shared}"
@@ -85,15 +85,15 @@ def average(datasets: Mapping[str, str]) -> str:
 
 
 def of_average(coverage: Results) -> list[str]:
-    """Say what average and rank are, which method has none and why, and what a chosen depth is."""
+    """Explain average and rank, which method has none and why, and what a selected depth is."""
+    rows, failures = coverage.rows, _failures(coverage.rows)
+    evaluated = rows[rows["part"] == OK].set_index(["dataset", "method"]).index
     notes = [average(coverage.datasets)]
     for method, label in coverage.methods.items():
-        rows = coverage.rows[coverage.rows["method"] == method]
-        evaluated = set(rows.loc[rows["part"] == OK, "dataset"])
         lacking = [
-            f"{of_dataset}: {_failures(rows[rows['dataset'] == name]) or 'no samples'}"
-            for name, of_dataset in coverage.datasets.items()
-            if name not in evaluated
+            f"{of_dataset}: {failures.get((dataset, method), 'no samples')}"
+            for dataset, of_dataset in coverage.datasets.items()
+            if (dataset, method) not in evaluated
         ]
         if lacking:
             notes.append(f"No average for {label}, no sample evaluated ({'; '.join(lacking)}).")
@@ -101,22 +101,19 @@ def of_average(coverage: Results) -> list[str]:
 
 
 def of_coverage(coverage: Results) -> list[str]:
-    """Say how many samples there are, and which of them failed why.
+    """Say how many samples there are, which of them failed, and why.
 
     Args:
         coverage: results of this question, by one metric.
     """
-    rows, methods = coverage.rows, coverage.methods
+    rows, methods, failures = coverage.rows, coverage.methods, _failures(coverage.rows)
     totals = rows.groupby(["dataset", "method"])["value"].sum().groupby("dataset").max()
     listed = ", ".join(f"{label} {totals[name]:.0f}" for name, label in coverage.datasets.items())
     failed = []
     for dataset, of_dataset in coverage.datasets.items():
-        of_methods = dict(iter(rows[rows["dataset"] == dataset].groupby("method")))
-        reasons = {
-            method: _failures(of_methods[method]) for method in methods if method in of_methods
-        }
-        for reason in dict.fromkeys(filter(None, reasons.values())):
-            affected = [methods[method] for method in reasons if reasons[method] == reason]
+        reasons = {name: failures[dataset, name] for name in methods if (dataset, name) in failures}
+        for reason in dict.fromkeys(reasons.values()):
+            affected = [methods[name] for name in reasons if reasons[name] == reason]
             who = "all methods" if len(affected) == len(methods) else ", ".join(affected)
             failed.append(f"{of_dataset} ({who}): {reason}")
     why = meanings(rows["part"])
@@ -124,10 +121,12 @@ def of_coverage(coverage: Results) -> list[str]:
     return [f"Samples per dataset: {listed}.", outcome if failed else "No sample failed."]
 
 
-def _failures(rows: pd.DataFrame) -> str:
-    """Return the failures of a dataset and method, such as `2 nonfinite_attribution`."""
-    failed = rows[rows["part"] != OK].sort_values("part")
-    return ", ".join(f"{row.value:.0f} {row.part}" for row in failed.itertuples())
+def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Return the failures by dataset and method, each such as `2 nonfinite_attribution`."""
+    listed: dict[tuple[str, str], list[str]] = {}
+    for row in rows[rows["part"] != OK].sort_values("part").itertuples():
+        listed.setdefault((row.dataset, row.method), []).append(f"{row.value:.0f} {row.part}")
+    return {cell: ", ".join(parts) for cell, parts in listed.items()}
 
 
 # What the numbers of a table are ----------------------------------------------------------------
@@ -147,7 +146,7 @@ NOISE_OF_HALF_PRECISION = (
     "where H₀ is below the largest such difference in H₀ of its method and dataset."
 )
 ROBUST = (
-    "A mean of ratios is ruled by samples whose zero baseline hardly changes the prediction "
+    "A mean of ratios is dominated by samples whose zero baseline hardly changes the prediction "
     "(small H₀). Ratio of means: mean over samples of the area before it is divided by H₀, "
     "over the mean of H₀; never clamped. Median: of the samples' areas; not tested. π ≤ 0.3: mean "
     "of the areas over that part of the grid only, where few tokens are kept or removed."
@@ -166,23 +165,23 @@ INSERTION_DELETION = (
     "lower is better."
 )
 EVIDENCE_RECOVERY = (
-    "Evidence: the words of a record that are known to decide, k of the prompt's m perturbable "
+    "Evidence: the words of a record that decide its answer, k of the prompt's m perturbable "
     "tokens. Top-1 in evidence: share of samples whose highest score is of evidence (the pointing "
     "game). Recovery@k: share of the evidence among the k highest scores. Mass on evidence: its "
     "share of the sum of the normalised scores. AUPRC of evidence: area under precision over "
     "recall as the scores' threshold falls (average precision). Higher is better. By chance, the "
     "first three are k / m on average; AUPRC is more, its mean over all orders of the tokens.",
     "Agreement with evidence that people have marked or a generator has planted is plausibility. A "
-    "plausible explanation need not be faithful to the model, which may decide by other words.",
-    "Equal scores are ordered by lot (the mean over all orders is given), and are one threshold of "
+    "plausible explanation need not be faithful to the model, which may rely on other words.",
+    "Ties are ordered at random (the mean over all orders is given) and are one threshold of "
     "AUPRC. An answer of several explained tokens counts as the mean over these. An interval "
     "without width says that all samples agree, not that others would.",
 )
 DATAMODEL_SCORES = (
-    "No forward pass was made for this table. Its masks are those that random scores were "
-    "evaluated with, at every π and at α = 1, drawn again from their keys: they favour no other "
-    "method, and are the same for all. What is predicted is the change of the target's "
-    "log-probability that the run stored for each of them.",
+    "This table takes no forward pass. Its masks are those that random scores were evaluated with, "
+    "at every π and at α = 1, regenerated from their keys: they favour no other method, and are "
+    "the same for all. The prediction target is the change of the target's log-probability that "
+    "the run stored for each mask.",
     "LDS (linear datamodeling score): Spearman's ρ, over the masks of a step, between the sum of "
     "the kept tokens' scores and the change. Faithfulness correlation: Pearson's r between the sum "
     "of the removed tokens' scores and the drop. Higher is better. Infidelity: the share of the "
@@ -190,10 +189,10 @@ DATAMODEL_SCORES = (
     "Over many π, how many tokens are kept explains much of the change by itself: scores that are "
     "all equal have a high LDS and faithfulness correlation and a low infidelity. LDS given count "
     "is the partial rank correlation given the number of kept tokens, so that only which tokens "
-    "are kept counts; scores that know nothing are at 0 on average.",
-    "Random is no fair control here, as the masks were drawn with its own scores: its LDS is below "
-    "that of other random scores, and given the count it scatters more, about 0 all the same. So "
-    "hold LDS given count against 0, and the other numbers of methods against each other.",
+    "are kept counts; uninformative scores are at 0 on average.",
+    "Random is no fair control here, as the masks were drawn with its scores: its LDS is below "
+    "that of other random scores, and given the count it scatters more, though still about 0. "
+    "Compare LDS given count with 0, and the other numbers between methods.",
     "An answer of several explained tokens counts as the mean over these. Samples that failed are "
     "those without an LDS given count; some may have the other numbers (n is in the CSV).",
 )
@@ -211,15 +210,15 @@ RANKS = (
     "Rank: of the AUC's mean over the datasets, each with equal weight; 1 is best, and equal "
     "methods share the mean of their ranks. 95 % interval: of the ranks over resamples of the "
     "samples. Best in: share of resamples in which the method is best; it is not corrected for the "
-    "number of methods and says how these samples would order them. Whether two methods differ is "
-    "what the tests say (≈ in the other tables); that is what to quote.",
+    "number of methods and describes these samples only. Quote the tests (≈ in the other tables) "
+    "for whether two methods differ.",
     "Without a dataset: rank for the mean over the others. An order that changes with one dataset "
     "is a fact about that dataset.",
 )
 PERMUTATION_BASELINE = (
-    "Permuted: the method's own scores, shuffled over the tokens; the same calibrated scores, and "
-    "as many tokens kept, without the choice of tokens. The gain is what that choice is worth; "
-    "higher is better, and 0 says that the method's value is that of the shape of its scores "
+    "Permuted: the method's scores, shuffled over the tokens: the same calibrated scores and as "
+    "many tokens kept, without the choice of tokens. The gain is what that choice is worth; higher "
+    "is better, and 0 says that the method's value comes from the shape of its scores "
     "alone. Method and Permuted are the means that the last gain is the difference of, over the "
     "samples that have both.",
     "In brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "

@@ -1,4 +1,4 @@
-"""The table of what methods gain over their own scores, shuffled."""
+"""The table of what methods gain over permuted scores."""
 
 from __future__ import annotations
 

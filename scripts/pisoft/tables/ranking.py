@@ -1,4 +1,4 @@
-"""What tables that rank the methods share."""
+"""The layout of tables that rank the methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ranking(
     title: str,
     names: Sequence[str],
     counted: str,
-    said: Sequence[str],
+    on_metrics: Sequence[str],
     decimals: int = 3,
     chance: dict[str, Keys] | None = None,
 ) -> Table:
@@ -23,10 +23,10 @@ def ranking(
 
     Args:
         view: its protocol and model.
-        title: without what is shown.
+        title: without model and protocol.
         names: of the metrics.
         counted: metric whose failures are listed.
-        said: notes on the metrics.
+        on_metrics: notes on the metrics.
         decimals: of all numbers.
         chance: lines of a last block, "By chance", with the keys that each fixes.
     """
@@ -50,7 +50,7 @@ def ranking(
         grid,
         made,
         [
-            *said,
+            *on_metrics,
             notes.marks(results),
             *([notes.clamp(view.settings.clamp)] if counted == "identity" else []),
             *notes.of_average(coverage),
