@@ -48,7 +48,5 @@ def standings_table(numbers: Numbers) -> Table:
 
 
 def _rank(number: Number) -> Entry:
-    best = number.rank == number.rank and bool(number.is_best)
-    return Entry(
-        rank_text(number.rank), strong=best, tied=not best and bool(number.p_adjusted >= LEVEL)
-    )
+    tied = not number.is_best and number.p_adjusted >= LEVEL
+    return Entry(rank_text(number.rank), strong=number.is_best, tied=tied)

@@ -33,6 +33,7 @@ from pisoft.statistics.published import METHODS, MODELS, load_published
 from pisoft.statistics.published_settings import STATED_OPTIONS, differences
 from pisoft.tables.layout import Block, Entry, Row, Table
 from typesetting import needs_latex, typeset
+from uncertainty import result_row
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "config/published.csv"
@@ -57,9 +58,9 @@ def statistics_rows(published, shift=0.0, half_width=0.01, models=(LLAMA,)):
             timings.append(facts | names | times | counts)
         else:
             interval = {"low": value - half_width, "high": value + half_width}
-            facts = dict.fromkeys(SCHEMAS["statistics"].names) | {"metric": cell.metric}
-            facts |= {"protocol": cell.protocol or None, "value": value}
-            statistics.append(facts | names | interval | counts)
+            keys = {"protocol": cell.protocol, "metric": cell.metric}
+            row = result_row("statistics", value, **keys, **names, **interval, **counts)
+            statistics.append(row)
     return statistics, timings
 
 
@@ -105,7 +106,7 @@ def test_every_published_cell_stands_once_in_the_order_of_the_paper(published):
 def test_inside_is_what_a_plain_loop_says(published, shift):
     statistics, timings = statistics_rows(published, shift)
     cells = compared(published, statistics, timings)
-    ours = {(r["protocol"] or "", r["metric"], r["dataset"], r["method"]): r for r in statistics}
+    ours = {(r["protocol"], r["metric"], r["dataset"], r["method"]): r for r in statistics}
     with FILE.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     seen = set()
