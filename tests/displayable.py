@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 import explained
-from pisoft.columns import SCHEMAS
+from pisoft.columns import FILES, RESULT, SCHEMAS
 from pisoft.contracts import write_rows
 from pisoft.displays import Display
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.soft import SAMPLE_METRICS
+from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS
 from rooms import display_settings
 
 CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
@@ -58,6 +58,18 @@ VALUES: dict[str, dict[Any, Any]] = {
         "dataset": SHOWN,
         ("method", "other"): list(itertools.combinations(METHODS, 2)),
     },
+    "coverage": {
+        "method": METHODS,
+        ("metric", "dataset", "part", "text"): [
+            *(
+                (metric, dataset, part, "")
+                for metric in ("identity", "lds_given_count", EVIDENCE[0], "deletion_auc")
+                for dataset in DATASETS[: 1 if metric == "deletion_auc" else None]
+                for part in ("ok", "nonfinite_attribution")
+            ),
+            ("deletion_auc", DATASETS[1], "not_applicable", f"it has no labels {HOSTILE}"),
+        ],
+    },
     "cost": {("rule", "model"): [("fetch_dataset", None), ("evaluate_soft", "llama")]},
     "density": {"dataset": SHOWN, "method": METHODS, "measure": ("mean_score", "gini")},
     "density_correlations": {
@@ -75,12 +87,6 @@ VALUES: dict[str, dict[Any, Any]] = {
             *((name, None) for name in ("ladder", "means_in_order", "samples_needed")),
             *((name, None) for name in ("noisy_over_random", "random_over_anti-oracle")),
         ],
-    },
-    "evidence_samples": {
-        "dataset": DATASETS,
-        "method": METHODS,
-        "sample_id": SAMPLES,
-        "metric": (*EVIDENCE, "evidence_by_chance", "auprc_by_chance"),
     },
     "off_distribution": {
         "measure": (
@@ -105,18 +111,27 @@ VALUES: dict[str, dict[Any, Any]] = {
         ],
         "metric": AREAS,
     },
-    "leave_one_out": {"metric": AREAS, "left_out": (None, *DATASETS), "method": METHODS},
+    "noise": {"metric": ("identity", *NOISE_METRICS)},
     "normalised_scores": {
         "metric": AREAS,
         "dataset": DATASETS,
         "method": (*METHODS[1:], *CONTROLS, "search"),
         "end": ("oracle", "search"),
     },
-    "ranking_samples": {
-        "dataset": DATASETS,
+    "permutation_baseline": {
+        "metric": (*AREAS, "soft_ns", "soft_nc"),
+        "dataset": SHOWN,
+        "method": METHODS[1:],
+        "part": ("method", "permuted", "gain"),
+    },
+    "ranks": {
+        "metric": AREAS,
+        "dataset": ("average",),
+        ("part", "other"): [
+            *((part, "") for part in ("rank", "mean_rank", "best_share")),
+            *(("without", other) for other in ("", *DATASETS)),
+        ],
         "method": METHODS,
-        "sample_id": SAMPLES,
-        "metric": ("deletion_auc", "insertion_auc"),
     },
     "sanity_checks": {
         "dataset": SHOWN,
@@ -136,24 +151,18 @@ VALUES: dict[str, dict[Any, Any]] = {
         "metric": tuple(SAMPLE_METRICS),
     },
     "statistics": {"metric": tuple(METRICS), "dataset": SHOWN, "method": METHODS},
-    "datamodel_samples": {
+    "timings": {"method": METHODS, "dataset": DATASETS},
+    "variance_components": {
+        "metric": AREAS,
         "dataset": DATASETS,
         "method": METHODS,
-        "sample_id": SAMPLES,
-        "metric": ("lds", "lds_given_count", "faithfulness_correlation", "infidelity"),
+        "part": ("total", "between_samples", "monte_carlo", "numerical"),
     },
-    "timings": {"method": METHODS, "dataset": DATASETS},
-    "permutation_baseline": {
-        "metric": (*AREAS, "soft_ns", "soft_nc"),
-        "dataset": SHOWN,
-        "method": METHODS[1:],
-        "part": ("own", "twin", "gain"),
-    },
-    "variance_components": {"metric": AREAS, "dataset": DATASETS, "method": METHODS},
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
-BESIDE = {"low": -0.05, "high": 0.05, "rank_low": -0.5, "rank_high": 0.5}  # other numbers
+BESIDE = {"low": -0.05, "high": 0.05}  # other numbers
+RESULTS = [kind for kind, file in FILES.items() if file.columns is RESULT]
 
 
 def rows_of(kind: str) -> list[dict[str, Any]]:
@@ -167,20 +176,23 @@ def rows_of(kind: str) -> list[dict[str, Any]]:
             row |= dict(zip(keys, value, strict=True)) if isinstance(keys, tuple) else {keys: value}
         number = numbers.uniform(0.2, 0.8)
         for column in SCHEMAS[kind]:
-            row.setdefault(column.name, plain(column, number))
+            row.setdefault(column.name, plain(kind, column, number))
         if "protocol" in row and row.get("metric") in WITHOUT_ROUTING:
-            row["protocol"] = None
+            row["protocol"] = ""
         rows.append(row)
     return rows
 
 
-def plain(column: pa.Field, number: float) -> Any:
-    """Return what stands in a column that is not listed."""
+def plain(kind: str, column: pa.Field, number: float) -> Any:
+    """Return what a column holds that is not listed; keys of results are then empty."""
+    is_result = kind in RESULTS
+    if is_result and column.name in ("dataset", "position"):
+        return {"dataset": "", "position": None}[column.name]
     if column.name in PLAIN:
         return PLAIN[column.name]
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
-    return 1 if pa.types.is_integer(column.type) else None
+    return 1 if pa.types.is_integer(column.type) else "" if is_result else None
 
 
 def samples_of(kind: str, method: str, numbers: random.Random) -> list[dict[str, Any]]:

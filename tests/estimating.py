@@ -1,4 +1,4 @@
-"""Uncertainty of hand-made samples, through files as in the workflow."""
+"""Results of hand-made samples, through files as in the workflow, and views of them."""
 
 import functools
 import json
@@ -6,20 +6,46 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+from pisoft.config.slices import UncertaintySlice
 from pisoft.contracts import write_rows
-from pisoft.statistics.uncertainty import uncertainty
+from pisoft.statistics.reading import Files
+from pisoft.statistics.results import select
+from pisoft.statistics.uncertainty import summaries
+from pisoft.views import View
+from rooms import display_settings
 
 
 def estimated(rows, kind="soft_samples", resamples=200) -> SimpleNamespace:
-    """Return the uncertainty of rows of `soft_samples` or `ranking_samples`."""
+    """Return the results of samples of a kind, a frame for each question."""
     return _estimated(json.dumps(rows), kind, resamples)
 
 
 @functools.cache  # many tests look at the same rows
 def _estimated(written: str, kind: str, resamples: int) -> SimpleNamespace:
     rows = json.loads(written)
+    datasets = tuple(dict.fromkeys(row["dataset"] for row in rows))
+    settings = UncertaintySlice(datasets=datasets, seed=1, resamples=resamples)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{kind}.parquet"
         write_rows(path, kind, rows, {})
-        datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-        return SimpleNamespace(**uncertainty([path], datasets, 1, resamples))
+        made = summaries(Files({"samples": [path]}), settings)
+        return SimpleNamespace(**{question: table.to_pandas() for question, table in made.items()})
+
+
+class Frames(Files):
+    """Rows that are at hand instead of in files."""
+
+    def __init__(self, frames):
+        super().__init__({kind: [Path(f"{kind}.parquet")] for kind in frames})
+        self.frames = frames
+
+    def rows(self, kind, **selection):
+        return select(self.frames[kind], **selection)
+
+    rows_if_any = rows
+
+
+def view(frames, cell, **settings) -> View:
+    """Return a view of frames by kind; `settings` are those of displays."""
+    models = {cell["model"]: "Llama"} if "model" in cell else {}
+    return View(Frames(frames), display_settings(**{"models": models} | settings), cell)

@@ -1,17 +1,17 @@
-"""Summary files of four methods with their ranks, made by hand."""
+"""Results of four methods with their ranks, made by hand."""
 
 from __future__ import annotations
 
 from pisoft.contracts import write_rows
-from pisoft.tables.ranks import METRICS
-from uncertainty import comparison_rows, left_out_rows, ranked_rows
+from pisoft.statistics.metrics import AUC_METRICS
+from uncertainty import comparison_rows, left_out_rows, rank_rows, ranked_rows
 
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 METHODS = {"random": "Random", "attention": "Attention", "grad_ellm": "Grad-ELLM", "mine": "$ M_{"}
 RANKS = {"random": 4.0, "attention": 2.0, "grad_ellm": 1.0, "mine": 3.0}
 TOGETHER = [("grad_ellm", "attention"), ("attention", "mine")]
 LEFT_OUT = {
-    None: RANKS,
+    "": RANKS,
     "sst2": {"random": 4.0, "attention": 1.5, "grad_ellm": 1.5, "mine": 3.0},
     "imdb": {"random": 1.0, "attention": 2.0, "grad_ellm": 3.0, "mine": None},
 }
@@ -21,19 +21,24 @@ CELL = {"protocol": "dynamic", "model": "llama"}
 
 def both(make, *given, **more):
     """The rows of both metrics."""
-    return [row for metric in METRICS for row in make(metric, *given, **more)]
+    return [row for metric in AUC_METRICS for row in make(metric, *given, **more)]
 
 
-def write_files(folder, *kinds):
-    """Write summary files, with rows of another protocol and model, and return them by kind."""
-    rows = {
-        "statistics": both(ranked_rows, RANKS),
-        "comparisons": both(comparison_rows, RANKS, TOGETHER),
-        "leave_one_out": both(left_out_rows, LEFT_OUT),
+def all_rows(ranks=RANKS, left_out=LEFT_OUT, together=TOGETHER):
+    """The rows of all questions about ranks, of the average and of one dataset."""
+    return {
+        "statistics": both(ranked_rows, ranks) + both(ranked_rows, ranks, dataset="sst2"),
+        "comparisons": both(comparison_rows, ranks, together),
+        "ranks": both(rank_rows, ranks) + both(left_out_rows, left_out),
     }
-    files = {kind: folder / f"{kind}.parquet" for kind in kinds}
-    for kind, path in files.items():
-        fixed = [{**row, "protocol": "fixed"} for row in rows[kind]]
-        mistral = [{**row, "model": "mistral"} for row in rows[kind]]
-        write_rows(path, kind, rows[kind] + fixed + mistral, {})
+
+
+def write_files(folder, *questions):
+    """Write results, with rows of another protocol and model, and return their files."""
+    files = {question: folder / f"{question}.parquet" for question in questions}
+    for question, path in files.items():
+        rows = all_rows()[question]
+        fixed = [{**row, "protocol": "fixed"} for row in rows]
+        mistral = [{**row, "model": "mistral"} for row in rows]
+        write_rows(path, question, rows + fixed + mistral, {})
     return files

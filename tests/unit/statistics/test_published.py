@@ -198,7 +198,7 @@ def test_without_boolq_another_method_leads_llamas_soft_nc(published):
 
 def test_the_lowest_insertion_is_the_best(published):
     robustness = published_robustness(published)
-    rows = rows_of(robustness, "", "llama-3.1-8b-instruct", "insertion_auc", None)
+    rows = rows_of(robustness, "", "llama-3.1-8b-instruct", "insertion_auc", "")
     assert rows["rank"].idxmin() == rows["value"].idxmin() == "deeplift"
 
 

@@ -1,4 +1,4 @@
-"""Ranks, comparisons and sources of variance of hand-made samples, from their files."""
+"""Ranks, comparisons, variance, coverage and noise of hand-made samples, from their files."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 from estimating import estimated
 from flipping import step_down
 from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.results import select
 
 
 def rows_of(values, dataset="sst2", metric="auc_pi_soft_nc", status="ok"):
@@ -30,10 +31,8 @@ def samples_of(values, dataset="sst2"):
     ]
 
 
-def cell(table, **where):
-    for column, value in where.items():
-        table = table[table[column] == value]
-    return table
+def cell(table, **keys):
+    return select(table, **keys)
 
 
 NAN = pytest.approx(np.nan, nan_ok=True)
@@ -56,15 +55,17 @@ def test_a_failed_sample_is_counted_and_a_method_without_samples_has_no_rank():
 @pytest.mark.parametrize("metric", ["auc_pi_soft_nc", "median_auc_pi_soft_nc"])
 def test_ranks_of_resamples_of_a_clear_order_are_certain(metric):
     noise = np.random.default_rng(11).normal(0, 0.01, 30)
-    found = estimated(
-        samples_of({"low": noise, "high": noise + 1, "middle": noise + 0.5})
-    ).statistics
-    found = cell(found, metric=metric, dataset="sst2").set_index("method")
+    values = {"low": noise, "high": noise + 1, "middle": noise + 0.5}
+    results = estimated(samples_of({name: list(column) for name, column in values.items()}))
+    found = cell(results.statistics, metric=metric, dataset="sst2").set_index("method")
     assert found["rank"].to_dict() == {"low": 3, "high": 1, "middle": 2}
-    assert (found["rank_low"] == found["rank"]).all()
-    assert (found["rank_high"] == found["rank"]).all()
-    assert found["best_share"].to_dict() == {"low": 0, "high": 1, "middle": 0}
     assert (found["best"] == "high").all()
+    found = cell(results.ranks, metric=metric, dataset="sst2")
+    parts = {part: rows.set_index("method") for part, rows in found.groupby("part")}
+    for column in ("value", "low", "high"):
+        assert parts["rank"][column].to_dict() == {"low": 3, "high": 1, "middle": 2}
+    assert parts["mean_rank"]["value"].to_dict() == {"low": 3, "high": 1, "middle": 2}
+    assert parts["best_share"]["value"].to_dict() == {"low": 0, "high": 1, "middle": 0}
 
 
 def test_equal_methods_share_ranks_and_are_never_significantly_different():
@@ -72,7 +73,8 @@ def test_equal_methods_share_ranks_and_are_never_significantly_different():
     found = estimated(samples_of({"a": data, "b": data, "c": data - 0.5}))
     table = cell(found.statistics, metric="auc_pi_soft_nc", dataset="sst2").set_index("method")
     assert table["rank"].tolist() == [1.5, 1.5, 3]
-    assert table["best_share"].tolist() == [1, 1, 0]
+    shares = cell(found.ranks, metric="auc_pi_soft_nc", dataset="sst2", part="best_share")
+    assert shares["value"].tolist() == [1, 1, 0]
     assert table.loc["b", "p_value"] == 1
     assert table.loc["c", "p_value"] < 0.05
 
@@ -88,7 +90,7 @@ def test_insertion_is_best_where_lowest():
         for metric in ("deletion_auc", "insertion_auc")
     ]  # fmt: skip
     found = estimated(rows, "ranking_samples").statistics
-    assert found["protocol"].isna().all()
+    assert (found["protocol"] == "").all()
     assert cell(found, metric="insertion_auc", method="b")["p_value"].notna().all()
     assert set(cell(found, metric="insertion_auc")["best"]) == {"a"}
     assert set(cell(found, metric="deletion_auc")["best"]) == {"b"}
@@ -116,7 +118,7 @@ def test_pairs_with_the_control_are_a_family_of_their_own():
     assert control.tolist().count(True) == 4
     for family in (found[control], found[~control]):
         parts = [(values[method] - values[other]) / 10 for method, other in family.index]
-        assert family["difference"].tolist() == pytest.approx([part.sum() for part in parts])
+        assert family["value"].tolist() == pytest.approx([part.sum() for part in parts])
         assert family["p_adjusted"].tolist() == pytest.approx(step_down(np.stack(parts, axis=1)))
 
 
@@ -125,7 +127,7 @@ def test_only_common_samples_are_compared():
         "a": [1.0, 2.0, None, 4.0, None], "b": [0.5, None, 3.0, 1.0, None],
         "c": [None, None, 1.0, None, 1.0],
     })  # fmt: skip
-    assert found.loc[("a", "b"), ["difference", "n", "p_smallest"]].tolist() == [1.75, 2, 0.5]
+    assert found.loc[("a", "b"), ["value", "n", "p_smallest"]].tolist() == [1.75, 2, 0.5]
     assert ("a", "c") not in found.index, "no common sample"
 
 
@@ -151,14 +153,14 @@ def test_ratios_of_means_are_compared_by_their_own_denominator():
     row = cell(found.statistics, metric="ratio_auc_pi_soft_nc", dataset="sst2", method="a").iloc[0]
     assert row[["value", "n", "n_failed"]].tolist() == pytest.approx([0.8 / 1.6, 3, 1])
     pair = cell(found.comparisons, metric="ratio_auc_pi_soft_nc", dataset="sst2").iloc[0]
-    assert pair["difference"] == pytest.approx((-0.1 - 0.1 + 0.2) / 1.6)
+    assert pair["value"] == pytest.approx((-0.1 - 0.1 + 0.2) / 1.6)
 
 
 def test_a_dataset_left_out_changes_the_ranks_of_the_methods_that_all_datasets_have():
     rows = samples_of({"a": [1.0], "b": [2.0], "some": [9.0]})
     rows += samples_of({"a": [4.0], "b": [2.0]}, "imdb")
-    found = cell(estimated(rows).leave_one_out, metric="auc_pi_soft_nc")
-    assert found["left_out"].fillna("").tolist() == ["", "", "sst2", "sst2", "imdb", "imdb"]
+    found = cell(estimated(rows).ranks, metric="auc_pi_soft_nc", part="without")
+    assert found["other"].tolist() == ["", "", "sst2", "sst2", "imdb", "imdb"]
     assert found["method"].tolist() == ["a", "b"] * 3
     assert found["value"].tolist() == [2.5, 2, 4, 2, 1, 2]
     assert found["rank"].tolist() == [1, 2, 1, 2, 2, 1]
@@ -174,13 +176,48 @@ def test_variances_add_up_to_the_total():
         )
         for row in rows_of({"a": generator.random(30) * scale}, metric=metric)
     ]  # fmt: skip
-    found = estimated(rows).variances.set_index("metric")
+    found = estimated(rows).variance_components.pivot(
+        index="metric", columns="part", values="value"
+    )
     parts = found[["between_samples", "monte_carlo", "numerical"]].sum(axis=1)
     assert parts.to_numpy() == pytest.approx(found["total"].to_numpy())
     chosen = [row["value"] for row in rows if row["metric"] == "auc_pi_soft_ns_unclamped"]
     assert found.loc["auc_pi_soft_ns", "total"] == pytest.approx(np.var(chosen, ddof=1))
     drawn = [row["value"] for row in rows if row["metric"] == "monte_carlo_nc"]
     assert found.loc["auc_pi_soft_nc", "monte_carlo"] == pytest.approx(np.mean(drawn))
+
+
+def test_a_single_sample_has_no_variance():
+    found = estimated(rows_of({"a": [0.5, None]}) + samples_of({"b": [0.1]})).variance_components
+    assert found["value"].isna().all()
+    assert found["n"].tolist() == [1] * 8
+
+
+def test_coverage_counts_samples_by_status_and_says_why_a_dataset_has_none():
+    values = {"a": [1.0, None, None], "b": [1.0, 2.0, 3.0]}
+    rows = rows_of(values, metric="identity") + samples_of(values)
+    counts = estimated(rows).coverage.set_index(["method", "part"])["value"]
+    assert counts.to_dict() == {
+        ("a", "ok"): 1, ("a", "nonfinite_attribution"): 2, ("b", "ok"): 3,
+    }  # fmt: skip
+    row = {"model": "llama", "method": "a", "metric": "deletion_auc", "status": "ok"}
+    rows = [
+        {**row, "dataset": "sst2", "sample_id": "s", "value": 0.5, "reason": None},
+        {**row, "dataset": "wikibio", "sample_id": None, "value": None,
+         "status": "not_applicable", "reason": "it has no labels"},
+    ]  # fmt: skip
+    found = estimated(rows, "ranking_samples").coverage
+    texts = found.set_index(["protocol", "dataset", "part"])["text"].to_dict()
+    assert texts == {
+        ("", "sst2", "ok"): "", ("", "wikibio", "not_applicable"): "it has no labels",
+    }  # fmt: skip
+
+
+def test_noise_is_the_mean_and_largest_size_over_the_samples_that_have_one():
+    rows = rows_of({"a": [0.01, -0.03, None], "b": [None] * 3}, metric="noise_h0")
+    (row,) = estimated(rows + samples_of({"a": [1.0] * 3})).noise.itertuples()
+    assert (row.metric, row.dataset, row.method, row.n) == ("noise_h0", "", "", 2)
+    assert (row.value, row.high) == pytest.approx((0.02, 0.03))
 
 
 def test_every_metric_with_a_direction_has_its_arrow():
