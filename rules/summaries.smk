@@ -65,6 +65,7 @@ use rule summarise as summarise_layer_study with:
         soft=study_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
     output:
         layer_study="<data>/summary/layer_study.parquet",
+        depths="<data>/summary/depths.parquet",
         soft_samples="<data>/summary/depth_selected/soft_samples.parquet",
     log:
         "<logs>/summarise_layer_study.log",

@@ -19,6 +19,9 @@ from pisoft.columns import SCHEMAS
 from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import write_table
 from pisoft.displays import ENDINGS
+from pisoft.statistics.reading import Files
+from pisoft.statistics.results import results_table
+from pisoft.views import View
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
 SUMMARISE, TABULATE, PLOT = "summarise_results", "tabulate_results", "plot_results"
@@ -84,6 +87,15 @@ def display_settings(**settings: Any) -> DisplaySlice:
         "shards": {name: dict.fromkeys(names["datasets"]) for name in names["models"]},
     }
     return DisplaySlice(**plain | names)
+
+
+def view_of(
+    folder: Path, question: str, rows: pd.DataFrame, settings: Settings, **cell: str
+) -> View:
+    """Return what a display of results is made from; some of the settings are enough."""
+    path = folder / f"{question}.parquet"
+    write_table(path, question, results_table(question, [rows]), {})
+    return View(Files({question: [path]}), display_settings(**settings), cell)
 
 
 def arguments(name: str, settings: Settings, files: Paths) -> list[str]:

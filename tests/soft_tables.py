@@ -6,16 +6,25 @@ from dataclasses import replace
 
 import pandas as pd
 
-from estimating import estimated
+from estimating import estimated, view
+from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.soft import SAMPLE_METRICS
-from pisoft.tables.pi_soft_auc import auc_table
-from pisoft.tables.soft import AUC_METRICS, SoftRows
+from pisoft.tables import pi_soft_auc
 from pisoft.tables.writer import write
 
 GRID = [0.05, 0.5, 0.95]
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
 FAMILIES = {"random": "baseline", "attention": "attention", "mine": "gradient"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+CELL = {"protocol": "dynamic", "model": "llama"}
+MEANS = {
+    ("random", "sst2"): 0.2,
+    ("attention", "sst2"): 0.4,
+    ("mine", "sst2"): 0.9,
+    ("random", "imdb"): 0.3,
+    ("attention", "imdb"): 0.5,
+    ("mine", "imdb"): 0.1,
+}
 
 
 def sample_rows(means, failed=(), samples=3):
@@ -42,36 +51,20 @@ def sample_rows(means, failed=(), samples=3):
     return rows
 
 
-MEANS = {
-    ("random", "sst2"): 0.2,
-    ("attention", "sst2"): 0.4,
-    ("mine", "sst2"): 0.9,
-    ("random", "imdb"): 0.3,
-    ("attention", "imdb"): 0.5,
-    ("mine", "imdb"): 0.1,
-}
+def table_of(display, rows, kind="soft_samples", cell=CELL, **settings):
+    """The table that a display makes of samples of a kind."""
+    names = {"methods": METHODS, "datasets": DATASETS, "families": FAMILIES} | settings
+    frames = {**vars(estimated(rows, kind)), "soft_curves": pd.DataFrame({**CELL, "pi": GRID})}
+    return display.table(view(frames, cell, **names))
 
 
-def outcomes_of(rows):
-    frame = pd.DataFrame(rows)
-    return frame[frame["metric"] == "identity"].astype({"value": float})
+def auc_of(rows, **settings):
+    return table_of(pi_soft_auc, rows, **settings)
 
 
-def soft_rows(rows, methods=METHODS, datasets=DATASETS, clamp="draw"):
-    families = {name: FAMILIES.get(name, "gradient") for name in methods}
-    names = {"methods": methods, "families": families, "datasets": datasets, "clamp": clamp}
-    where = "Llama · dynamic routing"
-    return SoftRows(estimated(rows).statistics, outcomes_of(rows), where, **names)
-
-
-def auc_of(rows, methods=METHODS, datasets=DATASETS, clamp="draw", noise=()):
-    noise = pd.DataFrame(noise, columns=["metric", "value"])
-    return auc_table(soft_rows(rows, methods, datasets, clamp), GRID, "bfloat16", noise)
-
-
-def areas_of(*rows, **names):
+def areas_of(rows, **settings):
     """The table without statistics that no single sample can rule."""
-    table = auc_of(*rows, **names)
+    table = auc_of(rows, **settings)
     shown = table.values["metric"].isin(AUC_METRICS)
     return replace(table, blocks=table.blocks[: len(AUC_METRICS)], values=table.values[shown])
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pisoft.statistics.layer_study import METRICS
+import pandas as pd
 
-DATASETS = {"sst2": "SST2"}
-WHERE = "Llama · dynamic routing"
+from pisoft.statistics.layer_study import depth_statistics
+from pisoft.statistics.metrics import AUC_METRICS
+from rooms import view_of
+
+DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 
 
 def study_rows(values, *, fixed=2, weights="loosened", dataset="sst2", candidates=(1, 2, 4)):
@@ -32,7 +35,7 @@ def study_rows(values, *, fixed=2, weights="loosened", dataset="sst2", candidate
         for depth, parts in values.items()
         for part, found in parts.items()
         for position, value in enumerate(found)
-        for metric in METRICS
+        for metric in AUC_METRICS
     ]
 
 
@@ -57,3 +60,10 @@ def without_number_of_layers():
     """Return rows whose fixed depth is all layers of a model that has an unknown number of them."""
     rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
     return [{**row, "depth": None if row["depth"] == 4 else row["depth"]} for row in rows]
+
+
+def study_view(folder, rows, **cell):
+    """Return a view of the study's numbers."""
+    settings = {"models": {"llama": "Llama"}, "datasets": DATASETS}
+    cell = {"protocol": "dynamic", "model": "llama"} | cell
+    return view_of(folder, "depths", depth_statistics(pd.DataFrame(rows)), settings, **cell)

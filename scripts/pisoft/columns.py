@@ -50,7 +50,6 @@ _FAILED = Column("n_failed", _WHOLE, "samples without one")
 _LABEL = _optional("label", _TEXT, "label word of the record; null: open generation")
 _STEP = Column("step", _WHOLE, "explained step, 0 = first generated token")
 _PERTURBABLE = Column("perturbable", _WHOLE, "number of perturbable tokens, m")
-_PROMPT_LENGTH = _optional("mean_prompt_tokens", _REAL, "mean length of the prompts, tokens")
 
 _RECORD = (
     _SAMPLE,
@@ -496,37 +495,15 @@ FILES: dict[str, File] = {
             _STATUS,
         ),
     ),
-    "accuracy": File(
-        "summary/accuracy",
-        "model and dataset",
-        (
-            _MODEL,
-            _DATASET,
-            _N,
-            _FAILED,
-            Column("truncated", _WHOLE, "prompts with a shortened field"),
-            _optional("accuracy", _REAL, "share of right answers; null: open generation"),
-            _optional("greedy_is_label", _REAL, "share of free first tokens that are label words"),
-            _PROMPT_LENGTH,
-            _optional("mean_output_tokens", _REAL, "mean length of the answers, tokens"),
-        ),
+    "depths": File(
+        "summary/depths",
+        "token weighting of Grad-ELLM (`method`), depth (`position`; null: all layers) and part of "
+        "the layer study's samples",
+        RESULT,
     ),
+    "accuracy": File("summary/accuracy", "what a model answered to a dataset, by metric", RESULT),
     "timings": File(
-        "summary/timings",
-        "model, method and dataset",
-        (
-            _MODEL,
-            _METHOD,
-            _DATASET,
-            _N,
-            _FAILED,
-            _optional("seconds_per_sample", _REAL, "mean, all steps of a sample"),
-            _optional("median_seconds", _REAL, "median, all steps of a sample"),
-            _PROMPT_LENGTH,
-            Column("peak_memory_mb", _REAL, "of the process, 10⁶ bytes"),
-            _optional("peak_device_memory_mb", _REAL, "of the GPU, 10⁶ bytes; null on a CPU"),
-            Column("device", _TEXT, "name of the device"),
-        ),
+        "summary/timings", "what attribution needed, by metric; the device is its text", RESULT
     ),
     "cost": File(
         "summary/cost",

@@ -121,11 +121,12 @@ def test_times_are_those_of_all_samples_and_memory_is_the_most_of_any_shard(tmp_
         path, rows[:2], rows[2:], kind="attribution_times",
         device=["H100", "H100"], peak_memory_mb=[5.0, 3.5], peak_device_memory_mb=[2.0, 7.5],
     )  # fmt: skip
-    (row,) = timing_rows([path])
-    assert (row["model"], row["method"], row["dataset"]) == ("llama", "random", "imdb")
-    assert (row["n"], row["seconds_per_sample"], row["median_seconds"]) == (3, 3.0, 2.0)
-    memory = (row["peak_memory_mb"], row["peak_device_memory_mb"])
-    assert (row["device"], *memory) == ("H100", 5.0, 7.5)
+    rows = timing_rows(path)
+    names = ["model", "method", "dataset", "n", "text"]
+    assert (rows[names] == ["llama", "random", "imdb", 3, "H100"]).all(axis=None)
+    values = dict(zip(rows["metric"], rows["value"], strict=True))
+    assert (values["seconds_per_sample"], values["median_seconds"]) == (3.0, 2.0)
+    assert (values["peak_memory_mb"], values["peak_device_memory_mb"]) == (5.0, 7.5)
 
 
 @pytest.fixture

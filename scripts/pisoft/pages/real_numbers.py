@@ -24,7 +24,8 @@ from pisoft.pages.findings import HALVES, Numbers, paper_findings
 from pisoft.pages.readme import markdown_rows, sample_counts
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
-from pisoft.tables.accuracy import accuracy_table
+from pisoft.tables import notes
+from pisoft.tables.accuracy import COLUMNS as ANSWERS
 from pisoft.tables.grid import blocks, columns, each, ranked
 
 # Summary files, and which rows of them are kept.
@@ -67,7 +68,7 @@ def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
     paths = [folder / f"{kind}.csv" for kind in KEPT]
     with whole_files("{}", *paths, folder / ABOUT) as (*written, facts):
         for path, (kind, keys) in zip(written, KEPT.items(), strict=True):
-            chosen = select(rows[kind], **keys).drop(columns="question", errors="ignore")
+            chosen = select(rows[kind], **keys).drop(columns="question")
             filled = chosen.replace("", np.nan).dropna(axis=1, how="all")
             filled.to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
         facts.write_text(json.dumps(vars(about), indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -85,8 +86,8 @@ def kept(folder: Path) -> tuple[Numbers, About]:
     except OSError as error:
         raise BenchmarkError(f"{folder}: no summary of a run is kept there: {error}") from error
     texts = {column.name: "" for column in RESULT if column.kind == pa.string()}
-    for kind in KEPT.keys() - {"accuracy"}:
-        whole = rows[kind].reindex(columns=[column.name for column in RESULT])
+    for kind, filled in rows.items():
+        whole = filled.reindex(columns=[column.name for column in RESULT])
         rows[kind] = whole.astype(dict.fromkeys(texts, object)).fillna(texts)
     (model,) = set(rows["statistics"]["model"])
     labels = LabelsSlice(
@@ -150,12 +151,13 @@ def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
 
 def _answers(numbers: Numbers) -> Iterator[str]:
     """Yield what the model answered: what the scores are to explain."""
-    labels = numbers.labels
-    table = accuracy_table(numbers.rows["accuracy"], models=labels.models, datasets=labels.datasets)
+    results = numbers.results("accuracy")
+    (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
     yield "## What the model answers"
     yield ""
-    yield markdown_table((table.corner, *table.columns), markdown_rows(table.blocks[0]))
-    yield " ".join(table.notes)
+    headings = ("Dataset", *(column.label for column in ANSWERS))
+    yield markdown_table(headings, markdown_rows(block))
+    yield " ".join(notes.ACCURACY)
     yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
     yield "answers. Scores explain the prediction the model makes, right or wrong; whether that"
     yield "prediction is worth explaining is yours to judge."

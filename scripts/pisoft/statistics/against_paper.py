@@ -24,6 +24,7 @@ from pisoft.statistics.published import (
     matrix,
 )
 from pisoft.statistics.published_settings import Difference
+from pisoft.statistics.results import select
 from pisoft.statistics.robustness import leave_one_out, order_changes
 
 INSIDE = "inside"
@@ -136,23 +137,16 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
 def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:
     """Return Grad-ELLM at the depth that is best on all samples, as rows of `statistics`.
 
-    They have no interval: the best of several noisy means is too high, which no interval over
-    samples tells.
-
     Args:
         study: rows of kind `layer_study`.
     """
-    parts = []
-    for (protocol, model), rows in study.groupby(["protocol", "model"], sort=False):
-        found = depth_statistics(rows)
-        parts.append(found[found["statistic"] == LEAKY].assign(protocol=protocol, model=model))
-    numbers = pd.concat(parts, ignore_index=True)
-    numbers["method"] = numbers["token_weights"].map(LEAKY_METHODS)
+    numbers = select(depth_statistics(study), part=LEAKY)
+    numbers = numbers.assign(method=numbers["method"].map(LEAKY_METHODS))
     groups = numbers.groupby([*COLUMN, "method"], sort=False)
     sums = groups[["value", "n", "n_failed"]].sum(min_count=len(DATASETS)).reset_index()
     averages = sums.assign(dataset=AVERAGE, value=sums["value"] / len(DATASETS))
     every = pd.concat([numbers, averages.dropna()], ignore_index=True)
-    return every.assign(low=np.nan, high=np.nan)[[*_CELL, *_NUMBERS]]
+    return every[[*_CELL, *_NUMBERS]]
 
 
 def _with_variants(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
@@ -171,11 +165,8 @@ def _with_variants(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
 
 def _numbers_of_run(statistics: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
     """Return the run's numbers by cell; times have no protocol and no interval."""
-    measured = statistics[[*_CELL, *_NUMBERS]]
-    times = timings.rename(columns={SECONDS: "value"}).assign(
-        protocol="", metric=SECONDS, low=np.nan, high=np.nan
-    )[[*_CELL, *_NUMBERS]]
-    return pd.concat([measured, times], ignore_index=True)
+    times = select(timings, metric=SECONDS)
+    return pd.concat([statistics, times])[[*_CELL, *_NUMBERS]]
 
 
 def _outcomes(

@@ -6,55 +6,48 @@ samples that it reports; that number is computed too, as `leaky`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
 from pisoft.config.slices import LayerStudySlice
 from pisoft.config.studies import SELECTED_METHODS
-from pisoft.contracts import read_provenance
+from pisoft.contracts import OK, read_provenance
 from pisoft.errors import BenchmarkError
 from pisoft.keyed import keyed_generator
-from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.intervals import half_widths
+from pisoft.statistics.metrics import AUC_METRICS
+from pisoft.statistics.reading import Files, Summary, summary_table
+from pisoft.statistics.results import results_table
 from pisoft.statistics.soft import SAMPLE_METRICS, summarise
 
-METRICS = {"auc_pi_soft_ns": "AUC π-Soft-NS ↑", "auc_pi_soft_nc": "AUC π-Soft-NC ↑"}
 DEVELOPMENT, REST = "development", "rest"
 SELECTED, FIXED, LEAKY = "selected", "fixed", "leaky"
 SMALLEST_PART = 2  # samples: fewer have no standard error
-ROW = ["dataset", "token_weights", "metric"]
+CELL = ["protocol", "model", "dataset", "token_weights", "metric"]
+NUMBER = ["part", "position", "value", "standard_error", "n", "n_failed", "text"]
+_AREAS = {name for name in SAMPLE_METRICS if name.startswith(("auc_", "monte_carlo_"))}
+_OF_NC = {name for name in _AREAS if "_nc" in name}
 # Metrics that tables show of the depth selected by the first. What both have in common is of one.
 _MEASURED = {
-    "auc_pi_soft_ns": {
-        *(name for name in SAMPLE_METRICS if name.startswith("auc_") and "_nc" not in name),
-        *("monte_carlo_ns", "h0", "identity", "numerical"),
-    },
-    "auc_pi_soft_nc": {
-        *(name for name in SAMPLE_METRICS if name.startswith("auc_") and "_nc" in name),
-        "monte_carlo_nc",
-    },
+    "auc_pi_soft_ns": {*(_AREAS - _OF_NC), "h0", "identity", "numerical"},
+    "auc_pi_soft_nc": _OF_NC,
 }
-
-
 Settings = LayerStudySlice
 
 
 def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
-    """Return the study's samples, and those of the selected depths, from its `soft` files."""
+    """Return the study's samples, its numbers, and the samples of the selected depths."""
     _check_layers(settings, files["soft"])
     measured, *_ = summarise(files["soft"], settings.minimum_h0, settings.clamp)
     samples = measured.to_pandas()
     study = study_samples(settings, samples)
-    tables = {"layer_study": study, "soft_samples": depth_selected(samples, study)}
     return {
-        kind: pa.Table.from_pandas(
-            rows[SCHEMAS[kind].names], schema=SCHEMAS[kind], preserve_index=False
-        ).replace_schema_metadata(None)
-        for kind, rows in tables.items()
+        "layer_study": summary_table("layer_study", [study]),
+        "depths": results_table("depths", [depth_statistics(study)]),
+        "soft_samples": summary_table("soft_samples", [depth_selected(samples, study)]),
     }
 
 
@@ -87,7 +80,7 @@ def study_samples(settings: LayerStudySlice, samples: pd.DataFrame) -> pd.DataFr
         settings: the study.
         samples: rows of `soft_samples` of its cells.
     """
-    rows = samples[samples["metric"].isin(METRICS)]
+    rows = samples[samples["metric"].isin(AUC_METRICS)]
     methods = pd.DataFrame(
         [{**method.model_dump(), "method": method.name} for method in settings.methods]
     )
@@ -110,48 +103,43 @@ def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
         study: rows of :func:`study_samples`.
     """
     parts = [samples.iloc[:0]]
-    for (protocol, model, dataset, weights, metric), rows in study.groupby(
-        ["protocol", "model", *ROW], sort=False
-    ):
-        depths = _Depths(rows)
-        chosen = depths.best(depths.development)
-        rest = rows.loc[rows["part"] == REST, "sample_id"]
-        of_cell = (samples[["protocol", "model", "dataset"]] == [protocol, model, dataset]).all(
-            axis=1
-        )
-        wanted = (samples["method"] == chosen) & samples["metric"].isin(_MEASURED[metric])
-        own = samples[of_cell & wanted & samples["sample_id"].isin(rest)]
-        parts.append(own.assign(method=SELECTED_METHODS[weights]))
+    for (*cell, weights, metric), rows in study.groupby(CELL, sort=False):
+        evaluated = samples[["protocol", "model", "dataset", "method"]]
+        chosen = (evaluated == [*cell, _Depths(rows).best(DEVELOPMENT)]).all(axis="columns")
+        chosen &= samples["metric"].isin(_MEASURED[metric])
+        chosen &= samples["sample_id"].isin(rows.loc[rows["part"] == REST, "sample_id"])
+        parts.append(samples[chosen].assign(method=SELECTED_METHODS[weights]))
     return pd.concat(parts, ignore_index=True)
 
 
-def depth_statistics(samples: pd.DataFrame) -> pd.DataFrame:
-    """Return the study's numbers, one per row: what the table's CSV holds.
+def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
+    """Return the study's numbers, rows of `depths`, in the order of the samples.
 
-    Every number of one dataset, token weighting and metric is over the samples that could be
-    evaluated at every depth. `statistic` is
+    Every number of a dataset, token weighting (`method`) and metric is over the samples that could
+    be evaluated at every depth (`position`). Its `part` is
 
     * `development`, `rest`: mean over that part at each candidate depth;
     * `selected`: mean over the rest at the candidate that is best on the development part;
     * `fixed`: mean over the rest at the fixed depth;
-    * `leaky`: mean over all samples at the candidate that is best on all samples (the paper).
+    * `leaky`: mean over all samples at the candidate that is best on all samples (the paper). It
+      has no interval: the best of several noisy means is too high, which no interval over samples
+      shows.
 
     Best is the highest mean; of equal means, the smaller depth. If a part has fewer than
-    :data:`SMALLEST_PART` samples, nothing has a value.
+    :data:`SMALLEST_PART` samples, nothing has a value. `text` counts all samples that failed.
 
     Args:
-        samples: `layer_study` rows of one protocol and model.
-
-    Returns:
-        dataset, token_weights, metric, statistic, depth, value, standard_error, n, n_failed, in
-        the order of the rows given.
+        study: rows of `layer_study`.
     """
     numbers = [
-        dict(zip(ROW, key, strict=True)) | number
-        for key, rows in samples.groupby(ROW, sort=False)
-        for number in _row_numbers(rows)
+        dict(zip(CELL, key, strict=True)) | number
+        for key, rows in study.groupby(CELL, sort=False)
+        for number in _Depths(rows).numbers()
     ]
-    return pd.DataFrame(numbers).astype({"depth": "Int32"})
+    table = pd.DataFrame(numbers, columns=[*CELL, *NUMBER])
+    width = half_widths(table["standard_error"], table["n"]).where(table["part"] != LEAKY)
+    table = table.assign(low=table["value"] - width, high=table["value"] + width)
+    return table.rename(columns={"token_weights": "method"})
 
 
 class _Depths:
@@ -159,48 +147,41 @@ class _Depths:
 
     Attributes:
         methods: facts of each method, in the order of depth.
-        candidates: names of the methods that may be selected.
-        n_failed: samples that failed at some depth.
-        whole: values of the other samples by method, of which `development` and `rest` are parts.
+        parts: values by sample and method, of each part and, as `leaky`, of all samples.
         enough: whether each part has samples enough.
+        failures: in words, such as `1 nonfinite_attribution`.
     """
 
     def __init__(self, rows: pd.DataFrame) -> None:
         self.methods = rows.drop_duplicates("method").set_index("method").sort_values("depth")
-        self.candidates = self.methods.index[self.methods["candidate"]]
-        values = rows.pivot(index="sample_id", columns="method", values="value")  # failed: NaN
-        self.whole = values.dropna()
-        self.n_failed = len(values) - len(self.whole)
-        parts = rows.drop_duplicates("sample_id").set_index("sample_id")["part"]
-        parts = parts[self.whole.index]
-        self.development, self.rest = (self.whole[parts == part] for part in (DEVELOPMENT, REST))
-        self.enough = min(len(self.development), len(self.rest)) >= SMALLEST_PART
+        values = rows.pivot(index=["sample_id", "part"], columns="method", values="value")
+        part = values.index.get_level_values("part")
+        self.parts = {name: values[part == name] for name in (DEVELOPMENT, REST)} | {LEAKY: values}
+        sizes = [len(self.parts[name].dropna()) for name in (DEVELOPMENT, REST)]
+        self.enough = min(sizes) >= SMALLEST_PART
+        failed = rows[rows["status"] != OK].drop_duplicates("sample_id")
+        counts = failed["status"].value_counts()
+        self.failures = ", ".join(f"{count} {status}" for status, count in counts.items())
 
-    def best(self, part: pd.DataFrame) -> str | None:
+    def best(self, part: str) -> str | None:
         """Return the candidate with the highest mean; of equal ones, that of the smaller depth."""
-        return part[self.candidates].mean().idxmax() if self.enough else None
+        candidates = self.methods.index[self.methods["candidate"]]
+        return self.parts[part].dropna()[candidates].mean().idxmax() if self.enough else None
 
-    def number(self, statistic: str, part: pd.DataFrame, method: str | None) -> dict[str, Any]:
-        """Return statistic, depth, value, standard_error, n, n_failed."""
-        known = self.enough and method is not None
-        return {
-            "statistic": statistic,
-            "depth": None if method is None else self.methods["depth"][method],
-            "value": part[method].mean() if known else float("nan"),
-            "standard_error": part[method].sem(ddof=1) if known else float("nan"),
-            "n": len(part),
-            "n_failed": self.n_failed,
-        }
+    def numbers(self) -> Iterator[dict[str, Any]]:
+        """Yield what :func:`depth_statistics` lists."""
+        for part in (DEVELOPMENT, REST):
+            for method in self.methods.index[self.methods["candidate"]]:
+                yield self._number(part, part, method)
+        yield self._number(SELECTED, REST, self.best(DEVELOPMENT))
+        yield self._number(FIXED, REST, self.methods.index[self.methods["fixed"]].item())
+        yield self._number(LEAKY, LEAKY, self.best(LEAKY))
 
-
-def _row_numbers(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the numbers of one dataset, token weighting and metric."""
-    of = _Depths(rows)
-    (fixed,) = of.methods.index[of.methods["fixed"]]
-    return [
-        *(of.number(DEVELOPMENT, of.development, method) for method in of.candidates),
-        *(of.number(REST, of.rest, method) for method in of.candidates),
-        of.number(SELECTED, of.rest, of.best(of.development)),
-        of.number(FIXED, of.rest, fixed),
-        of.number(LEAKY, of.whole, of.best(of.whole)),
-    ]
+    def _number(self, name: str, part: str, method: str | None) -> dict[str, Any]:
+        """Return :data:`NUMBER` of the number called `name`: a method's mean over a part."""
+        whole = self.parts[part].dropna()
+        values = whole[method] if self.enough and method else pd.Series(dtype=float)
+        depth = self.methods["depth"].astype(float).get(method)
+        counts = len(whole), len(self.parts[part]) - len(whole)
+        numbers = (name, depth, values.mean(), values.sem(), *counts, self.failures)
+        return dict(zip(NUMBER, numbers, strict=True))

@@ -107,7 +107,7 @@ def grid_table(
         corner: heading of the lines' labels.
     """
     return Table(
-        title=f"{title} · {view.where}",
+        title=" · ".join(filter(None, (title, view.where))),
         corner=corner,
         columns=tuple(column if isinstance(column, str) else column.label for column in columns),
         blocks=tuple(made),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
@@ -10,9 +10,10 @@ from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.contracts import OK, meanings
+from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
 from pisoft.statistics.standing import LEVEL
 from pisoft.units import NOTHING
-from pisoft.views import Results
+from pisoft.views import Keys, Results
 
 FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
 SELECTED = (
@@ -129,6 +130,84 @@ def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
     return {cell: ", ".join(parts) for cell, parts in listed.items()}
 
 
+def of_depths(results: Results, lines: Mapping[str, Keys]) -> list[str]:
+    """Say how many samples the layer study has, which of them failed why, and what has no value.
+
+    Args:
+        results: of `depths`.
+        lines: dataset and token weighting (`method`) of each line.
+    """
+    counts = results.rows.groupby(["dataset", "method", "part"]).first()
+    samples, failed, missing = {}, [], []
+    for label, keys in lines.items():
+        cell = counts.loc[keys["dataset"], keys["method"]]
+        sizes = cell["n"] + cell["n_failed"]
+        samples[keys["dataset"]] = f"{sizes[DEVELOPMENT]} + {sizes[REST]}"
+        if failures := cell.loc[DEVELOPMENT, "text"]:
+            failed.append(f"{label}: {failures}")
+        development, rest = cell["n"][[DEVELOPMENT, REST]]
+        if min(development, rest) < SMALLEST_PART:
+            missing.append(
+                f"No value for {label}: {development} development samples and {rest} others could "
+                f"be evaluated, and each part needs {SMALLEST_PART}."
+            )
+    listed = ", ".join(f"{label} {samples[name]}" for name, label in results.datasets.items())
+    outcome = f"Samples that failed at some depth, left out at every depth: {'; '.join(failed)}."
+    return [
+        f"Samples, development + rest: {listed}.",
+        outcome if failed else "No sample failed.",
+        *missing,
+    ]
+
+
+def of_timings(results: Results, baselines: Collection[str]) -> list[str]:
+    """Say what times and memory are, and of which device.
+
+    Args:
+        results: of `timings`.
+        baselines: methods that cannot be the fastest.
+    """
+    excepted = ", ".join(label for name, label in results.methods.items() if name in baselines)
+    on_device = results.rows.loc[results.rows["metric"] == "peak_device_memory_mb", "value"].notna()
+    memory = {
+        "memory allocated on the device during attribution, the model included": on_device.any(),
+        "resident memory of the whole job, loading the model included": not on_device.all(),
+    }
+    return [
+        TIMES.format(f", {excepted} excepted" if excepted else ""),
+        f"MB: peak {' or '.join(text for text, applies in memory.items() if applies)}.",
+        f"Measured on: {', '.join(results.rows['text'].unique())}. Times are of this machine and "
+        "differ from run to run.",
+    ]
+
+
+def without_row(labels: Sequence[str], why: str) -> str:
+    """Say which methods have no row, if there are such."""
+    return f"Without a row, as {why}: {', '.join(labels)}." if labels else ""
+
+
+def of_cost(rows: pd.DataFrame, models: Mapping[str, str]) -> list[str]:
+    """Say what the numbers are, how many jobs left no time, and how many counted only in part.
+
+    Args:
+        rows: of kind `cost`.
+        models: label of each model.
+    """
+    untimed, uncounted = [], []
+    for row in rows.itertuples():
+        where = f"{row.rule} ({models[row.model]})" if row.model in models else row.rule
+        if row.timed_jobs < row.jobs:
+            untimed.append(f"{where}: {row.jobs - row.timed_jobs} of {row.jobs}")
+        if 0 < row.counted_jobs < row.jobs:
+            uncounted.append(f"{where}: {row.jobs - row.counted_jobs} of {row.jobs}")
+    notes = {
+        COST_LIMITS: (rows["flops_low"] < rows["flops_high"]).any(),
+        f"Jobs without a benchmark file, so no time is given: {'; '.join(untimed)}.": untimed,
+        f"Jobs that counted nothing, so no count is given: {'; '.join(uncounted)}.": uncounted,
+    }
+    return [*COST, *(note for note, applies in notes.items() if applies)]
+
+
 # What the numbers of a table are ----------------------------------------------------------------
 
 AREAS = (
@@ -225,4 +304,39 @@ PERMUTATION_BASELINE = (
     "test of the last gain against 0, corrected by step-down max-T over all methods of the metric; "
     f"below {LEVEL} a gain differs significantly from 0. All methods share the permutations of a "
     "sample.",
+)
+LAYER_STUDY = (
+    "Depth d: AUC of Grad-ELLM over the last d decoder layers (at most all of them), mean over the "
+    "samples that had no part in selecting a depth. Higher is better.",
+    "Selected depth: the one with the highest mean on the development samples (of equals, the "
+    "smaller). Selected and fixed depth: mean ± standard error on the other samples.",
+    "Leaky, for comparison only: the depth is selected on the very samples that are reported (all "
+    "of them), as in the paper. The best of several noisy means is too high on average; to see by "
+    "how much on equal samples, compare Selected with the best Depth column.",
+)
+ACCURACY = (
+    "Over the n samples that could be evaluated. Accuracy: share whose preferred label word "
+    "is the right one. Greedy is label: share whose most probable next token, over the whole "
+    f"vocabulary, begins a label word. Both are {NOTHING} for open generation. In brackets: "
+    "Wilson's 95 % interval.",
+    "Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
+    "n failed: samples left out of all means.",
+)
+TIMES = (
+    "ms: mean milliseconds per sample, all of its explained steps together. Timed is the "
+    "method alone, the device synchronised before and after, without a first warm-up run. "
+    "Lower is better; bold marks the fastest method of a column{}. Samples of a batch share its "
+    "time in proportion to the tokens read, so their spread would show how long they are, not how "
+    "far the times are off; none is given."
+)
+COST = (
+    "Forwards, tokens and FLOP are predicted from the lengths of the prompts and answers that the "
+    "run has made. FLOP: matrix products, two for a multiplication and an addition; a backward "
+    "pass counts as a forward.",
+    "Counted: what the jobs themselves have counted, as far as they do. Time: wall-clock time of "
+    "the jobs, added up, loading included. FLOP/s: FLOP divided by this time.",
+)
+COST_LIMITS = (
+    "Two numbers are for the fewest and for the most draws of a draw budget; the counted are "
+    "compared with the most, and FLOP/s is of the draws that were counted."
 )

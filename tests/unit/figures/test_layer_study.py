@@ -3,22 +3,20 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from pisoft.figures.layer_study import plot_layer_study
-from pisoft.statistics.layer_study import METRICS
-from studying import DISAGREEING, TOO_SMALL, WHERE, study_rows, with_small_part
+from pisoft.figures.layer_study import DODGE, plot
+from studying import DISAGREEING, TOO_SMALL, study_rows, study_view, with_small_part
 
 
-def test_the_figure_shows_means_over_the_rest_at_every_depth():
+def test_the_figure_shows_means_over_the_rest_at_every_depth(tmp_path):
     rows = study_rows(DISAGREEING) + study_rows(DISAGREEING, weights="original")
-    figure = plot_layer_study(pd.DataFrame(rows), WHERE)
-    assert figure._suptitle.get_text() == f"{WHERE} · n = 3"
-    for panel, label in zip(figure.axes, METRICS.values(), strict=True):
-        assert panel.get_ylabel() == label
+    figure = plot(study_view(tmp_path, rows, dataset="sst2"))
+    assert figure._suptitle.get_text() == "Llama · SST2 · dynamic routing · n = 3"
+    assert [panel.get_ylabel() for panel in figure.axes] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
+    for panel in figure.axes:
         assert list(panel.get_xticks()) == [1, 2, 4]
-        for container, factor in zip(panel.containers, (1 / 1.02, 1.02), strict=True):
+        for container, factor in zip(panel.containers, (DODGE**-0.5, DODGE**0.5), strict=True):
             line, _, (bars,) = container
             expected = [(d * factor, np.mean(DISAGREEING[d]["rest"])) for d in (1, 2, 4)]
             assert line.get_xydata() == pytest.approx(np.array(expected))
@@ -31,6 +29,6 @@ def test_the_figure_shows_means_over_the_rest_at_every_depth():
 
 
 @pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
-def test_the_legend_says_that_a_part_is_too_small(part, kept):
-    (legend,) = plot_layer_study(pd.DataFrame(with_small_part(part, kept)), WHERE).legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Grad-ELLM (too few samples)"]
+def test_the_legend_says_that_a_part_is_too_small(tmp_path, part, kept):
+    (legend,) = plot(study_view(tmp_path, with_small_part(part, kept), dataset="sst2")).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Grad-ELLM (no value)"]

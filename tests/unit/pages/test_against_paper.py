@@ -13,7 +13,7 @@ import pytest
 
 import compare_with_paper
 from pisoft.attribution import load_method
-from pisoft.columns import SCHEMAS
+from pisoft.columns import RESULT, SCHEMAS
 from pisoft.config.loading import load_config
 from pisoft.config.slices import PublishedSlice
 from pisoft.config.validation import read_yaml
@@ -33,7 +33,6 @@ from pisoft.statistics.published import METHODS, MODELS, load_published
 from pisoft.statistics.published_settings import STATED_OPTIONS, differences
 from pisoft.tables.layout import Block, Entry, Row, Table
 from typesetting import needs_latex, typeset
-from uncertainty import result_row
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "config/published.csv"
@@ -50,17 +49,13 @@ def statistics_rows(published, shift=0.0, half_width=0.01, models=(LLAMA,)):
     """Rows of `statistics` and `timings` of a run that measured the published numbers, shifted."""
     statistics, timings = [], []
     for cell in published[published["model"].isin(models)].itertuples():
-        value, counts = cell.value + shift, {"n": 50, "n_failed": 1}
-        names = {"model": cell.model, "method": cell.method, "dataset": cell.dataset}
+        value, facts = cell.value + shift, cell._asdict()
+        row = {c.name: None if c.nullable else facts.get(c.name, "") for c in RESULT}
+        row |= {"value": value, "n": 50, "n_failed": 1}
         if cell.metric == "seconds_per_sample":
-            facts = dict.fromkeys(SCHEMAS["timings"].names) | {"device": "CPU"}
-            times = {"seconds_per_sample": value, "peak_memory_mb": 1.0}
-            timings.append(facts | names | times | counts)
+            timings.append(row)
         else:
-            interval = {"low": value - half_width, "high": value + half_width}
-            keys = {"protocol": cell.protocol, "metric": cell.metric}
-            row = result_row("statistics", value, **keys, **names, **interval, **counts)
-            statistics.append(row)
+            statistics.append(row | {"low": value - half_width, "high": value + half_width})
     return statistics, timings
 
 

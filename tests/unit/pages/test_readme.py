@@ -103,10 +103,10 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
         assert len(row) == 3
         assert all(CELL.fullmatch(cell) for cell in row[1:]), row
     page = (tmp_path / PAGE).read_text(encoding="utf-8").split("## What the model answers")[1]
-    answers = pd.read_csv(root / FOLDER / "accuracy.csv").set_index("dataset")
+    answers = pd.read_csv(root / FOLDER / "accuracy.csv").set_index(["metric", "dataset"])
     for (label, accuracy, *_), name in zip(rows_of(page)[2:], about["datasets"], strict=False):
         assert label == about["datasets"][name]
-        share = answers.loc[name, "accuracy"]
+        share = answers.loc[("accuracy", name), "value"]
         assert accuracy.startswith("–" if pd.isna(share) else f"{share:.3f}&nbsp;<sub>[")
     assert 0 < (root / FOLDER / CURVES).stat().st_size < LARGEST_FIGURE
 

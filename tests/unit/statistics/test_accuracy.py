@@ -1,10 +1,13 @@
 """What the models answered, recomputed in plain Python from the written rows."""
 
+import math
+
 import pytest
 
 from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.accuracy import accuracy_rows
+from pisoft.statistics.results import results_table
 from rooms import summarise
 
 
@@ -58,37 +61,47 @@ def test_accuracy_is_over_ok_samples(tmp_path):
             ("d", "prompt_too_long", 999, True, None, None),
         ],
     )
-    assert accuracy_rows([files]) == [
-        {
-            "model": "llama",
-            "dataset": "sst2",
-            "n": 3,
-            "n_failed": 1,
-            "truncated": 2,
-            "accuracy": pytest.approx(2 / 3),
-            "greedy_is_label": pytest.approx(2 / 3),
-            "mean_prompt_tokens": 30.0,
-            "mean_output_tokens": 2.0,
-        }
-    ]
+    rows = by_metric(files)
+    assert rows["value"].to_dict() == {
+        "accuracy": pytest.approx(2 / 3),
+        "greedy_is_label": pytest.approx(2 / 3),
+        "truncated": 2,
+        "mean_prompt_tokens": 30,
+        "mean_output_tokens": 2,
+    }
+    assert (rows[["n", "n_failed"]] == [3, 1]).all(axis=None)
+    for share in ("accuracy", "greedy_is_label"):
+        assert rows.loc[share, ["low", "high"]].tolist() == pytest.approx(wilson(2 / 3, 3))
+    assert rows["low"].count() == 2
 
 
-def test_open_generation_has_no_accuracy(tmp_path):
-    files = write_answers(tmp_path, [("a", "ok", 10, False, None, None)])
-    (row,) = accuracy_rows([files])
-    assert row["accuracy"] is None
-    assert row["greedy_is_label"] is None
-    assert row["n"] == 1
-    write_rows(tmp_path / "accuracy.parquet", "accuracy", [row], {})
+def by_metric(files):
+    """Return the numbers of one model and dataset."""
+    table = results_table("accuracy", [accuracy_rows([files])])
+    return table.to_pandas().set_index("metric")
 
 
-def test_accuracy_of_a_dataset_whose_samples_all_failed_is_null(tmp_path):
-    files = write_answers(tmp_path, [("a", "empty_record", 0, False, None, None)])
-    (row,) = accuracy_rows([files])
-    assert (row["n"], row["n_failed"], row["truncated"]) == (0, 1, 0)
-    assert row["accuracy"] is None
-    assert row["mean_prompt_tokens"] is None
-    write_rows(tmp_path / "accuracy.parquet", "accuracy", [row], {})
+def wilson(share, n, z=1.959963984540054):
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return [centre - half, centre + half]
+
+
+@pytest.mark.parametrize(("status", "n"), [("ok", 1), ("empty_record", 0)])
+def test_open_generation_and_failed_samples_have_no_accuracy(tmp_path, status, n):
+    files = write_answers(tmp_path, [("a", status, 10, False, None, None)])
+    rows = by_metric(files)
+    assert rows["value"].isna()[["accuracy", "greedy_is_label"]].all()
+    assert rows["value"].isna()["mean_prompt_tokens"] == (n == 0)
+    assert rows.loc["truncated", ["value", "n", "n_failed"]].tolist() == [0, n, 1 - n]
+    assert rows.loc["accuracy", "n"] == 0
+
+
+def test_samples_without_a_label_are_none_of_its_interval(tmp_path):
+    answers = [("a", "ok", 1, False, True, True), ("b", "ok", 1, False, None, True)]
+    rows = by_metric(write_answers(tmp_path, answers))
+    assert rows.loc["accuracy", ["value", "n"]].tolist() == [1, 1]
+    assert rows.loc["accuracy", "low"] == pytest.approx(wilson(1, 1)[0])
 
 
 def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):
@@ -114,7 +127,7 @@ def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_
         summarise("accuracy", {"run": "demo"}, files, {"accuracy": output})
 
     summarise_accuracy(generations)
-    assert [row["dataset"] for row in read_rows(output, "accuracy")] == list(names)
+    assert {row["dataset"] for row in read_rows(output, "accuracy")} == set(names)
     for wrong, message in (
         (generations[::-1], "is of another cell than"),
         (generations[1:], r"^--files: 1 of kind 'generations' for 2 of 'prompts'"),

@@ -6,14 +6,17 @@ import statistics
 
 import pandas as pd
 import pytest
+import scipy.stats
 
 from pisoft.attribution import load_method
 from pisoft.config.models import HubModel
 from pisoft.config.slices import LayerStudySlice
 from pisoft.config.studies import LayerStudy, study_methods
 from pisoft.contracts import read_rows, write_rows
-from pisoft.statistics.layer_study import METRICS, depth_statistics, part_of, summaries
+from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
+from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
+from pisoft.statistics.results import select
 from rooms import plot, summarise, tabulate
 from studying import (
     DISAGREEING,
@@ -23,17 +26,15 @@ from studying import (
     without_number_of_layers,
 )
 
-NS, NC = METRICS
+NS, NC = AUC_METRICS
 
 
 def numbers_of(rows, metric=NS, weights="loosened"):
-    """Statistics of one row of the table: {statistic: number}, or {(statistic, depth): number}."""
-    found = depth_statistics(pd.DataFrame(rows))
-    found = found[(found["metric"] == metric) & (found["token_weights"] == weights)]
-    by_depth = ("development", "rest")
+    """Numbers of one line of the table: {part: number}, or {(part, depth): number}."""
+    numbers = select(depth_statistics(pd.DataFrame(rows)), metric=metric, method=weights)
     return {
-        (n["statistic"], n["depth"]) if n["statistic"] in by_depth else n["statistic"]: n
-        for n in found.to_dict("records")
+        (n["part"], n["position"]) if n["part"] in ("development", "rest") else n["part"]: n
+        for n in numbers.to_dict("records")
     }
 
 
@@ -60,16 +61,16 @@ def test_the_development_part_has_its_share_on_average():
 
 def test_the_depth_is_selected_on_development_samples_and_reported_on_the_rest():
     numbers = numbers_of(study_rows(DISAGREEING))
-    assert numbers["selected"]["depth"] == 1
+    assert numbers["selected"]["position"] == 1
     assert numbers["selected"]["value"] == pytest.approx(0.2)
     assert numbers["selected"]["standard_error"] == pytest.approx(0.1 / math.sqrt(3))
     assert numbers["selected"]["n"] == 3
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", AUC_METRICS)
 def test_no_reported_sample_moves_the_selection(metric):
     other = {d: {**parts, "rest": [5.0 * d, -d, 0.0]} for d, parts in DISAGREEING.items()}
-    assert numbers_of(study_rows(other), metric)["selected"]["depth"] == 1
+    assert numbers_of(study_rows(other), metric)["selected"]["position"] == 1
 
 
 def test_no_development_sample_moves_a_reported_number():
@@ -81,7 +82,7 @@ def test_no_development_sample_moves_a_reported_number():
 
 def test_the_leaky_number_selects_on_what_it_reports():
     numbers = numbers_of(study_rows(DISAGREEING))
-    assert numbers["leaky"]["depth"] == 4
+    assert numbers["leaky"]["position"] == 4
     assert numbers["leaky"]["value"] == pytest.approx((0.1 + 0.1 + 0.8 + 0.9 + 1.0) / 5)
     assert numbers["leaky"]["n"] == 5
 
@@ -91,20 +92,20 @@ def test_of_equal_depths_the_smaller_one_is_selected(order):
     equal = {"development": [0.1, 0.2, 0.7], "rest": [0.4, 0.3]}
     worse = {"development": [0.1, 0.1, 0.1], "rest": [0.9, 0.9]}
     numbers = numbers_of(study_rows({depth: worse if depth == 1 else equal for depth in order}))
-    assert numbers["selected"]["depth"] == 2
+    assert numbers["selected"]["position"] == 2
 
 
 def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
     rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
     numbers = numbers_of(rows)
     assert numbers["fixed"]["value"] == pytest.approx(0.9)
-    assert numbers["leaky"]["depth"] == 2
+    assert numbers["leaky"]["position"] == 2
     assert ("rest", 4) not in numbers
 
 
 def test_all_layers_of_an_unknown_number_are_a_fixed_depth_without_a_number():
     fixed = numbers_of(without_number_of_layers())["fixed"]
-    assert pd.isna(fixed["depth"])
+    assert pd.isna(fixed["position"])
     assert fixed["value"] == pytest.approx(0.9)
 
 
@@ -114,17 +115,19 @@ def test_a_sample_that_failed_at_one_depth_counts_at_none():
         2: {"development": [0.5, 0.5, None], "rest": [0.6, 0.7]},
     }
     numbers = numbers_of(study_rows(values))
-    assert numbers["selected"]["depth"] == 1, "the mean over all three would prefer depth 2"
+    assert numbers["selected"]["position"] == 1, "the mean over all three would prefer depth 2"
     assert numbers["development", 1]["value"] == pytest.approx(0.9)
-    assert {(n["n_failed"]) for n in numbers.values()} == {1}
+    failed = {key: n["n_failed"] for key, n in numbers.items()}
+    assert (failed["development", 1], failed["rest", 2], failed["leaky"]) == (1, 0, 1)
+    assert {n["text"] for n in numbers.values()} == {"1 nonfinite_attribution"}
 
 
 @pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
 def test_too_small_a_part_has_no_value(part, kept):
     numbers = numbers_of(with_small_part(part, kept))
     assert all(math.isnan(number["value"]) for number in numbers.values())
-    assert pd.isna(numbers["selected"]["depth"])
-    assert pd.isna(numbers["leaky"]["depth"])
+    assert pd.isna(numbers["selected"]["position"])
+    assert pd.isna(numbers["leaky"]["position"])
 
 
 # Against a plain computation -------------------------------------------------------------------
@@ -137,7 +140,7 @@ def random_rows(seed=3, samples=40, failed=("s7", "s20")):
     for weights in ("loosened", "original"):
         for depth in (1, 4, 8):
             for name in (f"s{k}" for k in range(samples)):
-                for metric in METRICS:
+                for metric in AUC_METRICS:
                     lost = name in failed and depth == 4 and weights == "original"
                     rows.append(
                         study_rows({depth: {"rest": [None if lost else generator.random()]}},
@@ -148,7 +151,7 @@ def random_rows(seed=3, samples=40, failed=("s7", "s20")):
     return rows
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", AUC_METRICS)
 @pytest.mark.parametrize("weights", ["loosened", "original"])
 def test_every_number_equals_a_plain_computation(metric, weights):
     rows = random_rows()
@@ -159,8 +162,9 @@ def test_every_number_equals_a_plain_computation(metric, weights):
     }
     names = sorted({name for name, _ in value})
     whole = [n for n in names if all(value[n, depth] is not None for depth in (1, 4, 8))]
-    development = [n for n in whole if part_of(1, "sst2", n, 0.25) == "development"]
-    rest = [n for n in whole if n not in development]
+    in_development = [n for n in names if part_of(1, "sst2", n, 0.25) == "development"]
+    development = [n for n in whole if n in in_development]
+    rest = [n for n in whole if n not in in_development]
     numbers = numbers_of(rows, metric, weights)
 
     def mean(part, depth):
@@ -177,12 +181,18 @@ def test_every_number_equals_a_plain_computation(metric, weights):
     }
     assert set(numbers) == set(expected)
     for name, (depth, part, at) in expected.items():
-        assert numbers[name]["depth"] == depth
+        assert numbers[name]["position"] == depth
         assert numbers[name]["value"] == pytest.approx(mean(part, at))
-        deviation = statistics.stdev(value[sample, at] for sample in part)
-        assert numbers[name]["standard_error"] == pytest.approx(deviation / math.sqrt(len(part)))
+        error = statistics.stdev(value[sample, at] for sample in part) / math.sqrt(len(part))
+        assert numbers[name]["standard_error"] == pytest.approx(error)
+        width = error * scipy.stats.t.ppf(0.975, len(part) - 1)
+        high = math.nan if name == "leaky" else mean(part, at) + width
+        assert numbers[name]["high"] == pytest.approx(high, nan_ok=True)
         assert numbers[name]["n"] == len(part)
-        assert numbers[name]["n_failed"] == (2 if weights == "original" else 0)
+        lost = [n for n in names if n not in whole]
+        if name != "leaky":
+            lost = [n for n in lost if (n in in_development) == (part is development)]
+        assert numbers[name]["n_failed"] == len(lost)
 
 
 # From soft files -------------------------------------------------------------------------------
@@ -255,7 +265,7 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
         assert row["value"] == pytest.approx(area, abs=1e-6)  # distances are float32
         assert row["part"] == part_of(5, row["dataset"], row["sample_id"], 0.4)
         assert row["fixed"] == (row["depth"] is None) == (not row["candidate"])
-        assert row["metric"] in METRICS
+        assert row["metric"] in AUC_METRICS
     assert {(row["token_weights"], row["depth"]) for row in rows} == {
         (weights, depth) for weights in ("loosened", "original") for depth in (1, 2, None)
     }
@@ -263,8 +273,8 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
 
 def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_path):
     (*_, whole) = STUDY.methods
-    twin = whole.shared({"grad_ellm_original": whole.method})
-    study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], twin)})
+    shared = whole.shared({"grad_ellm_original": whole.method})
+    study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], shared)})
     rows = summarised(write_soft(tmp_path, study=study), study).to_pylist()
     found = {(row["method"], row["token_weights"], row["depth"], row["fixed"]) for row in rows}
     assert len(found) == 6
@@ -282,19 +292,19 @@ def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
 
 
 def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
-    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("layer_study", "soft_samples")}
+    kinds = ("layer_study", "depths", "soft_samples")
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     summarise("layer_study", STUDY, {"soft": write_soft(tmp_path)}, files)
     assert len(read_rows(files["layer_study"], "layer_study")) == 288
     datasets = {"imdb": "IMDb", "sst2": "SST2"}
     shown = {"models": {"llama": "Llama"}, "datasets": datasets, "methods": {}}
     cell = {"protocol": "dynamic", "model": "llama"}
-    del files["soft_samples"]
-    made = tabulate("layer_study", shown, files, tmp_path, **cell)
-    made |= plot("layer_study", shown, files, tmp_path, **cell, dataset="imdb")
-    values = pd.read_csv(made["csv"]).set_index(["metric", "dataset", "token_weights"])
-    selected = values[values["statistic"] == "selected"]
-    assert len(selected) == 2 * 2 * 2
-    assert (selected["depth"] == 2).all(), "every sample is best at depth 2"
+    of_depths = {"depths": files["depths"]}
+    made = tabulate("layer_study", shown, of_depths, tmp_path, **cell)
+    made |= plot("layer_study", shown, of_depths, tmp_path, **cell, dataset="imdb")
+    selected = select(pd.read_csv(made["csv"]), part="selected")
+    assert len(selected.drop_duplicates(["metric", "dataset", "method"])) == 2 * 2 * 2
+    assert (selected["position"] == 2).all(), "every sample is best at depth 2"
     assert all(path.stat().st_size for path in made.values())
 
 
@@ -315,12 +325,8 @@ def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_no
         assert {"monte_carlo_ns", "monte_carlo_nc", "identity"} < set(own["metric"])
 
 
-def test_without_development_samples_no_depth_is_selected(tmp_path):
-    rows = summarised(write_soft(tmp_path, samples=1), kind="soft_samples")
-    assert rows.num_rows == 0
-
-
-def test_the_split_is_the_same_for_every_model_weighting_and_metric(tmp_path):
-    rows = summarised(write_soft(tmp_path)).to_pandas()
-    assert (rows.groupby(["dataset", "sample_id"])["part"].nunique() == 1).all()
-    assert (rows.groupby(["method", "metric"]).size() == 24).all()
+@pytest.mark.parametrize("samples", [0, 1])
+def test_without_samples_in_both_parts_no_depth_is_selected(tmp_path, samples):
+    made = summaries(Files({"soft": write_soft(tmp_path, samples=samples)}), STUDY)
+    assert made["soft_samples"].num_rows == 0
+    assert made["depths"].column("value").null_count == made["depths"].num_rows

@@ -6,10 +6,12 @@ import pytest
 
 from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.results import results_table, select
 from pisoft.statistics.timings import timing_rows
 from rooms import summarise, tabulate
-from soft_tables import DATASETS, METHODS
 
+METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
+DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 FACTS = {"peak_memory_mb": 900.5, "peak_device_memory_mb": None, "device": "cpu"}
 MODELS = {"llama": "Llama", "mistral": "Mistral"}
 
@@ -47,36 +49,32 @@ def test_a_samples_time_is_the_sum_of_its_steps_and_failed_samples_are_counted(t
     path = write_steps(
         tmp_path / "llama/mine/sst2.parquet", facts={**FACTS, "peak_device_memory_mb": 40.25}
     )
-    (row,) = timing_rows([path])
-    assert row == {
-        "model": "llama",
-        "method": "mine",
-        "dataset": "sst2",
-        "n": 3,
-        "n_failed": 2,
+    rows = timing_rows(path)
+    assert dict(zip(rows["metric"], rows["value"], strict=True)) == {
         "seconds_per_sample": pytest.approx(statistics.fmean(TIMES)),
         "median_seconds": pytest.approx(statistics.median(TIMES)),
         "mean_prompt_tokens": pytest.approx(statistics.fmean(TOKENS)),
         "peak_memory_mb": 900.5,
         "peak_device_memory_mb": 40.25,
-        "device": "cpu",
     }
+    names = rows[["model", "method", "dataset", "n", "n_failed", "text"]]
+    assert (names == ["llama", "mine", "sst2", 3, 2, "cpu"]).all(axis=None)
 
 
 def test_without_a_sample_there_is_no_mean(tmp_path):
-    one = write_steps(tmp_path / "one.parquet", [step("a", 0, 0.5)])
-    none = write_steps(tmp_path / "none.parquet", [step("a", 0, None, status="empty_record")])
-    single, empty = timing_rows([one, none])
-    assert (single["n"], single["seconds_per_sample"]) == (1, 0.5)
-    assert (empty["n"], empty["n_failed"]) == (0, 1)
-    assert empty["seconds_per_sample"] is empty["median_seconds"] is None
-    write_rows(tmp_path / "timings.parquet", "timings", [single, empty], {})
+    one = write_steps(tmp_path / "m/one/d.parquet", [step("a", 0, 0.5)])
+    none = write_steps(tmp_path / "m/none/d.parquet", [step("a", 0, None, status="empty_record")])
+    rows = results_table("timings", [timing_rows(one), timing_rows(none)]).to_pandas()
+    single, empty = (select(rows, method=name).set_index("metric") for name in ("one", "none"))
+    assert single.loc["seconds_per_sample", ["n", "value"]].tolist() == [1, 0.5]
+    assert (empty[["n", "n_failed"]] == [0, 1]).all(axis=None)
+    assert empty["value"].count() == 1, "the memory of the job"
 
 
 def test_a_file_that_does_not_say_its_device_is_named(tmp_path):
     path = write_steps(tmp_path / "old.parquet", facts={"device": "cpu"})
     with pytest.raises(BenchmarkError, match=r"old\.parquet: .* lacks peak_memory_mb, .*; delete"):
-        timing_rows([path])
+        timing_rows(path)
 
 
 def test_the_scripts_lead_from_attributions_to_the_table(tmp_path):
@@ -88,7 +86,7 @@ def test_the_scripts_lead_from_attributions_to_the_table(tmp_path):
     ]
     files = {"timings": tmp_path / "timings.parquet"}
     summarise("timings", {"run": "demo"}, {"attribution_times": steps}, files)
-    assert [row["n"] for row in read_rows(files["timings"], "timings")] == [3] * 12
+    assert [row["n"] for row in read_rows(files["timings"], "timings")] == [3] * 12 * 5
     settings = {
         "models": MODELS, "methods": METHODS, "datasets": DATASETS, "baselines": ["random"],
         "imported": [],

@@ -3,8 +3,12 @@
 import pandas as pd
 import pytest
 
-from pisoft.tables.cost import WITHOUT_MODEL, cost_table, with_ratios
+from pisoft.contracts import write_rows
+from pisoft.statistics.reading import Files
+from pisoft.tables.cost import WITHOUT_MODEL, table, with_ratios
 from pisoft.units import NOTHING
+from pisoft.views import View
+from rooms import display_settings
 
 
 def row(rule, model, **changes):
@@ -31,8 +35,10 @@ ROWS = [
 MODELS = {"mistral": "Mistral", "llama": "Llama"}
 
 
-def table(rows=ROWS):
-    return cost_table(pd.DataFrame(rows), models=MODELS)
+def table_of(folder, rows=ROWS):
+    path = folder / "cost.parquet"
+    write_rows(path, "cost", rows, {})
+    return table(View(Files({"cost": [path]}), display_settings(models=MODELS), {}))
 
 
 def texts(block):
@@ -51,8 +57,8 @@ def test_ratios_and_speeds_are_those_of_the_numbers():
     assert found["forwards_ratio"].isna().tolist() == [True, True, False, False, True]
 
 
-def test_models_are_blocks_in_their_order_and_gaps_are_dashes():
-    made = table()
+def test_models_are_blocks_in_their_order_and_gaps_are_dashes(tmp_path):
+    made = table_of(tmp_path)
     assert [block.title for block in made.blocks] == ["Mistral", "Llama", WITHOUT_MODEL]
     mistral, llama, all_models = map(texts, made.blocks)
     assert llama["evaluate_soft"] == [
@@ -67,4 +73,4 @@ def test_models_are_blocks_in_their_order_and_gaps_are_dashes():
     assert "no time is given: attribute (Llama): 1 of 2." in notes
     assert "no count is given: evaluate_ranking (Mistral): 1 of 2." in notes
     assert "draw budget" in notes
-    assert "draw budget" not in " ".join(table(ROWS[:3]).notes)
+    assert "draw budget" not in " ".join(table_of(tmp_path, ROWS[:3]).notes)

@@ -1,92 +1,81 @@
 """The table of the layer study."""
 
-import pandas as pd
 import pytest
 
-from pisoft.statistics.layer_study import METRICS
-from pisoft.tables.layer_study import layer_study_table
+from pisoft.tables.layer_study import table
 from pisoft.units import NOTHING
 from studying import (
-    DATASETS,
     DISAGREEING,
     TOO_SMALL,
-    WHERE,
     study_rows,
+    study_view,
     with_small_part,
     without_number_of_layers,
 )
 from typesetting import assert_latex_fits, needs_latex
 
 
-def table_of(rows):
-    return layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=DATASETS)
+def table_of(rows, folder):
+    return table(study_view(folder, rows))
 
 
-def test_the_table_has_a_row_per_dataset_and_weighting_in_each_metric_s_block():
-    rows = study_rows(DISAGREEING, weights="original") + study_rows(DISAGREEING)
-    rows += study_rows(DISAGREEING, dataset="imdb") + study_rows(
-        DISAGREEING, dataset="imdb", weights="original"
-    )
-    datasets = {"imdb": "IMDb", "sst2": "SST2"}
-    table = layer_study_table(pd.DataFrame(rows), where=WHERE, datasets=datasets)
-    assert [block.title for block in table.blocks] == list(METRICS.values())
-    for block in table.blocks:
+def test_the_table_has_a_line_per_dataset_and_weighting_in_each_metric_s_block(tmp_path):
+    names = [(weights, d) for d in ("imdb", "sst2") for weights in ("loosened", "original")]
+    rows = [
+        row for weights, d in names for row in study_rows(DISAGREEING, weights=weights, dataset=d)
+    ]
+    made = table_of(rows, tmp_path)
+    assert [block.title for block in made.blocks] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
+    lines = dict(zip(made.columns, made.blocks[0].rows[0].entries, strict=True))
+    for block in made.blocks:
         assert [row.label for row in block.rows] == [
-            "IMDb, Grad-ELLM",
-            "IMDb, Grad-ELLM (original)",
-            "SST2, Grad-ELLM (original)",
-            "SST2, Grad-ELLM",
+            f"{dataset}, Grad-ELLM{weights}"
+            for dataset in ("SST2", "IMDb")
+            for weights in ("", " (original)")
         ]
-        assert [entry.text for entry in block.rows[0].entries] == [
-            "0.200",
-            "0.600",
-            "0.900",
-            "1",
-            "0.200 ± 0.058",
-            "0.600 ± 0.058",
-            "4",
-            "0.580",
-        ]
-    assert table.columns == (
-        "Depth 1",
-        "Depth 2",
-        "Depth 4",
-        "Selected depth",
-        "Selected",
-        "Fixed depth 2",
-        "Leaky depth",
-        "Leaky",
+    assert {column: entry.text for column, entry in lines.items()} == {
+        "Depth 1": "0.200",
+        "Depth 2": "0.600",
+        "Depth 4": "0.900",
+        "Selected depth": "1",
+        "Selected": "0.200 ± 0.058",
+        "Fixed depth 2": "0.600 ± 0.058",
+        "Leaky depth": "4",
+        "Leaky": "0.580",
+    }
+    assert made.notes[-2:] == (
+        "Samples, development + rest: SST2 2 + 3, IMDb 2 + 3.",
+        "No sample failed.",
     )
-    assert "Samples, development + rest: IMDb 2 + 3, SST2 2 + 3." in table.notes
-    assert "No sample failed." in table.notes
 
 
-def test_all_layers_of_an_unknown_number_stand_in_the_heading():
-    table = table_of(without_number_of_layers())
-    assert table.columns[:5] == ("Depth 1", "Depth 2", "Selected depth", "Selected",
-                                 "Fixed depth all")  # fmt: skip
+def test_all_layers_of_an_unknown_number_stand_in_the_heading(tmp_path):
+    made = table_of(without_number_of_layers(), tmp_path)
+    assert made.columns[:5] == ("Depth 1", "Depth 2", "Selected depth", "Selected",
+                                "Fixed depth all")  # fmt: skip
+    assert made.blocks[0].rows[0].entries[4].text == "0.900 ± 0.058"
 
 
 @pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
-def test_too_small_a_part_has_no_value_and_a_reason(part, kept):
-    table = table_of(with_small_part(part, kept))
-    lines = [row for block in table.blocks for row in block.rows]
+def test_too_small_a_part_has_no_value_and_a_reason(tmp_path, part, kept):
+    made = table_of(with_small_part(part, kept), tmp_path)
+    lines = [row for block in made.blocks for row in block.rows]
     assert {entry.text for line in lines for entry in line.entries} == {NOTHING}
     sizes = {"development": 2, "rest": 3, part: kept}
     note = f"No value for SST2, Grad-ELLM: {sizes['development']} development samples and "
-    assert table.notes[-1].startswith(note + f"{sizes['rest']} others could be evaluated")
+    assert made.notes[-1].startswith(note + f"{sizes['rest']} others could be evaluated")
 
 
-def test_failures_are_counted_by_reason():
-    values = {1: {"development": [1.0] * 3, "rest": [1.0, 1.0, None]},
-              2: {"development": [1.0] * 3, "rest": [1.0, 1.0, None]}}  # fmt: skip
-    table = table_of(study_rows(values))
-    assert (
+def test_failures_are_counted_by_reason(tmp_path):
+    parts = {"development": [1.0] * 3, "rest": [1.0, 1.0, None]}
+    made = table_of(study_rows({1: parts, 2: parts}), tmp_path)
+    assert made.notes[-2:] == (
+        "Samples, development + rest: SST2 3 + 3.",
         "Samples that failed at some depth, left out at every depth: "
-        "SST2, Grad-ELLM: 1 nonfinite_attribution."
-    ) in table.notes
+        "SST2, Grad-ELLM: 1 nonfinite_attribution.",
+    )
 
 
 @needs_latex
 def test_the_latex_table_fits_a_column_or_both(tmp_path):
-    assert_latex_fits(table_of(study_rows(DISAGREEING)), tmp_path)
+    assert_latex_fits(table_of(study_rows(DISAGREEING), tmp_path), tmp_path)

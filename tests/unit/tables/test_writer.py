@@ -23,8 +23,8 @@ def test_csv_holds_every_number_in_full_precision(tmp_path):
     path, _, _ = written(areas_of(rows), tmp_path)
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     assert list(lines[0]) == [
-        *("metric", "dataset", "method", "value", "low", "high", "standard_error"),
-        *("n", "n_failed", "rank", "best", "p_value", "p_smallest"),
+        *("dataset", "metric", "method", "value", "low", "high", "standard_error"),
+        *("n", "n_failed", "rank", "best", "p_value", "p_adjusted", "p_smallest"),
     ]
     assert len(lines) == 2 * (2 + 1) * 3
     first = lines[0]
@@ -35,7 +35,6 @@ def test_csv_holds_every_number_in_full_precision(tmp_path):
     )
     values = [row["value"] for row in rows[:: len(SAMPLE_METRICS)]][:3]
     assert float(first["value"]) == pytest.approx(sum(values) / 3, rel=1e-15)
-    assert [line["metric"] for line in lines] == ["auc_pi_soft_ns"] * 9 + ["auc_pi_soft_nc"] * 9
 
 
 HOSTILE = (
@@ -111,7 +110,7 @@ def test_latex_shows_ranks_the_best_in_bold_ties_by_a_sign_and_intervals(tmp_pat
     assert text.count(r"{\tiny {[}.") == 2 * 3 * 3  # an interval below every number
 
 
-def test_what_the_test_does_not_tell_apart_from_the_best_is_marked(tmp_path):
+def test_what_is_not_distinguishable_from_the_best_is_marked(tmp_path):
     near = sample_rows({("random", "sst2"): 0.1, ("mine", "sst2"): 0.5}, samples=9)
     third = sample_rows({("attention", "sst2"): 0.5}, samples=9)
     for row in third:  # as good as `mine` on average, better on some samples and worse on others

@@ -1,40 +1,28 @@
-"""Tables of the soft metrics: means, ranks, notes, other statistics, sources of variance."""
+"""Tables that rank methods by the soft metrics: ranks, averages, and what their notes say."""
 
 import numpy as np
 import pytest
 
-from estimating import estimated
-from pisoft.contracts import write_rows
 from pisoft.errors import BenchmarkError
+from pisoft.tables import original_soft, variance_components
 from pisoft.tables.layout import Entry
-from pisoft.tables.original_soft import original_table
-from pisoft.tables.variance_components import variance_table
 from pisoft.units import NOTHING
 from rooms import tabulate, write_frame
 from soft_tables import (
+    CELL,
     DATASETS,
     FAMILIES,
-    GRID,
     MEANS,
     METHODS,
     auc_of,
+    estimated,
     sample_rows,
-    soft_rows,
+    table_of,
     value_of,
 )
 from typesetting import assert_latex_fits, needs_latex
 
-
-def soft_table(build, rows, clamp="draw"):
-    return build(soft_rows(rows, clamp=clamp))
-
-
 LONG = "Toy</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
-
-
-def variances_of(rows, datasets=DATASETS):
-    variances = estimated(rows).variances
-    return variance_table(variances, where="Llama", methods=METHODS, datasets=datasets)
 
 
 def ranks_of(table, block=0):
@@ -60,25 +48,28 @@ def test_auc_table_shows_means_over_samples_and_their_mean_over_datasets():
         assert texts_of(table, "Mine", block) == ["0.900", "0.100", "0.500"]
         strong = [[entry.strong for entry in row.entries[1:]] for row in table.blocks[block].rows]
         assert strong == [[True, False, True], [False, True, False], [False, False, False]]
+    assert "0.05, …, 0.95 (3 values)" in table.notes[0]
+    assert "has 0.9." in table.notes[0]
 
 
 def test_a_single_dataset_has_no_average():
-    table = auc_of(sample_rows({("random", "sst2"): 0.2, ("mine", "sst2"): 0.9}),
-                   {"random": "Random", "mine": "Mine"}, {"sst2": "SST2"})  # fmt: skip
+    table = auc_of(sample_rows({("random", "sst2"): 0.2, ("mine", "sst2"): 0.9}))
     assert table.columns == ("Rank", "SST2")
     assert ranks_of(table) == {"Mine": "1", "Random": "2"}
-    assert set(table.values["dataset"]) == {"sst2"}
     assert not any("Avg" in note for note in table.notes)
 
 
 def test_datasets_weigh_the_same_in_the_average_whatever_their_number_of_samples():
     rows = sample_rows({("random", "sst2"): 0.2}, samples=3)
     rows += sample_rows({("random", "imdb"): 0.8}, samples=101)
-    table = auc_of(rows, methods={"random": "Random"})
+    (average,) = (
+        auc_of(rows)
+        .values.query("metric == 'auc_pi_soft_ns' and dataset == 'average'")
+        .itertuples()
+    )
     small, large = np.mean([0.19, 0.2, 0.21]), np.mean([0.79 + k / 100 for k in range(101)])
-    average = value_of(table, "auc_pi_soft_ns", "average", "random")
-    assert average["value"] == pytest.approx((small + large) / 2)
-    assert average["n"] == 104
+    assert average.value == pytest.approx((small + large) / 2)
+    assert average.n == 104
 
 
 def test_failed_samples_are_left_out_counted_and_explained():
@@ -95,9 +86,6 @@ def test_failed_samples_are_left_out_counted_and_explained():
     assert "SST2 (all methods): 1 degenerate_baseline" in notes
     assert "IMDb (Mine): 1 nonfinite_attribution, 1 nonfinite_logits" in notes
     assert "nonfinite_attribution: a score is not a finite number; " in notes
-
-
-def test_no_failure_is_said_too():
     assert "No sample failed." in auc_of(sample_rows(MEANS)).notes
 
 
@@ -112,13 +100,11 @@ def test_a_method_whose_samples_all_failed_has_no_average_and_a_reason():
     assert note in table.notes
 
 
-def test_a_missing_method_has_dashes_and_no_samples():
-    means = {cell: mean for cell, mean in MEANS.items() if cell[0] != "mine"}
+def test_a_method_that_lacks_a_dataset_has_a_dash_and_no_average():
+    means = {cell: mean for cell, mean in MEANS.items() if cell != ("mine", "imdb")}
     table = auc_of(sample_rows(means))
-    assert {text for block in (0, 1) for text in texts_of(table, "Mine", block)} == {NOTHING}
-    note = "No average for Mine, no sample evaluated (SST2: no samples; IMDb: no samples)."
-    assert note in table.notes
-    assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 0
+    assert texts_of(table, "Mine") == ["0.900", NOTHING, NOTHING]
+    assert "No average for Mine, no sample evaluated (IMDb: no samples)." in table.notes
 
 
 def test_equal_values_share_the_mean_of_their_ranks_and_are_all_bold():
@@ -137,11 +123,6 @@ def test_values_that_only_look_equal_do_not_share_a_rank():
     assert ranks_of(table) == {"Mine": "1", "Random": "2.5", "Attention": "2.5"}
 
 
-def test_the_grid_and_its_span_are_stated():
-    assert "0.05, …, 0.95 (3 values)" in auc_of(sample_rows(MEANS)).notes[0]
-    assert "has 0.9." in auc_of(sample_rows(MEANS)).notes[0]
-
-
 def test_a_single_sample_makes_a_table():
     table = auc_of(sample_rows(dict.fromkeys(MEANS, 0.25), samples=1))
     assert texts_of(table, "Random")[0] == "0.240"
@@ -153,9 +134,9 @@ def test_a_single_sample_makes_a_table():
     [("draw", "for every draw"), ("mean", "after averaging"), ("none", "not clamped")],
 )
 def test_notes_say_whether_soft_ns_is_clamped(clamp, words):
-    notes = " ".join(auc_of(sample_rows(MEANS), clamp=clamp).notes)
-    assert words in notes
-    assert words in " ".join(soft_table(original_table, sample_rows(MEANS), clamp).notes)
+    rows = sample_rows(MEANS)
+    assert words in " ".join(auc_of(rows, clamp=clamp).notes)
+    assert words in " ".join(table_of(original_soft, rows, clamp=clamp).notes)
 
 
 def test_notes_give_the_noise_floor_and_its_number_type():
@@ -168,37 +149,42 @@ def test_notes_give_the_noise_floor_and_its_number_type():
     assert "distance 0.001 on average and 0.003 at most" in notes
 
 
-def test_in_16_bits_the_noise_floor_is_how_much_float32_differs():
-    noise = [
-        {"metric": metric, "value": value}
-        for metric, values in {
-            "noise_distance": (0.002, 0.004),
-            "noise_h0": (0.01, -0.03),
-            "noise_auc_ns": (-0.001, 0.001),
-            "noise_auc_nc": (0.005, 0.003),
-        }.items()
-        for value in (*values, None)
-    ]
+def test_in_half_precision_the_noise_floor_is_how_much_float32_differs():
+    noise = {
+        "noise_distance": (0.002, 0.004, None),
+        "noise_h0": (0.01, -0.03, None),
+        "noise_auc_ns": (-0.001, 0.001, None),
+        "noise_auc_nc": (0.005, 0.003, None),
+    }
     rows = sample_rows(MEANS)
-    (note,) = [n for n in auc_of(rows, noise=noise).notes if n.startswith("Noise floor")]
+    rows += [
+        {**rows[0], "metric": metric, "sample_id": f"s{number}", "value": value}
+        for metric, values in noise.items()
+        for number, value in enumerate(values)
+    ]
+    (note,) = [note for note in auc_of(rows).notes if note.startswith("Noise floor")]
     assert note.startswith(
         "Noise floor (bfloat16): in float32, a draw's distance differs by 0.003 on average, H₀ by "
         "0.02, at most 0.03, the AUC of one draw by 0.001 (π-Soft-NS) and 0.004 (π-Soft-NC), in 2 "
         "evaluations"
     )
-    unknown = [{**row, "value": None} for row in noise]
-    assert auc_of(rows, noise=unknown).notes == auc_of(rows).notes
 
 
 def test_original_table_has_a_block_of_three_columns_per_dataset():
-    table = soft_table(original_table, sample_rows(MEANS))
-    assert [block.title for block in table.blocks[:2]] == ["SST2", "IMDb"]
+    table = table_of(original_soft, sample_rows(MEANS))
+    assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
     assert table.columns == ("Rank", "Soft-NS ↑", "Soft-NC ↑", "E[R]")
     assert ranks_of(table) == {"Mine": "1", "Attention": "2", "Random": "3"}
     assert ranks_of(table, 1) == {"Attention": "1", "Random": "2", "Mine": "3"}
     assert texts_of(table, "Mine") == ["0.900", "0.900", "0.9"]
-    assert texts_of(table, "Random") == ["0.200", "0.200", "0.2"]
     assert len(table.values) == 3 * (2 + 1) * 3
+
+
+def test_depths_that_are_selected_are_not_in_the_original_table_nor_in_its_marks():
+    settings = {"methods_of": {"llama": ("random", "attention")}}
+    table = table_of(original_soft, sample_rows(MEANS), **settings)
+    assert ranks_of(table) == {"Attention": "2", "Random": "3"}
+    assert not any(entry.strong for row in table.blocks[0].rows for entry in row.entries)
 
 
 def test_further_blocks_have_ratios_of_means_medians_and_the_low_part():
@@ -208,47 +194,41 @@ def test_further_blocks_have_ratios_of_means_medians_and_the_low_part():
             row["value"] = 0.1 if row["sample_id"] == "s0" else 0.8
     table = auc_of(rows)
     assert len(table.blocks) == 2 + 6
-    found = value_of(table, "ratio_auc_pi_soft_nc", "sst2", "mine")["value"]
+    value = value_of(table, "ratio_auc_pi_soft_nc", "sst2", "mine")["value"]
     numerators = [0.9 + (number - 1) / 100 for number in range(4)]
-    assert found == pytest.approx(sum(numerators) / (0.1 + 3 * 0.8))
-    found = value_of(table, "median_auc_pi_soft_ns", "sst2", "mine")["value"]
-    assert found == pytest.approx(np.median(numerators))
-    assert any("ruled by samples" in note for note in table.notes)
+    assert value == pytest.approx(sum(numerators) / (0.1 + 3 * 0.8))
+    value = value_of(table, "median_auc_pi_soft_ns", "sst2", "mine")["value"]
+    assert value == pytest.approx(np.median(numerators))
 
 
 def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance():
     rows = sample_rows(MEANS, samples=5)
     for row in rows:
         row["value"] = {"monte_carlo_ns": 5e-5, "numerical": 1e-3}.get(row["metric"], row["value"])
-    table = variances_of(rows)
+    table = table_of(variance_components, rows)
     assert table.columns == ("Deviation", "Between samples", "Draws", "Rounding")
     assert [block.title for block in table.blocks[:2]] == [
-        "AUC π-Soft-NS, SST2",
-        "AUC π-Soft-NS, IMDb",
-    ]
-    assert [row.label for row in table.blocks[0].rows] == list(METHODS.values())
-    deviation, between, draws, rounding = (e.text for e in table.blocks[0].rows[0].entries)
+        "AUC π-Soft-NS, SST2", "AUC π-Soft-NS, IMDb",
+    ]  # fmt: skip
     total = np.var(np.arange(5) / 100, ddof=1)
+    deviation, between, draws, rounding = (e.text for e in table.blocks[0].rows[0].entries)
     assert deviation == f"{np.sqrt(total):.4f}"
     assert draws == f"{5e-5 / total:.2f}"
     assert rounding == "<0.01"  # 0.004
     assert between == f"{1 - (5e-5 + 1e-6) / total:.2f}"
-
-
-def test_a_single_sample_has_no_variance():
-    entries = variances_of(sample_rows(MEANS, samples=1)).blocks[0].rows[0].entries
-    assert [entry.text for entry in entries] == [NOTHING] * 4
+    single = table_of(variance_components, sample_rows(MEANS, samples=1)).blocks[0].rows[0]
+    assert [entry.text for entry in single.entries] == [NOTHING] * 4
 
 
 @needs_latex
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: auc_of(sample_rows(MEANS)),
         lambda: auc_of(sample_rows(MEANS), clamp="none"),
-        lambda: soft_table(original_table, sample_rows(MEANS)),
-        lambda: variances_of(sample_rows(MEANS)),
-        lambda: variances_of(sample_rows(MEANS), {"sst2": LONG, "imdb": "IMDb"}),
+        lambda: table_of(original_soft, sample_rows(MEANS)),
+        lambda: table_of(
+            variance_components, sample_rows(MEANS), datasets={"sst2": LONG, "imdb": "IMDb"}
+        ),
     ],
 )
 def test_latex_fits_a_column_or_both_with_booktabs_alone(tmp_path, make):
@@ -257,44 +237,18 @@ def test_latex_fits_a_column_or_both_with_booktabs_alone(tmp_path, make):
 
 # Command line ---------------------------------------------------------------------------------
 
-
 SETTINGS = {
     "models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS,
     "families": FAMILIES, "clamp": "draw", "types": {"llama": "float32"},
 }  # fmt: skip
 
 
-def curve_rows():
-    cell = {"protocol": "dynamic", "model": "llama", "method": "random", "dataset": "sst2"}
-    numbers = {"metric": "pi_soft_ns", "mean": 0.5, "standard_error": None, "n": 1, "n_failed": 0}
-    return [cell | numbers | {"pi": pi} for pi in GRID]
-
-
-def tabulate_soft(name, folder, **files):
-    return tabulate(name, SETTINGS, files, folder, protocol="dynamic", model="llama")
-
-
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        ("pi_soft_auc", ("statistics", "soft_samples", "soft_curves")),
-        ("original_soft", ("statistics", "soft_samples")),
-        ("variance_components", ("variance_components",)),
-    ],
-)
-def test_the_script_writes_every_kind(tmp_path, name, kinds):
-    uncertainty = estimated(sample_rows(MEANS))
-    files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
-    for kind in {"statistics", "variance_components"} & set(files):
-        write_frame(files[kind], kind, getattr(uncertainty, kind))
-    for kind, rows in (("soft_samples", sample_rows(MEANS)), ("soft_curves", curve_rows())):
-        if kind in files:
-            write_rows(files[kind], kind, rows, {})
-    made = tabulate_soft(name, tmp_path, **files)
-    assert all(path.stat().st_size for path in made.values())
-
-
-def test_the_script_names_a_missing_argument(tmp_path):
-    write_frame(tmp_path / "s.parquet", "statistics", estimated(sample_rows(MEANS)).statistics)
+def test_the_script_writes_the_table_of_its_files(tmp_path):
+    results = estimated(sample_rows(MEANS))
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("statistics", "coverage", "noise")}
+    for kind, path in files.items():
+        write_frame(path, kind, getattr(results, kind))
     with pytest.raises(BenchmarkError, match=r"^--files: none of kind 'soft_curves' is given$"):
-        tabulate_soft("pi_soft_auc", tmp_path, statistics=tmp_path / "s.parquet")
+        tabulate("pi_soft_auc", SETTINGS, files, tmp_path, **CELL)
+    made = tabulate("original_soft", SETTINGS, files, tmp_path, **CELL)
+    assert all(path.stat().st_size for path in made.values())
