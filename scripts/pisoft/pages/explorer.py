@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +20,7 @@ from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_table
 from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
 from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.tables.writer import render_html
 
 TEMPLATES = Path(__file__).parent / "templates"
 ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by less than 1e-7
@@ -75,17 +75,10 @@ def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
     Whatever a record holds is data to the browser, never markup: none of it stands in the document
     as text, and the page's policy lets no script run but the page's own, known by its hash.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     style = (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
     script = (TEMPLATES / "explorer.js").read_text(encoding="utf-8")
-    return environment.get_template("explorer.html.jinja").render(
+    return render_html(
+        "explorer.html.jinja",
         run=data["run"],
         warning=warning,
         style=style,
@@ -105,15 +98,12 @@ def _packed(data: Mapping[str, Any]) -> str:
 def _model(model: str, files: PathsByKind, settings: ExplorerSlice) -> dict[str, Any]:
     """Return a model's datasets, and the methods that explain it on any of them."""
     prompts = _by_folder(files["prompts"], model)
-    methods = {path.parts[-2] for path in files["attributions"] if path.parts[-3] == model}
+    present = {path.parts[-2] for path in files["attributions"] if path.parts[-3] == model}
+    methods = {name: label for name, label in settings.methods.items() if name in present}
     return {
         "name": model,
         "label": settings.models[model],
-        "methods": [
-            {"name": name, "label": label}
-            for name, label in settings.methods.items()
-            if name in methods
-        ],
+        "methods": [{"name": name, "label": label} for name, label in methods.items()],
         "datasets": [
             {"name": name, "label": label, **_samples(model, name, files, settings)}
             for name, label in settings.datasets.items()
@@ -195,8 +185,7 @@ def _measured(
             if "protocol" in row:
                 numbers, key = numbers.setdefault(name, {}), row["protocol"]
             if row["status"] == OK:
-                shown = float(f"{row['value']:.{MEASURED_DIGITS}g}")
-                numbers.setdefault(key, []).append(shown)
+                numbers.setdefault(key, []).extend(_rounded([row["value"]], MEASURED_DIGITS))
             else:
                 numbers[key] = row["status"]
     return measured
@@ -233,7 +222,7 @@ def _scores(
     """Return a method's scores of one step; without α, why it could not be calibrated."""
     with np.errstate(divide="ignore"):
         logarithms = np.maximum(np.log(found.scores(method)), LOG_OF_ZERO)
-    shown: dict[str, Any] = {"raw": _numbers(found.raw[method]), "log": _numbers(logarithms)}
+    shown: dict[str, Any] = {"raw": _rounded(found.raw[method]), "log": _rounded(logarithms)}
     return shown | ({"evaluation": evaluation} if alpha is None else {"alpha": alpha})
 
 
@@ -247,14 +236,13 @@ def _alphas(path: Path, samples: list[str], grid: Iterable[float]) -> Alphas:
     for row in rows:
         key = (row["sample_id"], row["step"])
         line = [by_pi.get((*key, pi)) for pi in grid]
-        solved = [float(f"{alpha:.{ALPHA_DIGITS}g}") for alpha in line if alpha is not None]
+        solved = _rounded([alpha for alpha in line if alpha is not None], ALPHA_DIGITS)
         found[key] = (row["status"], solved if len(solved) == len(line) else None)
     return found
 
 
-def _numbers(values: np.ndarray) -> list[float]:
-    """Return rounded numbers."""
-    return [float(f"{value:.{SCORE_DIGITS}g}") for value in values]
+def _rounded(values: Iterable[float], digits: int = SCORE_DIGITS) -> list[float]:
+    return [float(f"{value:.{digits}g}") for value in values]
 
 
 def _hash(text: str) -> str:

@@ -27,6 +27,7 @@ from pisoft.views import Results
 NS, NC = AUC_METRICS
 SHORT = {NS: "π-Soft-NS", NC: "π-Soft-NC"}
 _QUESTIONS = {NS: "do the tokens with high scores suffice?", NC: "does the model miss them?"}
+BEST = "best"
 BETTER, EQUAL = "significantly better", "not significantly different"
 WORSE, UNTESTED = "significantly worse", "not tested"
 
@@ -47,23 +48,19 @@ class Order:
 
     @cached_property
     def groups(self) -> dict[str, list[str]]:
-        """The methods below the best by how they compare with it."""
+        """The methods by how they compare with the best."""
         best, tied = standing(self.rows)
         p_values = self.rows["p_adjusted"].astype(float).drop(best)
         worse, untested = p_values.index[p_values < LEVEL], p_values.index[p_values.isna()]
-        return {EQUAL: tied, WORSE: list(worse), UNTESTED: list(untested)}
+        return {BEST: best, EQUAL: tied, WORSE: list(worse), UNTESTED: list(untested)}
 
     @property
     def best(self) -> list[str]:
         """The methods of the first rank."""
-        return standing(self.rows)[0]
+        return self.groups[BEST]
 
     def against(self, other: str) -> dict[str, list[str]]:
-        """Return the other methods by how they compare with one of them; none if it has no value.
-
-        Args:
-            other: a method.
-        """
+        """Return the other methods by how they compare with one; none if that has no value."""
         mirrored = self.pairs.rename(columns={"method": "other", "other": "method"})
         both = pd.concat([self.pairs, mirrored.assign(value=-self.pairs["value"])])
         tests = both[both["other"] == other].set_index("method")
@@ -84,7 +81,7 @@ class Order:
         Args:
             named: whether those not significantly different are named, not only counted.
         """
-        equal, worse, untested = self.groups.values()
+        _, equal, worse, untested = self.groups.values()
         clauses = []
         if equal:
             count = f"{len(equal)} of {len(equal) + len(worse)} other methods"

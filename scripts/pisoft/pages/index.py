@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.pages.findings import Numbers, Order, failures, reading, sizes, verdict
+from pisoft.pages.findings import EQUAL, Numbers, Order, failures, reading, sizes, verdict
 from pisoft.pages.links import links
 from pisoft.pages.page import Bar, Figure, Page, Panel, Section
 from pisoft.pages.standings import standings_table
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, METRICS
-from pisoft.statistics.standing import LEVEL, standing
+from pisoft.statistics.standing import LEVEL
 from pisoft.tables.layout import interval_text
 from pisoft.tables.notes import FAMILIES
 from pisoft.units import duration, scaled
@@ -98,8 +98,7 @@ def _answers(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
 
 def _bars(order: Order, span: tuple[float, float]) -> Iterator[Bar]:
     """Yield the methods as bars, the best first, on a scale from 0 to 100."""
-    best, tied = standing(order.rows)
-    groups = dict.fromkeys(best, "best") | dict.fromkeys(tied, "tied")
+    groups = dict.fromkeys(order.best, "best") | dict.fromkeys(order.groups[EQUAL], "tied")
     ends = order.rows[["value", "low", "high"]].apply(lambda end: end.fillna(order.rows["value"]))
     scaled_ends = (100 * (ends - span[0]) / ((span[1] - span[0]) or 1)).round(2)
     for method, row in order.rows.iterrows():
@@ -138,10 +137,8 @@ def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
         model = origin["settings"]["model"]
         source = model["repository"] or "a local or trained model"
         revision = origin.get("model_commit") or model["revision"]
-        number_type = model["dtype"] + (
-            "" if model["quantization"] == "none" else f", {model['quantization']}"
-        )
-        described = f"{source}, {number_type}, on {origin['device']}"
+        quantised = "" if model["quantization"] == "none" else f", {model['quantization']}"
+        described = f"{source}, {model['dtype']}{quantised}, on {origin['device']}"
         facts.append(f"{label}: {described}" + (f", revision {revision}" if revision else ""))
     first = next(iter(origins.values()))
     facts.append(f"Code: {first['git_commit'] or 'not a git checkout'}")

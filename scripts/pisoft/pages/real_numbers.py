@@ -96,18 +96,14 @@ def kept(folder: Path) -> tuple[Numbers, About]:
     return Numbers(rows, labels), about
 
 
-def real_numbers_text(numbers: Numbers, about: About, figure: str) -> str:
-    """Return the page of the docs, as Markdown.
+def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
+    """Yield the lines of the page of the docs, as Markdown.
 
     Args:
         numbers: of the summary.
         about: what they are of.
         figure: path of the figure from the page.
     """
-    return "\n".join([*_page(numbers, about, figure), ""])
-
-
-def _page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
     yield f"# Real numbers: {about.model}"
     yield ""
     yield "Written by `make readme` from a kept summary of one run, with no record in it."
