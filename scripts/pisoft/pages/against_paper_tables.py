@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
+from pisoft.pages.standings import place
 from pisoft.statistics.against_paper import SECONDS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
-from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text, rank_text
+from pisoft.tables.grid import blocks, columns, each, plain
+from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text
 from pisoft.units import NOTHING
+from pisoft.views import Results
 
 ROWS = {**DATASETS, AVERAGE: "Average"}
 _COUNTS = {
@@ -99,18 +102,25 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
     Args:
         robustness: rows of :func:`pisoft.statistics.against_paper.published_robustness`.
     """
-    for (protocol, model), part in robustness.groupby(["protocol", "model"], sort=False):
-        left_out = list(part["other"].unique())
+    for (protocol, model), rows in robustness.groupby(["protocol", "model"], sort=False):
+        results = Results(rows, METHODS, DATASETS)
+        left_out = {name: f"Without {DATASETS[name]}" if name else "All" for name in rows["other"]}
+        titles = {METRICS[name].label: {"metric": name} for name in rows["metric"]}
+        methods = {name: METHODS[name] for name in rows["method"] if name}
+        ranks = columns("other", left_out, place, part="without")
+        taus = columns("other", left_out, plain(2), part="kendall_tau")
+        made = zip(
+            blocks(results, titles, each("method", methods), ranks, ranks[0], sparse=True),
+            blocks(results, titles, {"Kendall's τ": {}}, taus),
+            strict=True,
+        )
         yield Table(
             title=f"Ranks of the published means · {where(model, protocol)}",
             corner="Method",
-            columns=tuple(f"Without {DATASETS[name]}" if name else "All" for name in left_out),
-            blocks=tuple(
-                Block(METRICS[metric].label, tuple(_robustness_rows(column, left_out)))
-                for metric, column in part.groupby("metric", sort=False)
-            ),
+            columns=tuple(left_out.values()),
+            blocks=tuple(Block(of.title, (*of.rows, *tau.rows)) for of, tau in made),
             notes=(),
-            values=part,
+            values=results.values,
         )
 
 
@@ -134,19 +144,3 @@ def _cell_row(cell: Any) -> Row:
             Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),
         ),
     )
-
-
-def _robustness_rows(column: pd.DataFrame, left_out: Sequence[str]) -> Iterator[Row]:
-    """Yield each method's ranks for one metric, the best first, and a row of τ."""
-    by_name = dict(iter(column.groupby("other")))
-    parts = [by_name[name].set_index("method") for name in left_out]
-    for method in parts[0].sort_values("rank", kind="stable").index:
-        yield Row(
-            METHODS[method],
-            tuple(
-                Entry(rank_text(part["rank"][method]), strong=method in part["best"].iloc[0])
-                for part in parts
-            ),
-        )
-    taus = (number_text(part["kendall_tau"].iloc[0], 2) for part in parts)
-    yield Row("Kendall's τ", tuple(map(Entry, taus)))

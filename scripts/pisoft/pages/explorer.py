@@ -27,11 +27,10 @@ ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by l
 SCORE_DIGITS = 5  # of raw scores, and of logarithms of scores
 LOG_OF_ZERO = -1000.0  # its exponential is 0 in any float
 
-AREAS, LDS, EVIDENCE = "areas", "lds", "evidence"
-MEASURED = {
-    AREAS: ("soft_samples", AUC_METRICS),
-    LDS: ("datamodel_samples", DATAMODEL_METRICS[:1]),
-    EVIDENCE: ("evidence_samples", EVIDENCE_METRICS),
+MEASURED = {  # kind of each, and metrics
+    "areas": ("soft_samples", AUC_METRICS),
+    "lds": ("datamodel_samples", DATAMODEL_METRICS[:1]),
+    "evidence": ("evidence_samples", EVIDENCE_METRICS),
 }
 MEASURED_DIGITS = 4  # significant ones
 
@@ -121,15 +120,10 @@ def _samples(
     model: str, dataset: str, files: PathsByKind, settings: ExplorerSlice
 ) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
-    asked, answered = (
-        _by_folder(files[kind], model)[dataset] for kind in ("prompts", "generations")
-    )
+    asked = _by_folder(files["prompts"], model)[dataset]
+    answered = _by_folder(files["generations"], model)[dataset]
     attributions, soft = (
-        {
-            path.parts[-2]: path
-            for path in files[kind]
-            if (path.parts[-3], path.stem) == (model, dataset)
-        }
+        {p.parts[-2]: p for p in files[kind] if (p.parts[-3], p.stem) == (model, dataset)}
         for kind in ("attributions", "soft")
     )
     prompts = read_prompts(asked)
@@ -148,9 +142,7 @@ def _samples(
             "status": answer["status"],
             "truncated": prompt["truncated"],
             "tokens": prompt["token_texts"],
-            "evidence": None
-            if prompt["evidence_mask"] is None
-            else np.flatnonzero(prompt["evidence_mask"]).tolist(),
+            "evidence": mask if mask is None else np.flatnonzero(mask).tolist(),
             "output": answer["output_token_texts"],
             "predicted": answer["predicted_label"],
             "label": answer["label"],
@@ -159,6 +151,7 @@ def _samples(
             "measured": measured.get(name, {}),
         }
         for name, prompt, answer in zip(shown, prompts, answers, strict=False)
+        for mask in [prompt["evidence_mask"]]
     ]
     return {"total": len(prompts), "samples": samples}
 

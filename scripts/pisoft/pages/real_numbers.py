@@ -104,10 +104,8 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
         about: what they are of.
         figure: path of the figure from the page.
     """
-    yield f"# Real numbers: {about.model}"
-    yield ""
-    yield "Written by `make readme` from a kept summary of one run, with no record in it."
-    yield ""
+    yield f"# Real numbers: {about.model}\n"
+    yield "Written by `make readme` from a kept summary of one run, with no record in it.\n"
     counted = sample_counts(numbers.results("statistics"))
     yield f"Samples that could be evaluated: {counted}. With intervals this wide, real differences"
     yield 'may go undetected; findings that hinge on them are marked "inconclusive".'
@@ -115,33 +113,26 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
         yield f"Not run: {'; '.join(about.left_out)}."
     yield ""
     yield from _answers(numbers)
-    yield "## Do the paper's findings hold on this model?"
-    yield ""
+    yield "## Do the paper's findings hold on this model?\n"
     findings = paper_findings(numbers, about.protocols)
     lines = [(one.claim, f"**{one.verdict}**", one.why) for one in findings]
     yield markdown_table(("finding", "here", "why"), lines)
-    yield "The paper's models are of 7, 8 and 70 billion parameters."
-    yield ""
+    yield "The paper's models are of 7, 8 and 70 billion parameters.\n"
     for protocol in about.protocols:
         results = numbers.results("statistics", protocol=protocol)
         datasets = dict(sorted(results.with_average.items(), key=lambda item: item[0] != AVERAGE))
         for metric in AUC_METRICS:
-            yield f"## {METRICS[metric].label}, {protocol} routing"
-            yield ""
+            yield f"## {METRICS[metric].label}, {protocol} routing\n"
             cells = columns("dataset", datasets, ranked(3), metric=metric)
             (block,) = blocks(results, {"": {}}, each("method", results.methods), cells, cells[0])
             yield markdown_table(("method", *datasets.values()), markdown_rows(block))
     yield "Means over samples, in brackets their 95 % bootstrap interval; Avg is the mean over"
     yield "datasets. Bold: best of a column. ≈: not significantly different from it (paired"
-    yield "permutation test)."
-    yield ""
-    yield f"![π-Soft-NS and π-Soft-NC over the retaining probability π]({figure})"
-    yield ""
-    yield "## Provenance"
-    yield ""
+    yield "permutation test).\n"
+    yield f"![π-Soft-NS and π-Soft-NC over the retaining probability π]({figure})\n"
+    yield "## Provenance\n"
     yield from (f"- {fact}" for fact in about.facts)
-    yield "- Settings:"
-    yield ""
+    yield "- Settings:\n"
     yield from (f"      {line}" for line in about.settings.splitlines())
 
 
@@ -149,12 +140,10 @@ def _answers(numbers: Numbers) -> Iterator[str]:
     """Yield what the model answered: what the scores are to explain."""
     results = numbers.results("accuracy")
     (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
-    yield "## What the model answers"
-    yield ""
+    yield "## What the model answers\n"
     headings = ("Dataset", *(column.label for column in ANSWERS))
     yield markdown_table(headings, markdown_rows(block))
     yield " ".join(notes.ACCURACY)
     yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
     yield "answers. Scores explain the prediction the model makes, right or wrong; whether that"
-    yield "prediction is worth explaining is yours to judge."
-    yield ""
+    yield "prediction is worth explaining is yours to judge.\n"

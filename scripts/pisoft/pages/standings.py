@@ -32,7 +32,7 @@ def standings_table(numbers: Numbers) -> Table:
             for metric in SHORT
             for protocol in averages.loc[averages["model"] == model, "protocol"].unique()
         ]
-        columns += [Column(f"{SHORT[c['metric']]}, {c['protocol']}", c, _rank) for c in cells]
+        columns += [Column(f"{SHORT[c['metric']]}, {c['protocol']}", c, place) for c in cells]
         spanners.append((labels.models[model], len(cells)))
     missing = [label for name, label in labels.methods.items() if name not in ordered]
     lines = each("method", {name: labels.methods[name] for name in ordered})
@@ -47,6 +47,7 @@ def standings_table(numbers: Numbers) -> Table:
     )
 
 
-def _rank(number: Number) -> Entry:
+def place(number: Number) -> Entry:
+    """Show a rank; mark the best, and what is not significantly different from it."""
     tied = not number.is_best and number.p_adjusted >= LEVEL
     return Entry(rank_text(number.rank), strong=number.is_best, tied=tied)
