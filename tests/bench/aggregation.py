@@ -216,7 +216,7 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     soft = [cell_path(root / "soft", *cell) for cell in config.cells]
     ranking = [cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked]
     samples = [files["soft_samples"], files["ranking_samples"]]
-    statistics = ("statistics", "comparisons", "leave_one_out", "variances")
+    statistics = ("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise")
     curves = ("soft_curves", "soft_sample_curves")
     of_curves = {kind: [files[kind]] for kind in curves}
     for rule, name, slice_name, given, kinds, threads in (
@@ -280,7 +280,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     given |= {"layer_study": [], "explorer": "", "warning": ""}  # the bench has none of these
     line = options(settings=settings, **given, **made)
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
-    kinds = ("statistics", "comparisons", "leave_one_out", "cost", "soft_samples", "soft_curves")
+    kinds = ("statistics", "comparisons", "ranks", "coverage", "cost")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
     made = {"output": root / "index.html", "verdicts": root / "verdicts.txt"}
     named = {kind: files[kind] for kind in kinds}
