@@ -199,12 +199,6 @@ def test_another_model_or_dataset_of_the_same_name_is_not_compared(published):
     assert cell_of(cells, *NS, "sst2", "random")["outcome"] == "inside"
 
 
-def test_a_run_without_published_models_compares_nothing(published):
-    statistics, _ = statistics_rows(published)
-    tiny = [{**row, "model": "demo-llama"} for row in statistics]
-    assert set(compared(published, tiny)["outcome"]) == {"not run"}
-
-
 def test_agreement_counts_outcomes_and_compares_orders(published):
     statistics, timings = statistics_rows(published)
     statistics = changed(statistics, {"method": "random", "dataset": "imdb"}, low=None, high=None)
@@ -319,16 +313,6 @@ def test_a_run_of_other_models_says_so_and_shows_the_robustness_alone(
     assert "In 11 of 14 orders" in words
     assert "without WikiBio: τ = \N{MINUS SIGN}0.20." in words
     assert "Grad-ELLM, AUC π-Soft-NS ↑, Llama-3.1-8B-Instruct · fixed routing (0.566 is" in words
-
-
-def test_a_model_of_a_published_name_from_elsewhere_is_named(published, tmp_path, monkeypatch):
-    settings = slice_of(tmp_path, monkeypatch, "paper", datasets=["imdb"]).model_copy(
-        update={"other_models": {LLAMA: "weights in a local folder"}}
-    )
-    cells = compared(published, *statistics_rows(published), other_models=settings.other_models)
-    words = words_of(page_of(published, cells, settings))
-    assert f"Other models: Llama-3.1-8B-Instruct ({LLAMA}: weights in a local folder). The" in words
-    assert "Other datasets" not in words
 
 
 def test_numbers_lead_to_the_scores_of_their_model_and_dataset(published, tmp_path, monkeypatch):

@@ -149,18 +149,6 @@ def test_what_was_measured_of_a_sample_stands_with_it(data, run):
     assert "evidence" not in found["llama", "open", "two steps"]["random"]
 
 
-def test_numbers_of_a_sample_have_four_digits(tmp_path, run):
-    (path,) = run.files["soft_samples"]
-    rows = [{**r, "value": r["value"] and r["value"] / 3} for r in read_rows(path, "soft_samples")]
-    write_rows(tmp_path / path.name, "soft_samples", rows, {})
-    files = run.files | {"soft_samples": [tmp_path / path.name]}
-    data = explorer_data(files, settings())
-    measured = sample_of(data, "llama", "words", "plain")["measured"].values()
-    areas = {area for own in measured for pair in own["areas"].values() for area in pair}
-    assert areas <= {0.0, 0.08333, 0.1667, 0.25, 0.3333}
-    assert len(areas) > 1
-
-
 @pytest.mark.parametrize(("how", "different"), [("own", 2), ("aggregated", 1)])
 def test_scores_that_steps_share_are_written_once(tmp_path, how, different):
     run = write_run(tmp_path, aggregated=how == "aggregated")
