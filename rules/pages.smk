@@ -23,12 +23,9 @@ LINKS = [
 
 rule build_index:
     input:
-        statistics=rules.estimate_uncertainty.output.statistics,
-        comparisons=rules.estimate_uncertainty.output.comparisons,
-        ranks=rules.estimate_uncertainty.output.ranks,
-        soft_samples=SOFT_SAMPLES,
+        **of_kinds("statistics", "comparisons", "ranks", "coverage"),
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
-        generations=cells("<data>/generations/{model}/{part}.parquet"),
+        generations=cells(GENERATIONS),
     output:
         html=report(
             "<results>/index.html",
@@ -62,9 +59,9 @@ rule build_index:
 
 rule compare_with_paper:
     input:
-        statistics=rules.estimate_uncertainty.output.statistics,
-        timings=[*(rules.summarise_timings.output if timed_cells("{dataset}") else [])],
-        layer_study=[rules.summarise_layer_study.output.layer_study] if STUDY_CELLS else [],
+        **of_kinds("statistics"),
+        timings=if_any("timed", "<data>/summary/timings.parquet"),
+        layer_study=if_any("study", SAMPLES["layer_study"]),
     output:
         cells="<results>/tables/published/cells.csv",
         agreement="<results>/tables/published/agreement.csv",
@@ -104,11 +101,11 @@ rule compare_with_paper:
 
 rule build_explorer:
     input:
-        prompts=cells("<data>/prompts/{model}/{part}.parquet"),
-        generations=cells("<data>/generations/{model}/{part}.parquet"),
-        attributions=cells("<data>/attributions/{model}/{method}/{part}.parquet"),
-        soft=first_protocol_cells("<data>/soft/{protocol}/{model}/{method}/{part}.parquet"),
-        soft_samples=rules.summarise.output.soft_samples,
+        prompts=cells(PROMPTS),
+        generations=cells(GENERATIONS),
+        attributions=cells(ATTRIBUTIONS),
+        soft=cells(SOFT, "first_protocol"),
+        soft_samples=SAMPLES["soft_samples"],
         evidence_samples=EVIDENCE_SAMPLES,
         datamodel_samples=DATAMODEL_SAMPLES,
     output:

@@ -11,14 +11,11 @@ from pisoft.files import whole_files
 from pisoft.pages.explorer import explorer_data, explorer_page
 from pisoft.statistics.reading import Files
 
-FILES = ("prompts", "generations", "attributions", "soft", "soft_samples")
-MAY_LACK = ("evidence_samples", "datamodel_samples")
-
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line.
 
-    Files are those that :func:`pisoft.pages.explorer.explorer_data` takes, by its arguments.
+    Files are those that :func:`pisoft.pages.explorer.explorer_data` takes.
     """
     line = argparse.ArgumentParser(description=__doc__)
     line.add_argument("--settings", required=True, help="ExplorerSlice as JSON")
@@ -31,12 +28,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerSlice.model_validate_json(arguments.settings)
-    files = Files(arguments.files)
-    data = explorer_data(
-        **{kind: files[kind] for kind in FILES},
-        **{kind: files.get(kind, []) for kind in MAY_LACK},
-        settings=settings,
-    )
+    data = explorer_data(Files(arguments.files), settings)
     with whole_files(arguments.settings, arguments.output) as (path,):
         path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")
 

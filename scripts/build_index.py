@@ -9,12 +9,12 @@ from pisoft.commandline import add_files, run
 from pisoft.config.slices import IndexSlice
 from pisoft.contracts import read_provenance
 from pisoft.files import whole_files
-from pisoft.pages.findings import Findings, Names
+from pisoft.pages.findings import Numbers
 from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files
 
-SUMMARIES = ("statistics", "comparisons", "leave_one_out")
+SUMMARIES = ("statistics", "comparisons", "ranks", "coverage")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,18 +37,13 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the summaries and write the page."""
     settings = IndexSlice.model_validate_json(arguments.settings)
     files = Files(arguments.files)
-    found = Findings(
-        outcomes=files.rows("soft_samples", metric="identity"),
-        **{kind: files.rows(kind) for kind in SUMMARIES},
-    )
     (figure,) = files["figure"]
     protocol, model, dataset = figure.with_suffix("").parts[-3:]
     where = settings.where({"protocol": protocol, "model": model, "dataset": dataset})
     origins = {settings.models[path.parts[-2]]: path for path in reversed(files["generations"])}
     page = index_page(
         settings.run,
-        found,
-        Names(settings.models, settings.datasets, settings.methods),
+        Numbers({kind: files.rows(kind) for kind in SUMMARIES}, settings),
         figure=Figure.of(figure, f"Curves of both metrics over π, {where}"),
         facts=facts_of({name: read_provenance(path) for name, path in origins.items()}),
         files=arguments.links,

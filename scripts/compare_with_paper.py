@@ -22,6 +22,7 @@ from pisoft.statistics.against_paper import (
 from pisoft.statistics.published import load_published
 from pisoft.statistics.published_settings import differences
 from pisoft.statistics.reading import load_rows
+from pisoft.views import Results
 
 PUBLISHED = Path(__file__).parents[1] / "config/published.csv"
 
@@ -64,7 +65,7 @@ def main(arguments: argparse.Namespace) -> None:
     tables = {
         arguments.cells: cells.astype({"n": "Int64", "n_failed": "Int64"}),
         arguments.agreement: agreements,
-        arguments.robustness: robustness.assign(best=robustness["best"].str.join(" ")),
+        arguments.robustness: Results(robustness, {}, {}).values.drop(columns=["n", "n_failed"]),
     }
     files = (arguments.html, arguments.tex, *tables)
     with whole_files(arguments.settings, *files) as (html, tex, *csv):

@@ -8,7 +8,7 @@ from pathlib import Path
 from keep_summary import CURVES, FOLDER
 from pisoft.commandline import run
 from pisoft.pages.readme import put_between_markers, result_text
-from pisoft.pages.real_numbers import kept, real_numbers_text
+from pisoft.pages.real_numbers import kept, real_numbers_page
 
 PAGE = Path("docs/explanation/real-numbers.md")
 PROTOCOL = "dynamic"
@@ -26,21 +26,19 @@ SHOWN = (
 def main(arguments: argparse.Namespace) -> None:
     """Write what stands between the markers, and the page."""
     numbers, about = kept(arguments.folder / FOLDER)
-    statistics, figure = numbers.statistics, FOLDER / CURVES
+    figure = FOLDER / CURVES
     text = result_text(
-        statistics[statistics["protocol"] == PROTOCOL],
+        numbers.results("statistics", protocol=PROTOCOL),
         model=about.model,
-        methods=about.methods,
         shown=SHOWN,
-        datasets=about.datasets,
         figure=figure.as_posix(),
         page=PAGE.as_posix(),
     )
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
     readme.write_text(document, encoding="utf-8")
-    page = real_numbers_text(numbers, about, Path("..", figure.relative_to("docs")).as_posix())
-    (arguments.folder / PAGE).write_text(page, encoding="utf-8")
+    page = real_numbers_page(numbers, about, Path("..", figure.relative_to("docs")).as_posix())
+    (arguments.folder / PAGE).write_text("\n".join([*page, ""]), encoding="utf-8")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -24,9 +24,7 @@ from pisoft.contracts import (
 )
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
-from pisoft.statistics.metrics import AUC_METRICS
-from pisoft.tables.datamodel_scores import STRICTEST
-from pisoft.tables.evidence_recovery import FOUND
+from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)
@@ -185,7 +183,7 @@ def _measure(run: Run, model: str, method: str, dataset: str, records: Sequence[
     """Add the sample metrics of a cell; a dataset has evidence if one of its records has."""
     generator = np.random.default_rng([ord(letter) for letter in model + method + dataset])
     cell = {"model": model, "method": method, "dataset": dataset}
-    evidence = {"": FOUND} if any(record.evidence for record in records) else {}
+    evidence = {"": EVIDENCE_METRICS} if any(record.evidence for record in records) else {}
     for record in records:
         for protocol, metrics in (dict.fromkeys(PROTOCOLS, AUC_METRICS) | evidence).items():
             status = _status(record, _raw(model, method, record, 0))
@@ -201,7 +199,7 @@ def _measure(run: Run, model: str, method: str, dataset: str, records: Sequence[
                 if metric == AUC_METRICS[0]:
                     lds = None if value is None else value / 8
                     run.measured["datamodel_samples"].append(
-                        {**row, "metric": STRICTEST, "value": lds}
+                        {**row, "metric": DATAMODEL_METRICS[0], "value": lds}
                     )
 
 

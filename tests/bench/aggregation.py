@@ -10,7 +10,7 @@ the end; the minutes that it takes to make are not counted.
 Then every job that reads per-draw values, their summaries or statistics of these is run by itself,
 as its rule calls it, one after the other. Wall-clock and CPU seconds of a rule are those of all its
 jobs, memory is the highest of them. Jobs that read scores or texts are left out, and files that are
-made from such (timings, costs, generations) hold no row.
+made from such (timings, generations) hold no row.
 """
 
 from __future__ import annotations
@@ -128,8 +128,7 @@ def make_results(config: Config, samples: int, root: Path) -> None:
             )
             path = cell_path(root / "generations", model, dataset)
             write_rows(path, "generations", [], provenance(settings, device="none"))
-    for kind in ("timings", "cost"):
-        write_rows(root / f"summary/{kind}.parquet", kind, [], {})
+    write_rows(root / "summary/timings.parquet", "timings", [], {})
 
 
 class Noise:
@@ -280,7 +279,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     given |= {"layer_study": [], "explorer": "", "warning": ""}  # the bench has none of these
     line = options(settings=settings, **given, **made)
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
-    kinds = ("statistics", "comparisons", "leave_one_out", "cost", "soft_samples", "curves")
+    kinds = ("statistics", "comparisons", "ranks", "coverage")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
     made = {"output": root / "index.html", "verdicts": root / "verdicts.txt"}
     named = {kind: files[kind] for kind in kinds}

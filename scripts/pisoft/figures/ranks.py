@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from pisoft.displays import display
-from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import of_cell, present
+from pisoft.figures.panels import dots
+from pisoft.figures.style import line_styles, theme
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
+from pisoft.statistics.results import select
 from pisoft.statistics.standing import LEVEL
 from pisoft.views import View
 
-METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
 WIDTH = 13.0  # inches
 LINE = 0.26  # inches per method or bar
 MOST_TICKS = 10  # with a number each; of more ranks, every other one has one
@@ -27,99 +27,66 @@ LABEL_GAP = 0.15  # ranks between a label and the line that leads to it
 @display(
     title="Ranks and critical differences",
     by=("protocol", "model"),
-    reads={"statistics": "summary/statistics", "comparisons": "summary/comparisons"},
+    reads={"ranks": "summary/ranks", "comparisons": "summary/comparisons"},
 )
 def plot(view: View) -> Figure:
-    """Draw the figure of one protocol and model."""
-    files, settings, cell = view.files, view.settings, view.cell
-    comparisons = of_cell(files.rows("comparisons"), cell)  # of a single method: no pair
-    statistics, where = files.rows("statistics", **cell), settings.where(cell)
-    methods = present(settings.methods, statistics)
-    return plot_ranks(statistics, comparisons, methods, where)
-
-
-def plot_ranks(
-    statistics: pd.DataFrame, comparisons: pd.DataFrame, methods: Mapping[str, str], where: str
-) -> Figure:
     """Draw the ranks by π-Soft-NS above and by π-Soft-NC below, for the mean over datasets.
 
     Left: each method's rank with its 95 % interval over resamples of the samples, and the share of
     resamples in which it is best. Right: critical-difference diagrams of the mean ranks over
     resamples (:func:`scikit_posthocs.critical_difference_diagram`); a bar joins the methods whose
-    circles it holds, no two of which the paired tests tell apart. Methods without a rank say so.
-
-    Args:
-        statistics: rows of kind `statistics` of one protocol and model.
-        comparisons: rows of kind `comparisons` of the same; pairs that are missing were not tested.
-        methods: label of each method.
-        where: model and protocol, for the title.
+    circles it holds, no two of which differ significantly or were not tested.
     """
-    styles = line_styles(methods)
+    ranks = view.results("ranks", metric=AUC_METRICS)
+    pairs = view.results_if_any("comparisons").select(dataset=AVERAGE)  # of one method: none
+    methods = ranks.methods
     with theme():
         layout = ConstrainedLayoutEngine(h_pad=LINE / 2)
         figure = Figure(figsize=(WIDTH, WIDTH), layout=layout)
-        panels = figure.subplots(len(METRICS), 2)
-        lines = []  # of the right panels
-        for (left, right), (metric, label) in zip(panels, METRICS.items(), strict=True):
-            ranks = _ranks(statistics, metric, methods)
-            left.set_title(f"{label} ↑", fontsize="medium")
-            _draw_intervals(left, ranks, methods, styles)
-            p_values = _p_values(comparisons, metric, ranks.index)
-            lines.append(_draw_differences(right, ranks["mean_rank"], p_values, methods, styles))
-        height = max(len(methods), *lines)
-        figure.set_figheight(LINE * (height + 5) * len(METRICS))
+        panels = figure.subplots(len(AUC_METRICS), 2)
+        heights = [len(methods)]  # in lines
+        for (left, right), metric in zip(panels, AUC_METRICS, strict=True):
+            left.set_title(METRICS[metric].label.removeprefix("AUC "), fontsize="medium")
+            rows = select(ranks.rows, metric=metric, dataset=AVERAGE)
+            _draw_intervals(left, rows, methods)
+            mean_ranks = select(rows, part="mean_rank").set_index("method")["value"]
+            p_values = _p_values(select(pairs.rows, metric=metric), mean_ranks.index)
+            heights.append(_draw_differences(right, mean_ranks, p_values, methods))
+        figure.set_figheight(LINE * (max(heights) + 5) * len(AUC_METRICS))
         for right in panels[:, 1]:
-            right.set_ylim(-height - 0.5, 0.5)
-        figure.suptitle(f"Ranks for the mean over datasets · {where}", fontsize="medium")
+            right.set_ylim(-max(heights) - 0.5, 0.5)
+        figure.suptitle(f"Ranks for the mean over datasets · {view.where}", fontsize="medium")
     return figure
 
 
-def _ranks(statistics: pd.DataFrame, metric: str, methods: Mapping[str, str]) -> pd.DataFrame:
-    """Return the methods that have a rank for the mean over datasets, the best first."""
-    of_metric = (statistics["metric"] == metric) & (statistics["dataset"] == AVERAGE)
-    rows = statistics[of_metric].set_index("method")
-    rows = rows.reindex([name for name in methods if name in rows.index])
-    return rows.dropna(subset="rank").sort_values(["rank", "mean_rank"], kind="stable")
+def _p_values(pairs: pd.DataFrame, methods: pd.Index) -> pd.DataFrame:
+    """Return the corrected p-value of every two methods, (M, M); 1 where they were not tested."""
+    wide = pairs.pivot(index="method", columns="other", values="p_adjusted")
+    matrix = wide.reindex(index=methods, columns=methods).astype(float)
+    return matrix.fillna(matrix.T).fillna(1.0)
 
 
-def _p_values(comparisons: pd.DataFrame, metric: str, methods: pd.Index) -> pd.DataFrame:
-    """Return the adjusted p-value of every two methods; 1 where they were not tested."""
-    of_metric = (comparisons["metric"] == metric) & (comparisons["dataset"] == AVERAGE)
-    matrix = pd.DataFrame(1.0, index=methods, columns=methods)
-    for row in comparisons[of_metric].itertuples():
-        if row.method in methods and row.other in methods:
-            matrix.loc[row.method, row.other] = matrix.loc[row.other, row.method] = row.p_adjusted
-    return matrix
-
-
-def _draw_intervals(
-    panel: Axes, ranks: pd.DataFrame, methods: Mapping[str, str], styles: Mapping[str, LineStyle]
-) -> None:
-    """Draw each method's rank with its interval, and write how often it is best."""
-    without = [f"{label} (no rank)" for name, label in methods.items() if name not in ranks.index]
+def _draw_intervals(panel: Axes, rows: pd.DataFrame, methods: Mapping[str, str]) -> None:
+    """Draw each method's rank with its interval, the best first, and write how often it is best."""
+    parts = {
+        part: select(rows, part=part).set_index("method").reindex(list(methods))
+        for part in ("rank", "mean_rank", "best_share")
+    }
+    ordered = parts["rank"].assign(mean_rank=parts["mean_rank"]["value"])
+    ordered = ordered.sort_values(["value", "mean_rank"], kind="stable")
+    label = "Rank with 95 % interval over resamples (← 1 is best)"
+    dots(panel, ordered.reset_index(), methods, label)
     beside = panel.get_yaxis_transform()  # x in parts of the panel's width
-    panel.text(1.02, -1, "best in", transform=beside, va="center", fontsize="small")
-    for line, (method, row) in enumerate(ranks.iterrows()):
-        look = styles[str(method)]
-        ends = [row["rank_low"], row["rank_high"]]
-        panel.plot(ends, [line, line], color=look.colour, linewidth=2.5, solid_capstyle="butt")
-        panel.plot(row["rank"], line, color=look.colour, marker=look.marker, markersize=8)
-        share = f"{100 * row['best_share']:.0f} %"
-        panel.text(1.02, line, share, transform=beside, va="center", fontsize="small")
-    names = [*(methods[str(name)] for name in ranks.index), *without]
-    panel.set_yticks(range(len(names)), names)
-    panel.set_ylim(len(names) - 0.5, -0.5)
+    shares = parts["best_share"]["value"][ordered.index].dropna()
+    texts = ["best in", *(f"{100 * share:.0f} %" for share in shares)]
+    for line, text in enumerate(texts, start=-1):
+        panel.text(1.02, line, text, transform=beside, va="center", fontsize="small")
     _show_all_ranks(panel, len(methods))
-    panel.set_xlabel("Rank with 95 % interval over resamples (← 1 is best)")
     seaborn.despine(ax=panel)
 
 
 def _draw_differences(
-    panel: Axes,
-    mean_ranks: pd.Series,
-    p_values: pd.DataFrame,
-    methods: Mapping[str, str],
-    styles: Mapping[str, LineStyle],
+    panel: Axes, mean_ranks: pd.Series, p_values: pd.DataFrame, methods: Mapping[str, str]
 ) -> int:
     """Draw a critical-difference diagram and return how many lines it takes below its axis."""
     from scikit_posthocs import critical_difference_diagram
@@ -129,7 +96,8 @@ def _draw_differences(
         panel.set_axis_off()
         panel.text(0.5, 0.5, "fewer than two methods have a rank", transform=panel.transAxes)
         return 1
-    # Methods are told by number: the order of a set of names differs from process to process.
+    styles = line_styles(methods)
+    # Numbers stand for methods: the order of a set of names differs from process to process.
     numbers = range(len(names))
     drawn = critical_difference_diagram(
         pd.Series(mean_ranks[names].to_numpy(), index=numbers),
@@ -153,7 +121,7 @@ def _draw_differences(
     panel.grid(visible=False)
     _show_all_ranks(panel, len(methods))
     panel.xaxis.set_label_position("top")
-    panel.set_xlabel("Mean rank over resamples (← 1 is best); bars: not told apart")
+    panel.set_xlabel("Mean rank over resamples (← 1 is best); bars: not significantly different")
     return round(-min(text.get_position()[1] for text in drawn["labels"]))
 
 

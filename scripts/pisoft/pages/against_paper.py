@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from pisoft.config.slices import PublishedSlice
-from pisoft.pages.against_paper_tables import (
-    cell_tables,
-    robustness_tables,
-    summary_table,
-    tau_text,
-    where,
-)
+from pisoft.pages.against_paper_tables import cell_tables, robustness_tables, summary_table, where
 from pisoft.pages.page import Page, Section
 from pisoft.statistics.against_paper import (
     COMPARED,
@@ -35,7 +29,9 @@ from pisoft.statistics.published import (
     average_deviations,
 )
 from pisoft.statistics.published_settings import differences
+from pisoft.statistics.results import select
 from pisoft.tables.explorer_links import explorer_links
+from pisoft.tables.layout import number_text
 from pisoft.units import NOTHING
 
 
@@ -71,14 +67,14 @@ def against_paper_page(
         summary = replace(summary_table(agreements[agreements["model"].isin(models)]), links=links)
         sections += [
             Section("How many numbers agree", _counts(shown[~shown["variant"]]), (summary,)),
-            Section("Number by number", _reading(), tuple(cell_tables(shown, links))),
+            Section("Number by number", _READING, tuple(cell_tables(shown, links))),
         ]
     return Page(
         "Against the paper",
         (
             *sections,
             Section(
-                "What the published order owes to single datasets",
+                "How far the published order depends on single datasets",
                 _robustness(robustness),
                 tuple(robustness_tables(robustness)),
             ),
@@ -94,75 +90,59 @@ def _scope(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
     """Say which models and datasets are compared, which are others, and how settings differ."""
     if models:
         names = ", ".join(MODELS[name] for name in models)
-        yield f"Compared are this run's numbers of {names} on the datasets of the paper."
+        yield f"Compared are this run's numbers of {names} on the paper's datasets."
     else:
         yield (
-            "No number of this run is set beside a published one, because none is of a published "
-            "model on a published dataset. What the published order owes to single datasets, "
-            "below, is of the paper alone."
+            "No number is compared, because none is of a published model on a published dataset. "
+            "The section on single datasets, below, is about the paper alone."
         )
-    yield from _others("models", settings.models, settings.other_models, MODELS)
-    yield from _others("datasets", settings.datasets, settings.other_datasets, DATASETS)
+    for kind, labels, reasons, published in (
+        ("models", settings.models, settings.other_models, MODELS),
+        ("datasets", settings.datasets, settings.other_datasets, DATASETS),
+    ):
+        others = ", ".join(
+            f"{label} ({name}: {reasons.get(name, 'not in the paper')})"
+            for name, label in labels.items()
+            if name in reasons or name not in published
+        )
+        if others:
+            yield f"Other {kind}: {others}. The paper's are {', '.join(published.values())}."
     if models:
         yield (
-            "Records are other draws of the datasets than the paper's. The paper samples 2000 "
-            "records of IMDb and of SST-2 and gives no number for the others; how many there are "
-            "here stands beside every number. Its BoolQ is ERASER's, which the catalogue has as "
-            "boolq_eraser."
+            "The records are other samples of the datasets than the paper's, which has 2000 of "
+            "IMDb and of SST-2 and states no number for the others; n stands beside every number. "
+            "The paper's BoolQ is ERASER's, in the catalogue boolq_eraser."
         )
-        yield _unlike(settings)
-        yield _left_open(settings, models)
+        yield from _settings(settings, models)
 
 
-def _others(
-    kind: str, labels: Mapping[str, str], reasons: Mapping[str, str], published: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield a paragraph on the models or datasets of the run that are no published ones, if any."""
-    others = [
-        f"{label} ({name}: {reasons.get(name, 'not in the paper')})"
-        for name, label in labels.items()
-        if name in reasons or name not in published
-    ]
-    if others:
-        yield (
-            f"Other {kind}: {', '.join(others)}. The paper's are {', '.join(published.values())}."
-        )
-
-
-def _unlike(settings: PublishedSlice) -> str:
-    """Say which settings are not those that the paper states."""
-    found = [
+def _settings(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
+    """Say which settings are not those that the paper states, and how those are that it omits."""
+    unlike = "; ".join(
         f"{one.what}: {_words(one.here)} (paper: {_words(one.paper)}, {one.where})"
         for one in differences(settings)
-    ]
-    if not found:
-        return "Settings that the paper states are the same here."
-    return (
-        f"Settings unlike the paper's: {'; '.join(found)}. Numbers that one of them decides are "
-        f"not compared and say '{OTHER_SETTINGS}'; how many draws there are, and whether they are "
-        "spread evenly, decides none."
     )
-
-
-def _left_open(settings: PublishedSlice, models: Sequence[str]) -> str:
-    """Say how those settings are that the paper does not state."""
+    yield (
+        f"Settings unlike the paper's: {unlike}. Numbers that depend on one of them are not "
+        f"compared ('{OTHER_SETTINGS}'); the number of draws and how evenly they are spread only "
+        "affect precision."
+        if unlike
+        else "Settings that the paper states are the same here."
+    )
     types = ", ".join(f"{MODELS[name]} in {settings.types[name]}" for name in models)
+    ranking = settings.ranking
     removal = (
-        ""
-        if settings.ranking is None
-        else (
-            f", deletion by '{settings.ranking.operator}', flips of the {settings.ranking.flip_of}"
-        )
+        f"deletion by '{ranking.operator}', flips of the {ranking.flip_of}, " if ranking else ""
     )
-    return (
-        f"Settings that the paper leaves open, as they are here: scope "
-        f"'{settings.evaluation.scope}', normalisation '{settings.evaluation.normalisation}'"
-        f"{removal}, answers of at most {settings.generation.max_new_tokens} tokens, {types}."
+    yield (
+        f"Settings that the paper leaves open: scope '{settings.evaluation.scope}', normalisation "
+        f"'{settings.evaluation.normalisation}', {removal}answers of at most "
+        f"{settings.generation.max_new_tokens} tokens, {types}."
     )
 
 
 def _words(setting: object) -> str:
-    """Return a setting as a reader would say it."""
+    """Return a setting in words."""
     if isinstance(setting, bool):
         return "yes" if setting else "no"
     if isinstance(setting, tuple):
@@ -171,6 +151,18 @@ def _words(setting: object) -> str:
 
 
 # Results --------------------------------------------------------------------------------------
+
+_READING = (
+    "Each published number, this run's with its 95 % bootstrap interval, and their difference. A "
+    "published number is inside if any number that rounds to it lies in the interval. n: samples "
+    f"in this run's mean; in brackets, those that failed. {NOTHING}: no number.",
+    'The paper\'s "Ours" names no variant of Grad-ELLM and is the best of several numbers of '
+    "layers for each dataset and model. All variants of this run are listed; only the first counts "
+    "above.",
+    "Other entries: no interval (one sample gives none), other machine (times), other settings, "
+    "not run, no value (no sample could be evaluated), other dataset, other average (over other "
+    "datasets than the paper's).",
+)
 
 
 def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
@@ -181,47 +173,32 @@ def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
     return (
         f"{inside} of {judged} published numbers lie inside this run's 95 % interval. "
         f"{counts.get(NO_INTERVAL, 0)} more have no interval here, {without} have no number here, "
-        f"and {counts.get(OTHER_MACHINE, 0)} are times, which are shown and not judged, as they "
-        "are of another machine.",
-        "The interval says how far this run's mean may be off because of the samples that it "
-        "happens to have. It knows nothing of the chance in the paper's own samples, for which "
-        "the paper gives no uncertainty: of two sound measurements of the same model, too, clearly "
-        "less than 95 % of the numbers of one would be inside the intervals of the other.",
-    )
-
-
-def _reading() -> tuple[str, ...]:
-    return (
-        "Every published number, this run's with its 95 % bootstrap interval in brackets, and the "
-        "difference. "
-        "A published number stands for all that are printed so: it is inside if one of them lies "
-        "in the interval. n counts the samples in this run's mean, in brackets those that failed. "
-        f"{NOTHING} stands where there is no number.",
-        'The paper\'s "Ours" names no variant of Grad-ELLM, and is the best of several numbers of '
-        "layers for each dataset and model. Beside it stand all variants that this run has; only "
-        "the first counts above.",
-        "Instead of inside or outside it may say: no interval (one sample gives none), other "
-        "machine (times), other settings, not run, no value (nothing could be evaluated), other "
-        "dataset, other average (over other datasets than the paper's).",
+        f"and {counts.get(OTHER_MACHINE, 0)} are times, which depend on the machine and are not "
+        "judged.",
+        "The interval covers the sampling error of this run alone; the paper states none. Even of "
+        "two sound measurements of the same model, clearly fewer than 95 % of the numbers of one "
+        "would lie inside the intervals of the other.",
     )
 
 
 def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
-    """Say how often the best method hangs on one dataset, and where the order does most."""
-    orders = robustness.drop_duplicates([*COLUMN, "left_out"])
-    changes = orders.groupby(COLUMN, sort=False)["best_changes"].any()
-    least = orders.loc[orders["kendall_tau"].idxmin()]
-    of = where(least["model"], least["protocol"])
+    """Say how often the best method depends on one dataset, and where the order does most."""
+    ranks, taus = (select(robustness, part=part) for part in ("without", "kendall_tau"))
+    orders = ranks.groupby([*COLUMN, "other"])
+    best = ranks[ranks["rank"] == orders["rank"].transform("min")]
+    leaders = best.groupby([*COLUMN, "other"])["method"].agg(frozenset)
+    changes = leaders.groupby(COLUMN).nunique() > 1
+    least = taus.loc[taus["value"].idxmin()]
     return (
-        "The methods ranked by the mean of their published numbers over the datasets, and by the "
-        "means with each dataset left out. The means are computed from the printed numbers; 1 is "
-        "best, and methods with equal means share the mean of their ranks. Kendall's τ compares "
-        "an order with that on all datasets: 1 is the same order, \N{MINUS SIGN}1 the reverse. "
-        "Bold: the best, which may be another one without a dataset.",
+        "Methods ranked by the mean of their published numbers over the datasets, and by the means "
+        "without each dataset, all computed from the printed numbers; 1 is best, and equal means "
+        "share a rank. Kendall's τ compares an order with that on all datasets: 1 is the same "
+        "order, \N{MINUS SIGN}1 the reverse. Bold: the best.",
         f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
-        "there is a dataset without which another method would be best or share the first rank. "
-        f"The order changes most in {METRICS[least['metric']].label} of {of}, without "
-        f"{DATASETS[least['left_out']]}: τ = {tau_text(least['kendall_tau'])}.",
+        "another method would be best or share the first rank without one of the datasets. "
+        f"The order changes most in {METRICS[least['metric']].label} of "
+        f"{where(least['model'], least['protocol'])}, without {DATASETS[least['other']]}: "
+        f"τ = {number_text(least['value'], 2)}.",
     )
 
 
@@ -238,8 +215,7 @@ def _sources(published: pd.DataFrame) -> tuple[str, ...]:
         f"{CITATION} The {len(published)} numbers of its tables are in config/published.csv, digit "
         "by digit.",
         f"Of its {(published['dataset'] == AVERAGE).sum()} averages, {len(deviations)} are not "
-        "the rounded mean of the numbers above them. "
-        f"{len(deviations) - len(unexplained)} are off by one in the last digit, as they would be "
-        "if digits that are not printed were averaged, or if the mean was cut off instead of "
-        f"rounded. Neither explains: {listed or 'none'}.",
+        f"the rounded mean of the numbers above them. {len(deviations) - len(unexplained)} are off "
+        "by one in the last digit, which averaging unrounded numbers or truncating the mean would "
+        f"explain. Not explained: {listed or 'none'}.",
     )

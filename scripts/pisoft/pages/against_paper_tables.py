@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
+from pisoft.pages.standings import place
 from pisoft.statistics.against_paper import SECONDS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
-from pisoft.tables.layout import (
-    Block,
-    Entry,
-    Row,
-    Table,
-    interval_text,
-    number_text,
-    rank_text,
-)
-from pisoft.units import NOTHING, signed
+from pisoft.tables.grid import blocks, columns, each, plain
+from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text
+from pisoft.units import NOTHING
+from pisoft.views import Results
 
 ROWS = {**DATASETS, AVERAGE: "Average"}
 _COUNTS = {
@@ -28,7 +23,6 @@ _COUNTS = {
     "outside": "Outside",
     "no_interval": "No interval",
 }
-_NONE = ""  # instead of the name of a dataset that is left out
 _DIFFERENCE, _RATIO = "Run minus paper", "Run divided by paper"
 _TIMES_NOTE = (
     "A ratio of times is one of machines and of algorithms, not of methods. Here, samples and "
@@ -43,11 +37,6 @@ def where(model: str, protocol: str) -> str:
     return MODELS[model] + (f" · {protocol} routing" if protocol else "")
 
 
-def tau_text(tau: float) -> str:
-    """Return Kendall's τ as text."""
-    return NOTHING if pd.isna(tau) else signed(f"{tau:.2f}")
-
-
 def summary_table(agreements: pd.DataFrame) -> Table:
     """Build the table of how many numbers of each column agree, and how far its orders do.
 
@@ -55,23 +44,22 @@ def summary_table(agreements: pd.DataFrame) -> Table:
         agreements: rows of :func:`pisoft.statistics.against_paper.agreement`.
     """
     datasets = [name for name in ROWS if name in set(agreements["dataset"])]
-    blocks = tuple(
-        Block(
-            MODELS[model],
-            tuple(
-                _summary_row(metric, protocol, column.set_index("dataset").reindex(datasets))
-                for (protocol, metric), column in columns.groupby(
-                    ["protocol", "metric"], sort=False
-                )
-            ),
-        )
-        for model, columns in agreements.groupby("model", sort=False)
-    )
+    lines: dict[str, list[Row]] = {}
+    for (model, protocol, metric), rows in agreements.groupby(
+        ["model", "protocol", "metric"], sort=False
+    ):
+        taus = rows.set_index("dataset")["kendall_tau"].reindex(datasets)
+        texts = [
+            *(f"{rows[name].sum():.0f}" for name in _COUNTS),
+            *(number_text(t, 2) for t in taus),
+        ]
+        label = METRICS[metric].label + (f" · {protocol}" if protocol else "")
+        lines.setdefault(MODELS[model], []).append(Row(label, tuple(map(Entry, texts))))
     return Table(
         title="Published numbers inside this run's intervals, and agreement of the orders",
         corner="Metric",
         columns=(*_COUNTS.values(), *(f"τ {ROWS[name]}" for name in datasets)),
-        blocks=blocks,
+        blocks=tuple(Block(title, tuple(rows)) for title, rows in lines.items()),
         notes=(
             "Compared: published numbers with one of this run beside them. Inside, outside: of "
             "this run's 95 % interval.",
@@ -114,69 +102,45 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
     Args:
         robustness: rows of :func:`pisoft.statistics.against_paper.published_robustness`.
     """
-    for (protocol, model), part in robustness.groupby(["protocol", "model"], sort=False):
-        left_out = list(part["left_out"].fillna(_NONE).unique())
+    for (protocol, model), rows in robustness.groupby(["protocol", "model"], sort=False):
+        results = Results(rows, METHODS, DATASETS)
+        left_out = {name: f"Without {DATASETS[name]}" if name else "All" for name in rows["other"]}
+        titles = {METRICS[name].label: {"metric": name} for name in rows["metric"]}
+        methods = {name: METHODS[name] for name in rows["method"] if name}
+        ranks = columns("other", left_out, place, part="without")
+        taus = columns("other", left_out, plain(2), part="kendall_tau")
+        made = zip(
+            blocks(results, titles, each("method", methods), ranks, ranks[0], sparse=True),
+            blocks(results, titles, {"Kendall's τ": {}}, taus),
+            strict=True,
+        )
         yield Table(
             title=f"Ranks of the published means · {where(model, protocol)}",
             corner="Method",
-            columns=tuple(
-                "All" if name == _NONE else f"Without {DATASETS[name]}" for name in left_out
-            ),
-            blocks=tuple(
-                Block(METRICS[metric].label, tuple(_robustness_rows(column, left_out)))
-                for metric, column in part.groupby("metric", sort=False)
-            ),
+            columns=tuple(left_out.values()),
+            blocks=tuple(Block(of.title, (*of.rows, *tau.rows)) for of, tau in made),
             notes=(),
-            values=part,
+            values=results.values,
         )
-
-
-def _summary_row(metric: str, protocol: str, column: pd.DataFrame) -> Row:
-    """Return one row from what :func:`agreement` says of each dataset."""
-    counts = (Entry(f"{column[name].sum():.0f}") for name in _COUNTS)
-    taus = (Entry(tau_text(tau)) for tau in column["kendall_tau"])
-    label = METRICS[metric].label + (f" · {protocol}" if protocol else "")
-    return Row(label, (*counts, *taus))
 
 
 def _cell_row(cell: Any) -> Row:
     """Return one method's row of a dataset; whole numbers get one digit more."""
     shown = max(cell.decimals, 1)
     failed = f" ({cell.n_failed:.0f})" if cell.n_failed > 0 else ""
+    difference = number_text(cell.difference, shown)
+    if cell.difference >= 0:
+        difference = f"+{difference}"
+    if cell.metric == SECONDS and not pd.isna(cell.value):
+        difference = f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
+    interval = interval_text(cell.low, cell.high, shown)
     return Row(
         {**METHODS, **VARIANTS}[cell.method],
         (
             Entry(f"{cell.published:.{cell.decimals}f}"),
-            Entry(
-                number_text(cell.value, shown), interval=interval_text(cell.low, cell.high, shown)
-            ),
-            Entry(_comparison(cell, shown)),
+            Entry(number_text(cell.value, shown), interval=interval),
+            Entry(difference),
             Entry(cell.outcome),
             Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),
         ),
     )
-
-
-def _comparison(cell: Any, shown: int) -> str:
-    """Return how far the run's number is from the published one; of times, how many times it."""
-    if pd.isna(cell.value):
-        return NOTHING
-    if cell.metric == SECONDS:
-        return f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
-    return signed(f"{cell.difference:+.{shown}f}")
-
-
-def _robustness_rows(column: pd.DataFrame, left_out: Sequence[str]) -> Iterator[Row]:
-    """Yield each method's ranks for one metric, the best first, and a row of τ."""
-    by_name = dict(iter(column.groupby(column["left_out"].fillna(_NONE))))
-    parts = [by_name[name].set_index("method") for name in left_out]
-    for method in parts[0].sort_values("rank", kind="stable").index:
-        yield Row(
-            METHODS[method],
-            tuple(
-                Entry(rank_text(part["rank"][method]), strong=method in part["best"].iloc[0])
-                for part in parts
-            ),
-        )
-    taus = (tau_text(part["kendall_tau"].iloc[0]) for part in parts)
-    yield Row("Kendall's τ", tuple(map(Entry, taus)))

@@ -7,54 +7,38 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.slices import ExplorerSlice
 from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_table
-from pisoft.pages.explorer_metrics import Measured, sample_metrics
 from pisoft.relations import read_generations, read_prompts
+from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
 from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.tables.writer import render_html
 
 TEMPLATES = Path(__file__).parent / "templates"
 ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by less than 1e-7
 SCORE_DIGITS = 5  # of raw scores, and of logarithms of scores
 LOG_OF_ZERO = -1000.0  # its exponential is 0 in any float
 
-Cell = tuple[str, str]  # model, dataset
+MEASURED = {  # kind of each, and metrics
+    "areas": ("soft_samples", AUC_METRICS),
+    "lds": ("datamodel_samples", DATAMODEL_METRICS[:1]),
+    "evidence": ("evidence_samples", EVIDENCE_METRICS),
+}
+MEASURED_DIGITS = 4  # significant ones
+
+PathsByKind = Mapping[str, Sequence[Path]]
 Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample and step
 
 
-@dataclass(frozen=True)
-class _CellFiles:
-    """The files of one model and dataset, those of the methods by name, and of all cells."""
-
-    prompts: Path
-    generations: Path
-    attributions: Mapping[str, Path]
-    soft: Mapping[str, Path]
-    soft_samples: Sequence[Path]
-    evidence_samples: Sequence[Path]
-    datamodel_samples: Sequence[Path]
-
-
-def explorer_data(
-    prompts: Iterable[Path],
-    generations: Iterable[Path],
-    attributions: Iterable[Path],
-    soft: Iterable[Path],
-    soft_samples: Sequence[Path],
-    evidence_samples: Sequence[Path],
-    datamodel_samples: Sequence[Path],
-    settings: ExplorerSlice,
-) -> dict[str, Any]:
+def explorer_data(files: PathsByKind, settings: ExplorerSlice) -> dict[str, Any]:
     """Return what the page shows, ready to be written as JSON.
 
     Raw scores and logarithms of scores are rounded to five significant digits. The logarithm keeps
@@ -62,37 +46,22 @@ def explorer_data(
     of a sample that have the same scores, as with `step_scores: aggregated`, share one entry.
 
     Args:
-        prompts: `prompts` files `…/{model}/{dataset}.parquet`.
-        generations: `generations` files, as the prompts.
-        attributions: `attributions` files `…/{model}/{method}/{dataset}.parquet`.
-        soft: `soft` files `…/{model}/{method}/{dataset}.parquet`, for their α, which is the same
-            under every protocol.
-        soft_samples: `soft_samples` files.
-        evidence_samples: `evidence_samples` files; none where no dataset has evidence.
-        datamodel_samples: `datamodel_samples` files; none where random scores are not evaluated.
+        files: by kind: `prompts` and `generations` `…/{model}/{dataset}.parquet`; `attributions`
+            and, for α, `soft` of any protocol `…/{model}/{method}/{dataset}.parquet`; and those of
+            :data:`MEASURED`, of which there may be none.
         settings: labels in order, and how scores are made.
 
     Raises:
         BenchmarkError: an unreadable file, a prompt without generation, or files of different
             samples.
     """
-    asked = {_cell(path): path for path in prompts}
-    answered = {_cell(path): path for path in generations}
-    attributed, evaluated = _by_method(attributions), _by_method(soft)
-    summaries = (soft_samples, evidence_samples, datamodel_samples)
-    cells = {
-        cell: _CellFiles(
-            path, answered[cell], attributed.get(cell, {}), evaluated.get(cell, {}), *summaries
-        )
-        for cell, path in asked.items()
-    }
     return {
         "run": settings.run,
         "scope": settings.scope,
         "normalisation": settings.normalisation,
         "floor": settings.score_floor,
         "grid": settings.pi_grid,
-        "models": [_model(name, cells, settings) for name in settings.models],
+        "models": [_model(name, files, settings) for name in settings.models],
     }
 
 
@@ -105,17 +74,10 @@ def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
     Whatever a record holds is data to the browser, never markup: none of it stands in the document
     as text, and the page's policy lets no script run but the page's own, known by its hash.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     style = (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
     script = (TEMPLATES / "explorer.js").read_text(encoding="utf-8")
-    return environment.get_template("explorer.html.jinja").render(
+    return render_html(
+        "explorer.html.jinja",
         run=data["run"],
         warning=warning,
         style=style,
@@ -132,91 +94,107 @@ def _packed(data: Mapping[str, Any]) -> str:
     return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
 
 
-def _model(model: str, cells: Mapping[Cell, _CellFiles], settings: ExplorerSlice) -> dict[str, Any]:
+def _model(model: str, files: PathsByKind, settings: ExplorerSlice) -> dict[str, Any]:
     """Return a model's datasets, and the methods that explain it on any of them."""
-    here = {name: cells[model, name] for name in settings.datasets if (model, name) in cells}
-    known = {method for files in here.values() for method in files.attributions}
+    prompts = _by_folder(files["prompts"], model)
+    present = {path.parts[-2] for path in files["attributions"] if path.parts[-3] == model}
+    methods = {name: label for name, label in settings.methods.items() if name in present}
     return {
         "name": model,
         "label": settings.models[model],
-        "methods": [
-            {"name": name, "label": label}
-            for name, label in settings.methods.items()
-            if name in known
-        ],
+        "methods": [{"name": name, "label": label} for name, label in methods.items()],
         "datasets": [
-            {
-                "name": name,
-                "label": settings.datasets[name],
-                **_samples(model, name, files, settings),
-            }
-            for name, files in here.items()
+            {"name": name, "label": label, **_samples(model, name, files, settings)}
+            for name, label in settings.datasets.items()
+            if name in prompts
         ],
     }
+
+
+def _by_folder(paths: Iterable[Path], model: str) -> dict[str, Path]:
+    """Return files `…/{model}/{dataset}.parquet` of a model by dataset."""
+    return {path.stem: path for path in paths if path.parts[-2] == model}
 
 
 def _samples(
-    model: str, dataset: str, files: _CellFiles, settings: ExplorerSlice
+    model: str, dataset: str, files: PathsByKind, settings: ExplorerSlice
 ) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
-    prompts = read_prompts(files.prompts)
-    rows = prompts[: settings.samples]
-    answers = read_generations(files.generations, files.prompts, prompts)
-    shown = [row["sample_id"] for row in rows]
-    alphas = {method: _alphas(path, shown, settings.pi_grid) for method, path in files.soft.items()}
-    summaries = (files.soft_samples, files.evidence_samples, files.datamodel_samples)
-    measured = sample_metrics(model, dataset, shown, *summaries)
-    found = read_scores(
-        files.prompts,
-        files.attributions.values(),
-        settings,
-        settings.samples,
+    asked = _by_folder(files["prompts"], model)[dataset]
+    answered = _by_folder(files["generations"], model)[dataset]
+    attributions, soft = (
+        {p.parts[-2]: p for p in files[kind] if (p.parts[-3], p.stem) == (model, dataset)}
+        for kind in ("attributions", "soft")
     )
+    prompts = read_prompts(asked)
+    answers = read_generations(answered, asked, prompts)
+    shown = [row["sample_id"] for row in prompts[: settings.samples]]
+    alphas = {method: _alphas(path, shown, settings.pi_grid) for method, path in soft.items()}
+    scores = read_scores(asked, attributions.values(), settings, settings.samples)
     steps = {
         sample_id: _steps(group, alphas)
-        for sample_id, group in groupby(found, key=lambda step: step.prompt["sample_id"])
+        for sample_id, group in groupby(scores, key=lambda step: step.prompt["sample_id"])
     }
+    measured = _measured(files, model, dataset, shown)
     samples = [
-        _sample(row, answer, steps.get(row["sample_id"], _steps([], {})), measured)
-        for row, answer in zip(rows, answers, strict=False)  # as many as are shown
+        {
+            "id": name,
+            "status": answer["status"],
+            "truncated": prompt["truncated"],
+            "tokens": prompt["token_texts"],
+            "evidence": mask if mask is None else np.flatnonzero(mask).tolist(),
+            "output": answer["output_token_texts"],
+            "predicted": answer["predicted_label"],
+            "label": answer["label"],
+            "correct": answer["correct"],
+            **steps.get(name, _steps([], {})),
+            "measured": measured.get(name, {}),
+        }
+        for name, prompt, answer in zip(shown, prompts, answers, strict=False)
+        for mask in [prompt["evidence_mask"]]
     ]
     return {"total": len(prompts), "samples": samples}
 
 
-def _sample(
-    prompt: Mapping[str, Any],
-    answer: Mapping[str, Any],
-    steps: Mapping[str, Any],
-    measured: Measured,
-) -> Any:
-    """Return what the page says of one sample."""
-    evidence, identifier = prompt["evidence_mask"], prompt["sample_id"]
-    return {
-        "id": identifier,
-        "status": answer["status"],
-        "truncated": prompt["truncated"],
-        "tokens": prompt["token_texts"],
-        "evidence": None if evidence is None else np.flatnonzero(evidence).tolist(),
-        "output": answer["output_token_texts"],
-        "predicted": answer["predicted_label"],
-        "label": answer["label"],
-        "correct": answer["correct"],
-        **steps,
-        "measured": {method: own for (name, method), own in measured.items() if name == identifier},
-    }
+def _measured(
+    files: PathsByKind, model: str, dataset: str, samples: Sequence[str]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what was measured of samples, by sample and method.
+
+    Of each of :data:`MEASURED`, by protocol where it has one, the numbers; where a sample failed,
+    its status stands in place of them.
+    """
+    cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
+    cell &= pc.field("sample_id").isin(list(samples))
+    measured: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, (kind, metrics) in MEASURED.items():
+        where = cell & pc.field("metric").isin(list(metrics))
+        rows = [
+            row for p in files.get(kind, ()) for row in read_table(p, kind, where=where).to_pylist()
+        ]
+        for row in sorted(rows, key=lambda row: metrics.index(row["metric"])):
+            of_sample = measured.setdefault(row["sample_id"], {})
+            numbers, key = of_sample.setdefault(row["method"], {}), name
+            if "protocol" in row:
+                numbers, key = numbers.setdefault(name, {}), row["protocol"]
+            if row["status"] == OK:
+                numbers.setdefault(key, []).extend(_rounded([row["value"]], MEASURED_DIGITS))
+            else:
+                numbers[key] = row["status"]
+    return measured
 
 
-def _steps(found: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dict[str, Any]:
+def _steps(of_sample: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dict[str, Any]:
     """Return a sample's tokens that have scores, its different scores, and which a step has."""
     perturbable: list[int] = []
     scores: list[dict[str, Any]] = []
     steps = []
-    for one in found:
+    for one in of_sample:
         perturbable = one.perturbable.tolist()  # the same of every step
-        own = _step_scores(one, alphas)
-        if own not in scores:
-            scores.append(own)
-        steps.append({"step": one.step, "scores": scores.index(own)})
+        of_step = _step_scores(one, alphas)
+        if of_step not in scores:
+            scores.append(of_step)
+        steps.append({"step": one.step, "scores": scores.index(of_step)})
     return {"perturbable": perturbable, "scores": scores, "steps": steps}
 
 
@@ -237,7 +215,7 @@ def _scores(
     """Return a method's scores of one step; without α, why it could not be calibrated."""
     with np.errstate(divide="ignore"):
         logarithms = np.maximum(np.log(found.scores(method)), LOG_OF_ZERO)
-    shown: dict[str, Any] = {"raw": _numbers(found.raw[method]), "log": _numbers(logarithms)}
+    shown: dict[str, Any] = {"raw": _rounded(found.raw[method]), "log": _rounded(logarithms)}
     return shown | ({"evaluation": evaluation} if alpha is None else {"alpha": alpha})
 
 
@@ -251,30 +229,16 @@ def _alphas(path: Path, samples: list[str], grid: Iterable[float]) -> Alphas:
     for row in rows:
         key = (row["sample_id"], row["step"])
         line = [by_pi.get((*key, pi)) for pi in grid]
-        solved = [float(f"{alpha:.{ALPHA_DIGITS}g}") for alpha in line if alpha is not None]
+        solved = _rounded([alpha for alpha in line if alpha is not None], ALPHA_DIGITS)
         found[key] = (row["status"], solved if len(solved) == len(line) else None)
     return found
 
 
-def _numbers(values: np.ndarray) -> list[float]:
-    """Return rounded numbers."""
-    return [float(f"{value:.{SCORE_DIGITS}g}") for value in values]
+def _rounded(values: Iterable[float], digits: int = SCORE_DIGITS) -> list[float]:
+    return [float(f"{value:.{digits}g}") for value in values]
 
 
 def _hash(text: str) -> str:
     """Return an inline script's or style's hash as a content security policy names it."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
-
-
-def _cell(path: Path) -> Cell:
-    """Return model and dataset of a file `…/{model}/{dataset}.parquet`."""
-    return path.parent.name, path.stem
-
-
-def _by_method(paths: Iterable[Path]) -> dict[Cell, dict[str, Path]]:
-    """Return files `…/{model}/{method}/{dataset}.parquet` by cell and method."""
-    found: dict[Cell, dict[str, Path]] = {}
-    for path in paths:
-        found.setdefault((path.parts[-3], path.stem), {})[path.parts[-2]] = path
-    return found

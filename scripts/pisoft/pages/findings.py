@@ -1,247 +1,353 @@
-"""The results of a run averaged over datasets, as ranked panels and as sentences."""
+"""What results say, in sentences: who leads, what the tests show, which findings of the paper hold.
+
+A method without a p-value was not tested; no sentence counts it as different or as equal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
-from pisoft.pages.page import Bar, Panel, Section
-from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
+from pisoft.config.slices import LabelsSlice
+from pisoft.contracts import OK, meanings
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
+from pisoft.statistics.results import select
 from pisoft.statistics.robustness import order_changes
 from pisoft.statistics.standing import LEVEL, standing
-from pisoft.tables.layout import interval_text
+from pisoft.tables.layout import interval_text, p_text
+from pisoft.units import signed
+from pisoft.views import Results
 
-READ_METRICS = {
-    "auc_pi_soft_ns": "π-Soft-NS (do the tokens with high scores suffice?)",
-    "auc_pi_soft_nc": "π-Soft-NC (does the model miss them?)",
-}
-
-
-@dataclass(frozen=True)
-class Names:
-    """Labels in the order of the run."""
-
-    models: Mapping[str, str]
-    datasets: Mapping[str, str]
-    methods: Mapping[str, str]
+NS, NC = AUC_METRICS
+SHORT = {NS: "π-Soft-NS", NC: "π-Soft-NC"}
+_QUESTIONS = {NS: "do the tokens with high scores suffice?", NC: "does the model miss them?"}
+BEST = "best"
+BETTER, EQUAL = "significantly better", "not significantly different"
+WORSE, UNTESTED = "significantly worse", "not tested"
 
 
 @dataclass(frozen=True)
-class Findings:
-    """Rows of the summary files that the front page reports."""
+class Order:
+    """The methods with a value of one metric, ordered by it, and what the tests say of them.
 
-    statistics: pd.DataFrame
-    comparisons: pd.DataFrame
-    leave_one_out: pd.DataFrame
-    outcomes: pd.DataFrame  # `soft_samples` of the metric `identity`
+    Attributes:
+        rows: `statistics` rows of one protocol, model, metric and dataset, by method, best first.
+        pairs: `comparisons` rows of the same.
+        labels: of the methods.
+    """
 
+    rows: pd.DataFrame
+    pairs: pd.DataFrame
+    labels: Mapping[str, str]
 
-# At a glance -----------------------------------------------------------------------------------
+    @cached_property
+    def groups(self) -> dict[str, list[str]]:
+        """The methods by how they compare with the best."""
+        best, tied = standing(self.rows)
+        p_values = self.rows["p_adjusted"].astype(float).drop(best)
+        worse, untested = p_values.index[p_values < LEVEL], p_values.index[p_values.isna()]
+        return {BEST: best, EQUAL: tied, WORSE: list(worse), UNTESTED: list(untested)}
 
-_LEGEND = (
-    "Dot: mean over samples, averaged over datasets. Line: its 95 % interval. Best first. Shaded: "
-    "the best method and those not significantly different from it. Italics and an open dot: "
-    "random scores."
-)
+    @property
+    def best(self) -> list[str]:
+        """The methods of the first rank."""
+        return self.groups[BEST]
 
+    def against(self, other: str) -> dict[str, list[str]]:
+        """Return the other methods by how they compare with one; none if that has no value."""
+        mirrored = self.pairs.rename(columns={"method": "other", "other": "method"})
+        both = pd.concat([self.pairs, mirrored.assign(value=-self.pairs["value"])])
+        tests = both[both["other"] == other].set_index("method")
+        groups: dict[str, list[str]] = {BETTER: [], EQUAL: [], WORSE: [], UNTESTED: []}
+        for method in self.rows.index.drop(other) if other in self.rows.index else ():
+            p_value = tests["p_adjusted"].get(method, np.nan)
+            if np.isnan(p_value):
+                groups[UNTESTED].append(method)
+            elif p_value >= LEVEL:
+                groups[EQUAL].append(method)
+            else:
+                groups[BETTER if tests["value"][method] > 0 else WORSE].append(method)
+        return groups
 
-def averages(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the means over datasets of :data:`READ_METRICS`."""
-    return statistics[
-        (statistics["dataset"] == AVERAGE)
-        & statistics["metric"].isin(READ_METRICS)
-        & statistics["protocol"].notna()
-    ]
+    def rivals(self, named: bool) -> list[str]:
+        """Say in clauses how the other methods compare with the best.
 
+        Args:
+            named: whether those not significantly different are named, not only counted.
+        """
+        _, equal, worse, untested = self.groups.values()
+        clauses = []
+        if equal:
+            count = f"{len(equal)} of {len(equal) + len(worse)} other methods"
+            clauses = [f"{EQUAL}: {f'{self.listed(equal)} ({count})' if named else count}"]
+        elif worse:
+            tested = "method that was tested" if untested else "method"
+            clauses = [f"every other {tested} is significantly worse"]
+        return [*clauses, *([f"{UNTESTED}: {self.listed(untested)}"] if untested else [])]
 
-def answers(found: Findings, names: Names) -> Iterable[Section]:
-    """Rank the methods of each model, by protocol and metric."""
-    shown = averages(found.statistics)
-    legend: tuple[str, ...] = (_LEGEND,)
-    for model, rows in shown.groupby("model", sort=False):
-        ends = rows[["value", "low", "high"]]
-        span = (ends.min().min(), ends.max().max())
-        panels = tuple(
-            _panel(
-                f"{METRICS[metric].label}, {protocol} routing",
-                own.set_index("method"),
-                _of_cell(found.comparisons, protocol, str(model), str(metric)),
-                names,
-                span,
-            )
-            for (protocol, metric), own in rows.groupby(["protocol", "metric"], sort=False)
-        )
-        n = int(rows["n"].max())
-        heading = f"{names.models[str(model)]}: which scores are faithful? (n = {n} samples)"
-        yield Section(heading, legend, panels=panels)
-        legend = ()
+    def listed(self, methods: Iterable[str]) -> str:
+        """Return labels."""
+        return ", ".join(self.labels[name] for name in methods) or "none"
 
-
-def _panel(
-    title: str,
-    rows: pd.DataFrame,
-    pairs: pd.DataFrame,
-    names: Names,
-    span: tuple[float, float],
-) -> Panel:
-    """Return the methods of one metric, best first, with the verdict of the tests."""
-    known = rows[rows["value"].notna()].sort_values("rank", kind="stable")
-    if known.empty:
-        return Panel(title, "No method has a value in every dataset.", ())
-    best, tied = standing(known)
-    groups = dict.fromkeys(best, "best") | dict.fromkeys(tied, "tied")
-
-    def place(value: float) -> float:
-        return round(100 * (value - span[0]) / ((span[1] - span[0]) or 1), 2)
-
-    bars = []
-    for method, row in known.iterrows():
-        interval = interval_text(row["low"], row["high"], 3)
-        low, high = row[["low", "high"]].fillna(row["value"])
-        bars.append(
-            Bar(
-                names.methods[str(method)],
-                " ".join(filter(None, (f"{row['value']:.3f}", interval))),
-                at=place(row["value"]),
-                low=place(low),
-                high=place(high),
-                group=groups.get(str(method), "other"),
-                control=method == CONTROL,
-            )
-        )
-    return Panel(title, _verdict(known, pairs, names), tuple(bars))
+    def value(self, method: str) -> str:
+        """Return a method's value with its interval."""
+        row = self.rows.loc[method]
+        interval = interval_text(row["low"], row["high"], 3) or "no interval"
+        return f"{self.labels[method]} {row['value']:.3f} {interval}"
 
 
-def _verdict(known: pd.DataFrame, pairs: pd.DataFrame, names: Names) -> str:
+@dataclass(frozen=True)
+class Numbers:
+    """Results that pages report.
+
+    Attributes:
+        rows: by question.
+        labels: of what they are of.
+    """
+
+    rows: Mapping[str, pd.DataFrame]
+    labels: LabelsSlice
+
+    def results(self, question: str, **keys: Any) -> Results:
+        """Return results and their labels; see :func:`pisoft.statistics.results.select`."""
+        rows = select(self.rows[question], **keys)
+        return Results(rows, self.labels.methods, self.labels.datasets)
+
+    def averages(self, question: str, **keys: Any) -> pd.DataFrame:
+        """Return rows of means over datasets."""
+        return select(self.rows[question], dataset=AVERAGE, **keys)
+
+    def order(self, **cell: str) -> Order:
+        """Return the order of the methods by a metric.
+
+        Args:
+            cell: metric, protocol and, of several models, model.
+        """
+        rows = self.averages("statistics", **cell).dropna(subset="value").set_index("method")
+        pairs = self.averages("comparisons", **cell)
+        return Order(rows.sort_values("rank", kind="stable"), pairs, self.labels.methods)
+
+
+# The front page ---------------------------------------------------------------------------------
+
+
+def verdict(order: Order) -> str:
     """Name the leading methods; count those not significantly worse, and those above random."""
-    best, tied = standing(known)
-    verdict = f"{_listed(best, names)} {'leads' if len(best) == 1 else 'lead'}."
-    rest = len(known) - len(best)
-    if tied:
-        verdict += f" Not significantly different: {len(tied)} of {rest} other methods."
-    elif rest:
-        verdict += " Every other method is significantly worse."
-    if CONTROL not in known.index or len(known) < 2:
-        return verdict
-    better, _, _ = against(pairs[pairs["dataset"] == AVERAGE], known)
-    return f"{verdict} Significantly better than random scores: {len(better)} of {len(known) - 1}."
+    if order.rows.empty:
+        return "No method has a value in every dataset."
+    leads = f"{order.listed(order.best)} {'leads' if len(order.best) == 1 else 'lead'}"
+    better, equal, worse, untested = order.against(CONTROL).values()
+    above = []
+    if tested := len(better) + len(equal) + len(worse):
+        above.append(f"{BETTER} than random scores: {len(better)} of {tested}")
+    if untested:
+        above.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
+    clauses = [leads, *order.rivals(named=False), *above]
+    return f"{'. '.join(map(_begun, clauses))}."
 
 
-# In sentences -----------------------------------------------------------------------------------
-
-
-def readings(found: Findings, names: Names) -> Iterable[Section]:
-    """State in sentences what the averages over datasets show, by model and protocol."""
-    averages = found.statistics[found.statistics["dataset"] == AVERAGE]
-    for (protocol, model), rows in averages.dropna(subset="protocol").groupby(
-        ["protocol", "model"], sort=False
-    ):
-        yield Section(
-            f"Reading: {names.models[model]}, {protocol} routing",
-            points=tuple(
-                sentence
-                for metric in READ_METRICS
-                for sentence in _reading(
-                    rows[rows["metric"] == metric].set_index("method"),
-                    _best(rows[rows["metric"] == f"ratio_{metric}"]),
-                    _of_cell(found.comparisons, protocol, model, metric),
-                    _of_cell(found.leave_one_out, protocol, model, metric),
-                    names,
-                )
-            ),
-        )
-
-
-def _of_cell(rows: pd.DataFrame, protocol: str, model: str, metric: str) -> pd.DataFrame:
-    cell = (rows["protocol"] == protocol) & (rows["model"] == model) & (rows["metric"] == metric)
-    return rows[cell]
-
-
-def _best(rows: pd.DataFrame) -> str | None:
-    """Return the best method of one metric and dataset; None without a value."""
-    best = rows["best"].dropna()
-    return None if best.empty else str(best.iloc[0])
-
-
-def _reading(
-    rows: pd.DataFrame,
-    ratio_best: str | None,
-    pairs: pd.DataFrame,
-    left_out: pd.DataFrame,
-    names: Names,
-) -> list[str]:
-    """Return sentences on one metric: the best, the control, and single datasets."""
-    metric = str(rows["metric"].iloc[0])
-    title = READ_METRICS[metric]
-    known = rows[rows["value"].notna()]
-    if known.empty:
-        return [f"{title}: no method has a value in every dataset."]
-    best, tied = standing(known)
-    highest = ", ".join(_value_text(known.loc[method], names) for method in best)
-    first = f"{title}: {highest} {'is' if len(best) == 1 else 'are'} highest"
-    rest = len(known) - len(best)
-    if tied:
-        near = f"{_listed(tied, names)} ({len(tied)} of {rest} other methods)"
-        first += f"; not significantly different: {near}"
-    elif rest:
-        first += "; every other method is significantly worse"
-    sentences = [f"{first}."]
-    pairs = pairs[pairs["dataset"] == AVERAGE]
-    if ratio_best is not None and ratio_best not in best:
-        sentences.append(
-            f"By the ratio of means, which no single sample can dominate, "
-            f"{names.methods[ratio_best]} is highest instead."
-        )
-    if CONTROL in known.index and len(known) > 1:
-        sentences.append(_against_control(pairs, known, names))
-    changes = order_changes(left_out).dropna(subset="left_out")
-    changes = changes[changes["best_changes"]]
-    if len(changes):
-        listed = "; ".join(
-            f"without {names.datasets[row.left_out]} it is {_listed(row.best, names)}"
-            for row in changes.itertuples()
-        )
-        sentences.append(f"The leading method depends on single datasets: {listed}.")
-    return sentences
-
-
-def _value_text(numbers: pd.Series, names: Names) -> str:
-    interval = interval_text(numbers["low"], numbers["high"], 3) or "no interval"
-    return f"{names.methods[str(numbers.name)]} ({numbers['value']:.3f} {interval})"
-
-
-def _against_control(pairs: pd.DataFrame, known: pd.DataFrame, names: Names) -> str:
-    """List the methods better than random scores, not significantly different, and worse."""
-    kinds = ("significantly better", "not significantly different", "significantly worse")
-    groups = zip(kinds, against(pairs, known), strict=True)
-    listed = [f"{kind}: {_listed(group, names)}" for kind, group in groups if group]
-    return f"Against random scores, {'; '.join(listed) or 'no method can be compared'}."
-
-
-def against(
-    pairs: pd.DataFrame, known: pd.DataFrame, other: str = CONTROL
-) -> tuple[list[str], list[str], list[str]]:
-    """Return the methods significantly better than another, not significantly different, and worse.
+def reading(numbers: Numbers, **cell: str) -> tuple[str, ...]:
+    """Say which method is best by a metric, what it depends on, and what random scores show.
 
     Args:
-        pairs: `comparisons` rows of one protocol, model, metric and dataset.
-        known: `statistics` rows of the same, by method.
-        other: the method that they are held against.
+        numbers: statistics, comparisons and ranks.
+        cell: metric, protocol and model.
     """
-    better: list[str] = []
-    equal: list[str] = []
-    worse: list[str] = []
-    mirrored = pairs.rename(columns={"method": "other", "other": "method"})
-    both = pd.concat([pairs, mirrored.assign(difference=-pairs["difference"])])
-    tested = both[both["other"] == other].set_index("method")
-    for method in known.index.intersection(tested.index, sort=False):
-        apart = tested["p_adjusted"][method] < LEVEL
-        larger = tested["difference"][method] > 0
-        (equal if not apart else better if larger else worse).append(method)
-    return better, equal, worse
+    order, metric = numbers.order(**cell), cell["metric"]
+    title = f"{SHORT[metric]} ({_QUESTIONS[metric]})"
+    if order.rows.empty:
+        return (f"{title}: no method has a value in every dataset.",)
+    highest = ", ".join(map(order.value, order.best))
+    verb = "is" if len(order.best) == 1 else "are"
+    sentences = ["; ".join([f"{title}: {highest} {verb} highest", *order.rivals(named=True)])]
+    ratio = numbers.order(**{**cell, "metric": f"ratio_{metric}"})
+    if not ratio.rows.empty and not set(ratio.best) & set(order.best):
+        sentences.append(
+            "By the ratio of means, which no single sample can dominate, "
+            f"{ratio.listed(ratio.best)} {'is' if len(ratio.best) == 1 else 'are'} highest instead"
+        )
+    if any((groups := order.against(CONTROL)).values()):
+        sentences.append(f"Against random scores, {_grouped(order, groups)}")
+    changes = order_changes(numbers.averages("ranks", part="without", **cell))
+    listed = "; ".join(
+        f"without {numbers.labels.datasets[row.other]} it is {order.listed(row.best)}"
+        for row in changes[changes["best_changes"]].itertuples()
+    )
+    if listed:
+        sentences.append(f"The leading method depends on single datasets: {listed}")
+    return tuple(f"{sentence}." for sentence in sentences)
 
 
-def _listed(methods: Iterable[str], names: Names) -> str:
-    return ", ".join(names.methods[method] for method in methods)
+def sizes(numbers: Numbers) -> str:
+    """Say what was run, and how many samples of each dataset could be evaluated."""
+    labels = numbers.labels
+    largest = select(numbers.rows["statistics"], metric="h0").groupby("dataset")["n"].max()
+    listed = ", ".join(f"{label} {largest[name]}" for name, label in labels.datasets.items())
+    return (
+        f"Models: {', '.join(labels.models.values())}. Methods: {len(labels.methods)}. Samples "
+        f"that could be evaluated, at most: {listed}."
+    )
+
+
+def failures(numbers: Numbers) -> str:
+    """Count failed samples by model, dataset and reason, and the methods affected."""
+    rows = select(numbers.rows["coverage"], metric="identity")
+    failed = rows[rows["part"] != OK]
+    if failed.empty:
+        return "None: every sample of every cell was evaluated."
+    groups = failed.groupby(["protocol", "model", "dataset", "part"], sort=False)["value"]
+    listed = "; ".join(
+        f"{numbers.labels.models[model]}, {numbers.labels.datasets[dataset]}, {protocol}: up to "
+        f"{row['max']:.0f} {status} per method ({row['count']:.0f} methods)"
+        for (protocol, model, dataset, status), row in groups.agg(["max", "count"]).iterrows()
+    )
+    why = meanings(failed["part"])
+    return f"Left out of all means, and counted in the tables: {listed} ({why})."
+
+
+def _grouped(order: Order, groups: Mapping[str, Iterable[str]]) -> str:
+    return "; ".join(f"{kind}: {order.listed(names)}" for kind, names in groups.items() if names)
+
+
+# The paper's findings ---------------------------------------------------------------------------
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "inconclusive at this sample size"
+PAPERS = "grad_ellm"
+INPUT_GRADIENTS = ("input_x_gradient", "saliency", "deeplift")
+HALVES = ("lower", "upper")  # of the grid of π, cut at 0.5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of the paper, whether it holds here, and why."""
+
+    claim: str
+    verdict: str
+    why: str
+
+
+def paper_findings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[Finding]:
+    """Yield the paper's findings (sec. 5, app. on distributions, app. on fixed routing).
+
+    Args:
+        numbers: of one model: statistics, comparisons, density_correlations and advantage.
+        protocols: that were run.
+    """
+    if "dynamic" in protocols:
+        yield _retained(numbers)
+        yield _best_by_nc(numbers.order(protocol="dynamic", metric=NC))
+        yield _no_dominant(numbers.order(protocol="dynamic", metric=NS), SHORT[NS])
+        yield _late_advantage(numbers)
+        yield _density(numbers)
+    if "fixed" in protocols:
+        yield _gradients(numbers.order(protocol="fixed", metric=NS))
+        fixed = numbers.order(protocol="fixed", metric=NC)
+        yield _no_dominant(fixed, f"{SHORT[NC]} under fixed routing")
+        yield _beyond_attention(numbers)
+
+
+def _retained(numbers: Numbers) -> Finding:
+    kept = numbers.order(protocol="dynamic", metric="soft_ns").rows.index
+    retained = numbers.order(protocol="dynamic", metric="expected_retained").rows["value"]
+    clauses, significant = [], []
+    for metric, label in {"soft_ns": "Soft-NS", "soft_nc": "Soft-NC", NS: SHORT[NS]}.items():
+        values = numbers.order(protocol="dynamic", metric=metric).rows["value"]
+        rho, p_value = spearmanr(retained.reindex(kept), values.reindex(kept))
+        clauses.append(f"{label} ρ = {signed(f'{rho:.2f}')} ({_p(p_value)})")
+        significant.append(rho > 0 and p_value < LEVEL)
+    return Finding(
+        "The original Soft-NS and Soft-NC rank methods by how many tokens they keep.",
+        HOLDS if all(significant[:2]) else OPEN,
+        f"Spearman's ρ over the {len(kept)} methods, of the expected number of kept tokens with "
+        f"{', '.join(clauses)}; this test is over methods, not samples.",
+    )
+
+
+def _best_by_nc(order: Order) -> Finding:
+    why = f"Highest is {order.value(order.best[0])}"
+    if PAPERS in order.rows.index and PAPERS not in order.best:
+        why += f"; {order.value(PAPERS)}, {_p(order.rows['p_adjusted'][PAPERS])}"
+    clear = PAPERS in order.best and not order.groups[EQUAL] and not order.groups[UNTESTED]
+    return Finding(
+        "Grad-ELLM has the highest average π-Soft-NC.",
+        HOLDS if clear else FAILS if PAPERS in order.groups[WORSE] else OPEN,
+        ". ".join([why, *map(_begun, order.rivals(named=False))]) + ".",
+    )
+
+
+def _no_dominant(order: Order, of: str) -> Finding:
+    equal, untested = order.groups[EQUAL], order.groups[UNTESTED]
+    also = f"; {UNTESTED}: {order.listed(untested)}" if untested else ""
+    return Finding(
+        f"No method dominates {of}.",
+        OPEN if equal or untested or len(order.best) > 1 else FAILS,
+        f"Highest is {', '.join(map(order.value, order.best))}; {EQUAL}: {order.listed(equal)}"
+        f"{also}.",
+    )
+
+
+def _late_advantage(numbers: Numbers) -> Finding:
+    rows = numbers.averages("advantage", protocol="dynamic", metric=NS.removeprefix("auc_"))
+    ahead = rows[(rows["value"] > 0) & (rows["p_adjusted"] < LEVEL)]
+    lower, upper = (list(ahead.loc[ahead["part"] == part, "method"]) for part in HALVES)
+    listed = numbers.order(protocol="dynamic", metric=NS).listed
+    return Finding(
+        "By π-Soft-NS, methods are ahead of random scores only where π > 0.5.",
+        FAILS if lower else HOLDS if upper else OPEN,
+        f"Significantly ahead over π ≤ 0.5: {listed(lower)}; over π ≥ 0.5: {listed(upper)}.",
+    )
+
+
+def _density(numbers: Numbers) -> Finding:
+    clauses, signs = [], []
+    measure = {"protocol": "dynamic", "other": "mean_score", "part": "all"}
+    for metric in AUC_METRICS:
+        (row,) = numbers.averages("density_correlations", metric=metric, **measure).itertuples()
+        label = METRICS[metric].label.removesuffix(" ↑")
+        ends = interval_text(row.low, row.high, 3)
+        clauses.append(f"{label} ρ = {signed(f'{row.value:.3f}')} {ends}, {_p(row.p_adjusted)}")
+        signs.append(np.sign(row.value) if row.p_adjusted < LEVEL else 0)
+    return Finding(
+        "π-Soft-NS and π-Soft-NC do not merely reward dense scores.",
+        FAILS if max(signs) > 0 else HOLDS if max(signs) < 0 else OPEN,
+        "Spearman's ρ between a method's mean score and its AUC, within samples: "
+        f"{'; '.join(clauses)}.",
+    )
+
+
+def _gradients(order: Order) -> Finding:
+    groups = {
+        kind.removeprefix("significantly "): [name for name in INPUT_GRADIENTS if name in methods]
+        for kind, methods in order.against(CONTROL).items()
+    }
+    better, equal, worse, untested = groups.values()
+    return Finding(
+        "Under fixed routing, Input×Gradient, Saliency and DeepLIFT do well by π-Soft-NS.",
+        FAILS if worse else HOLDS if better and not equal and not untested else OPEN,
+        f"Against random scores, {_grouped(order, groups) or 'none of them was compared'}.",
+    )
+
+
+def _beyond_attention(numbers: Numbers) -> Finding:
+    orders = {label: numbers.order(protocol="fixed", metric=m) for m, label in SHORT.items()}
+    better = {label: order.against("attention")[BETTER] for label, order in orders.items()}
+    listed = "; ".join(f"by {key}: {orders[key].listed(names)}" for key, names in better.items())
+    return Finding(
+        "Under fixed routing, several methods beat raw attention.",
+        HOLDS if all(len(names) > 1 for names in better.values()) else OPEN,
+        f"Significantly better than attention {listed}.",
+    )
+
+
+def _begun(clause: str) -> str:
+    return clause[0].upper() + clause[1:]
+
+
+def _p(p_value: float) -> str:
+    return f"p = {p_text(p_value)}".replace("= <", "< ")

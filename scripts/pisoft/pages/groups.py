@@ -7,7 +7,7 @@ GROUPS = {
     "Answer": (
         "pi_soft_auc",
         "ranks",
-        "evidence",
+        "evidence_recovery",
         "pi_curves",
         "pi_curves_all",
         "explorer",

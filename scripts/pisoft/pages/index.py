@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from pisoft.contracts import OK, meanings
-from pisoft.pages.findings import Findings, Names, answers, readings
+from pisoft.pages.findings import EQUAL, Numbers, Order, failures, reading, sizes, verdict
 from pisoft.pages.links import links
-from pisoft.pages.page import Figure, Page, Section
+from pisoft.pages.page import Bar, Figure, Page, Panel, Section
 from pisoft.pages.standings import standings_table
-from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.metrics import AUC_METRICS, CONTROL, METRICS
 from pisoft.statistics.standing import LEVEL
-from pisoft.tables.layout import FAMILIES
+from pisoft.tables.layout import interval_text
+from pisoft.tables.notes import FAMILIES
 
 
 def index_page(
     run: str,
-    found: Findings,
-    names: Names,
+    numbers: Numbers,
     *,
     figure: Figure,
     facts: tuple[str, ...],
@@ -31,25 +30,36 @@ def index_page(
     """Build the front page.
 
     Args:
-        run: name of the run.
-        found: its summaries.
-        names: labels.
+        run: its name.
+        numbers: statistics, comparisons, ranks and coverage.
         figure: the main figure.
         facts: provenance of the results; see :func:`facts_of`.
         files: the run's other pages, tables and figures, below its folder, by title.
         warning: what the numbers of this run do not show, or nothing.
     """
+    averages = numbers.averages("statistics", metric=AUC_METRICS)
+    readings = [
+        Section(
+            f"Reading: {numbers.labels.models[model]}, {protocol} routing",
+            points=tuple(
+                sentence
+                for metric in AUC_METRICS
+                for sentence in reading(numbers, protocol=protocol, model=model, metric=metric)
+            ),
+        )
+        for protocol, model in averages.groupby(["protocol", "model"], sort=False).groups
+    ]
     return Page(
         title=f"π-Soft Bench · {run}",
         warning=warning,
         sections=(
-            *answers(found, names),
-            Section("Ranks", tables=(standings_table(found.statistics, names),)),
-            links(files, names),
-            Section("What was measured", (_WHAT, _size(found.statistics, names))),
-            *readings(found, names),
+            *_answers(numbers, averages),
+            Section("Ranks", tables=(standings_table(numbers),)),
+            links(files, numbers.labels),
+            Section("What was measured", (_WHAT, sizes(numbers))),
+            *readings,
             Section("Main figure", figure=figure),
-            Section("Samples that could not be evaluated", (_failures(found.outcomes, names),)),
+            Section("Samples that could not be evaluated", (failures(numbers),)),
             Section("Provenance", points=facts),
         ),
     )
@@ -62,37 +72,45 @@ _WHAT = (
     "over π, averaged over samples, with its 95 % bootstrap interval; higher is better. "
     f"Differences count if a paired permutation test finds them (p < {LEVEL}, {FAMILIES})."
 )
+_LEGEND = (
+    "Dot: mean over samples, averaged over datasets. Line: its 95 % interval. Best first. Shaded: "
+    "the best method and those not significantly different from it. Italics and an open dot: "
+    "random scores."
+)
 
 
-def _size(statistics: pd.DataFrame, names: Names) -> str:
-    cells = statistics[(statistics["metric"] == "h0") & (statistics["dataset"] != AVERAGE)]
-    largest = cells.groupby("dataset")["n"].max()
-    listed = ", ".join(f"{names.datasets[name]} {largest[name]}" for name in names.datasets)
-    return (
-        f"Models: {', '.join(names.models.values())}. Methods: {len(names.methods)}. Samples that "
-        f"could be evaluated, at most: {listed}."
-    )
+def _answers(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
+    """Rank the methods of each model, by protocol and metric."""
+    for place, (model, rows) in enumerate(averages.groupby("model", sort=False)):
+        ends = rows[["value", "low", "high"]]
+        span = (ends.min().min(), ends.max().max())
+        panels = []
+        for protocol, metric in rows.groupby(["protocol", "metric"], sort=False).groups:
+            order = numbers.order(protocol=protocol, model=str(model), metric=metric)
+            title = f"{METRICS[metric].label}, {protocol} routing"
+            panels.append(Panel(title, verdict(order), tuple(_bars(order, span))))
+        label, n = numbers.labels.models[str(model)], rows["n"].max()
+        heading = f"{label}: which scores are faithful? (n = {n} samples)"
+        yield Section(heading, () if place else (_LEGEND,), panels=tuple(panels))
 
 
-# Failures, provenance -------------------------------------------------------------------------
-
-
-def _failures(outcomes: pd.DataFrame, names: Names) -> str:
-    """Count failed samples by model, dataset and reason, and the methods affected."""
-    failed = outcomes[outcomes["status"] != OK]
-    if failed.empty:
-        return "None: every sample of every cell was evaluated."
-    keys = ["protocol", "model", "dataset", "status"]
-    groups = failed.groupby(keys, sort=False).agg(
-        samples=("sample_id", "nunique"), methods=("method", "nunique")
-    )
-    listed = "; ".join(
-        f"{names.models[model]}, {names.datasets[dataset]}, {protocol}: {row.samples} {status} "
-        f"({row.methods} methods)"
-        for (protocol, model, dataset, status), row in groups.iterrows()
-    )
-    why = meanings(failed["status"])
-    return f"Left out of all means, and counted in the tables: {listed} ({why})."
+def _bars(order: Order, span: tuple[float, float]) -> Iterator[Bar]:
+    """Yield the methods as bars, the best first, on a scale from 0 to 100."""
+    groups = dict.fromkeys(order.best, "best") | dict.fromkeys(order.groups[EQUAL], "tied")
+    ends = order.rows[["value", "low", "high"]].apply(lambda end: end.fillna(order.rows["value"]))
+    scaled_ends = (100 * (ends - span[0]) / ((span[1] - span[0]) or 1)).round(2)
+    for method, row in order.rows.iterrows():
+        interval = interval_text(row["low"], row["high"], 3)
+        at, low, high = scaled_ends.loc[method]
+        yield Bar(
+            order.labels[str(method)],
+            " ".join(filter(None, (f"{row['value']:.3f}", interval))),
+            at=at,
+            low=low,
+            high=high,
+            group=groups.get(str(method), "other"),
+            control=method == CONTROL,
+        )
 
 
 def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -106,10 +124,8 @@ def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
         model = origin["settings"]["model"]
         source = model["repository"] or "a local or trained model"
         revision = origin.get("model_commit") or model["revision"]
-        number_type = model["dtype"] + (
-            "" if model["quantization"] == "none" else f", {model['quantization']}"
-        )
-        described = f"{source}, {number_type}, on {origin['device']}"
+        quantised = "" if model["quantization"] == "none" else f", {model['quantization']}"
+        described = f"{source}, {model['dtype']}{quantised}, on {origin['device']}"
         facts.append(f"{label}: {described}" + (f", revision {revision}" if revision else ""))
     first = next(iter(origins.values()))
     facts.append(f"Code: {first['git_commit'] or 'not a git checkout'}")

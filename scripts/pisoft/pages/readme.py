@@ -2,55 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-
-import pandas as pd
+from collections.abc import Collection, Sequence
 
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
-from pisoft.tables.layout import Entry, statistic_entries
+from pisoft.statistics.results import select
+from pisoft.tables.grid import blocks, columns, each, ranked
+from pisoft.tables.layout import Block, Entry
+from pisoft.views import Results
 
 BEGIN = "<!-- written by `make readme`: begin -->"
 END = "<!-- written by `make readme`: end -->"
 
 
 def result_text(
-    values: pd.DataFrame,
-    *,
-    model: str,
-    methods: Mapping[str, str],
-    shown: Collection[str],
-    datasets: Mapping[str, str],
-    figure: str,
-    page: str,
+    results: Results, *, model: str, shown: Collection[str], figure: str, page: str
 ) -> str:
     """Return table and figure with what they show, as Markdown.
 
     Args:
-        values: `statistics` rows of one model and protocol.
+        results: `statistics` of one model and protocol.
         model: label of its model.
-        methods: label of each method, in the order of the rows.
         shown: methods with a row of their own, besides the best of each column.
-        datasets: label of each dataset.
         figure: path of the figure from README.md.
         page: path of the page with all numbers of the run.
     """
-    averages = values[values["dataset"] == AVERAGE]
-    rows = {
-        name: label
-        for name, label in methods.items()
-        if name in shown or name in set(averages["best"])
-    }
-    sizes = sample_counts(values)
-    counted = ", ".join(f"{label} {sizes[name]}" for name, label in datasets.items())
+    best = set(select(results.rows, dataset=AVERAGE)["best"])
+    rows = {n: label for n, label in results.methods.items() if n in shown or n in best}
+    areas = {name: METRICS[name].label for name in AUC_METRICS}
+    cells = columns("metric", areas, ranked(3), dataset=AVERAGE)
+    share = f"{len(rows)} of the {len(results.methods)} rows"
+    (block,) = blocks(results, {"": {}}, each("method", rows), cells)
     return "\n".join(
         [
-            _line(["Method", *(METRICS[metric].label for metric in AUC_METRICS)]),
-            _line(["---", *["--:"] * len(AUC_METRICS)]),
-            *map(_line, number_rows(values, [(name, AVERAGE) for name in AUC_METRICS], rows)),
+            _line(["Method", *areas.values()]),
+            _line(["---", *["--:"] * len(areas)]),
+            *map(_line, markdown_rows(block)),
             "",
-            f"{len(rows)} of the {len(methods)} rows of {model}, dynamic routing: area under the",
-            f"curve over π (AUC), mean over samples ({counted}) and",
+            f"{share} of {model}, dynamic routing: area under the",
+            f"curve over π (AUC), mean over samples ({sample_counts(results)}) and",
             "datasets, with 95 % bootstrap intervals. Bold: best of all methods. ≈: not",
             "significantly different from it (paired permutation test). The figure shows both",
             "metrics over π on one dataset; in colour: the best, those not significantly different",
@@ -82,34 +72,22 @@ def put_between_markers(document: str, text: str, name: str) -> str:
     return "\n".join([*head, text, *tail, ""])
 
 
-def number_rows(
-    values: pd.DataFrame, cells: Sequence[tuple[str, str]], methods: Mapping[str, str]
-) -> list[tuple[str, ...]]:
-    """Return a row for each method: its label, and a number of each metric and dataset.
-
-    Args:
-        values: `statistics` rows of one model and protocol.
-        cells: metric and dataset of each column.
-        methods: label of each method.
-    """
-    columns = [statistic_entries(values, *cell, 3, methods) for cell in cells]
-    return [
-        (label, *map(entry_text, row))
-        for label, row in zip(methods.values(), zip(*columns, strict=True), strict=True)
-    ]
+def markdown_rows(block: Block) -> list[tuple[str, ...]]:
+    """Return the lines of a block: label and numbers."""
+    return [(row.label, *map(_entry_text, row.entries)) for row in block.rows]
 
 
-def sample_counts(values: pd.DataFrame) -> dict[str, int]:
+def sample_counts(results: Results) -> str:
     """Return the samples in the means of each dataset, of the method that has most."""
-    auc = values[values["metric"].isin(AUC_METRICS)]
-    return {str(name): int(n) for name, n in auc.groupby("dataset")["n"].max().items()}
+    largest = select(results.rows, metric=AUC_METRICS).groupby("dataset")["n"].max()
+    return ", ".join(f"{label} {largest[name]}" for name, label in results.datasets.items())
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def entry_text(entry: Entry) -> str:
+def _entry_text(entry: Entry) -> str:
     """Return a number with its marks, and its interval in small type, unbroken."""
     number = f"**{entry.text}**" if entry.strong else entry.text
     tied = " ≈" if entry.tied else ""

@@ -2,58 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from pisoft.pages.findings import Names, averages
-from pisoft.statistics.standing import standing
-from pisoft.tables.layout import Block, Entry, Row, Table, rank_text
+from pisoft.pages.findings import SHORT, Numbers
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
+from pisoft.statistics.standing import LEVEL
+from pisoft.tables.grid import Column, blocks, each
+from pisoft.tables.layout import Entry, Table, rank_text
 from pisoft.units import NOTHING
-
-METRICS = {"auc_pi_soft_ns": "π-Soft-NS", "auc_pi_soft_nc": "π-Soft-NC"}
-
-
-def standings_table(statistics: pd.DataFrame, names: Names) -> Table:
-    """Build the table of ranks, the best method of the first model first.
-
-    Args:
-        statistics: rows of kind `statistics`.
-        names: labels.
-    """
-    shown = averages(statistics)
-    models = [name for name in names.models if name in set(shown["model"])]
-    columns = [
-        (model, metric, protocol)
-        for model in models
-        for metric in METRICS
-        for protocol in shown.loc[shown["model"] == model, "protocol"].unique()
-    ]
-    by_cell = {
-        cell: rows.set_index("method")
-        for cell, rows in shown.groupby(["model", "metric", "protocol"])
-    }
-    ranks = pd.DataFrame({cell: by_cell[cell]["rank"] for cell in columns}).reindex(names.methods)
-    means = pd.DataFrame({name: ranks[name].mean(axis="columns") for name in models})
-    known = means.dropna(how="all").sort_values(list(means), kind="stable").index
-    entries = {cell: _entries(by_cell[cell].reindex(known)) for cell in columns}
-    missing = [label for name, label in names.methods.items() if name not in known]
-    return Table(
-        title="Ranks",
-        corner="Method",
-        columns=tuple(f"{METRICS[metric]}, {protocol}" for _, metric, protocol in columns),
-        blocks=(
-            Block(
-                "",
-                tuple(
-                    Row(names.methods[str(method)], tuple(entries[cell][place] for cell in columns))
-                    for place, method in enumerate(known)
-                ),
-            ),
-        ),
-        notes=(_NOTE, *([f"Without a rank: {', '.join(missing)}."] if missing else [])),
-        values=ranks,
-        spanners=tuple((names.models[name], ranks[name].shape[1]) for name in models),
-    )
-
+from pisoft.views import Number
 
 _NOTE = (
     "Rank by the AUC's mean over the datasets; 1 is best. Bold: best of its column. ≈: not "
@@ -62,14 +17,37 @@ _NOTE = (
 )
 
 
-def _entries(rows: pd.DataFrame) -> list[Entry]:
-    """Return the rank of each method in a column.
+def standings_table(numbers: Numbers) -> Table:
+    """Build the table of ranks, the best method of the first model first."""
+    results = numbers.results("statistics", dataset=AVERAGE, metric=AUC_METRICS)
+    averages, labels = results.rows, numbers.labels
+    means = averages.pivot_table(index="method", columns="model", values="rank", sort=False)
+    models = [name for name in labels.models if name in means]
+    means = means.reindex([name for name in labels.methods if name in means.index])
+    ordered = means.sort_values(models, kind="stable").index
+    columns, spanners = [], []
+    for model in models:
+        cells = [
+            {"model": model, "metric": metric, "protocol": protocol}
+            for metric in SHORT
+            for protocol in averages.loc[averages["model"] == model, "protocol"].unique()
+        ]
+        columns += [Column(f"{SHORT[c['metric']]}, {c['protocol']}", c, place) for c in cells]
+        spanners.append((labels.models[model], len(cells)))
+    missing = [label for name, label in labels.methods.items() if name not in ordered]
+    lines = each("method", {name: labels.methods[name] for name in ordered})
+    return Table(
+        title="Ranks",
+        corner="Method",
+        columns=tuple(column.label for column in columns),
+        blocks=blocks(results, {"": {}}, lines, columns),
+        notes=(_NOTE, *([f"Without a rank: {', '.join(missing)}."] if missing else [])),
+        values=averages,
+        spanners=tuple(spanners),
+    )
 
-    Args:
-        rows: `statistics` rows of one model, metric and protocol, by method.
-    """
-    best, tied = standing(rows)
-    return [
-        Entry(rank_text(rank), strong=method in best, tied=method in tied)
-        for method, rank in rows["rank"].items()
-    ]
+
+def place(number: Number) -> Entry:
+    """Show a rank; mark the best, and what is not significantly different from it."""
+    tied = not number.is_best and number.p_adjusted >= LEVEL
+    return Entry(rank_text(number.rank), strong=number.is_best, tied=tied)

@@ -1,4 +1,4 @@
-"""Each published number beside the run's own, and what the published order owes to single datasets.
+"""Each published number beside the run's, and how far single datasets decide the published order.
 
 A run's number is compared only if it is of the published model and datasets; see
 :func:`pisoft.config.slices.published_slice`.
@@ -24,7 +24,7 @@ from pisoft.statistics.published import (
     matrix,
 )
 from pisoft.statistics.published_settings import Difference
-from pisoft.statistics.results import select
+from pisoft.statistics.results import results_table, select
 from pisoft.statistics.robustness import leave_one_out, order_changes
 
 INSIDE = "inside"
@@ -112,14 +112,12 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
-    """Leave each dataset out of the published averages.
-
-    The averages are computed from the printed cells, not taken as printed.
+    """Leave each dataset out of the published averages, which are computed from the printed cells.
 
     Returns:
-        For every protocol, model and metric with an average the rows of
-        :func:`pisoft.statistics.robustness.leave_one_out` and, repeated for each method, the
-        columns of :func:`pisoft.statistics.robustness.order_changes`.
+        Rows of `ranks` for every protocol, model and metric with an average: of part `without`
+        those of :func:`pisoft.statistics.robustness.leave_one_out`, and of part `kendall_tau` the
+        τ-b of each order with that on all datasets, without a method.
     """
     parts = []
     for key, column in columns_of(published).items():
@@ -128,10 +126,13 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
         if AVERAGE not in values.index or best is None:
             continue
         averages = leave_one_out(values.drop(index=AVERAGE), best)
-        changes = averages.merge(order_changes(averages), on="other")
-        parts.append(changes.assign(**dict(zip(COLUMN, key, strict=True))))
-    found = pd.concat(parts, ignore_index=True)
-    return found[[*COLUMN, *(name for name in found if name not in COLUMN)]]
+        changes = order_changes(averages)
+        first = changes.set_index("other")["best"].str[0]
+        keys = {**dict(zip(COLUMN, key, strict=True)), "dataset": AVERAGE}
+        averages = averages.assign(part="without", best=averages["other"].map(first), **keys)
+        taus = changes.assign(part="kendall_tau", value=changes["kendall_tau"], **keys)
+        parts += [averages, taus[["other", "part", "value", *keys]]]
+    return results_table("ranks", parts).to_pandas()
 
 
 def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:

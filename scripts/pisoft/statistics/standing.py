@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pisoft.statistics.metrics import DECIMALS
-
 LEVEL = 0.05  # below it, a method differs significantly from the best
 
 
@@ -15,8 +13,6 @@ def standing(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     Args:
         rows: `statistics` rows of one metric and dataset, by method.
     """
-    values = rows["value"].round(DECIMALS)
-    highest = values.reindex(rows["best"].dropna().unique()).max()  # NaN: it is not shown
-    best = rows.index[values == highest]
-    near = rows.index[rows["p_value"].astype(float) >= LEVEL]
-    return list(best), [method for method in near if method not in best]
+    best = list(rows.index[rows["rank"] == rows["rank"].min()])
+    near = rows.index[rows["p_adjusted"].astype(float) >= LEVEL]
+    return best, [method for method in near if method not in best]

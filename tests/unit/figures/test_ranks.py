@@ -1,22 +1,19 @@
 """The figure of ranks: intervals and critical differences."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from pisoft.figures.ranks import METRICS as PANELS
-from pisoft.figures.ranks import plot_ranks
-from ranked import METHODS, METRICS, RANKS, TOGETHER, both
-from uncertainty import comparison_rows, frame, ranked_rows
+from estimating import view
+from pisoft.figures.ranks import plot
+from ranked import CELL, METHODS, RANKS, TOGETHER, all_rows
+from uncertainty import frame
 
 MANY = {f"m{k}": f"Method number {k}" for k in range(13)}
 
 
 def draw(ranks=RANKS, together=TOGETHER, methods=METHODS):
-    statistics = frame(both(ranked_rows, ranks))
-    comparisons = both(comparison_rows, ranks, together)
-    columns = ["metric", "dataset", "method", "other", "p_adjusted"]
-    return plot_ranks(statistics, pd.DataFrame(comparisons, columns=columns), methods, "Llama")
+    rows = all_rows(ranks, {"": ranks}, together)
+    return plot(view({name: frame(own) for name, own in rows.items()}, CELL, methods=methods))
 
 
 def bars(panel):
@@ -41,7 +38,7 @@ def test_methods_stand_at_their_ranks_the_best_first_with_their_intervals():
     assert shares == ["best in", "100 %", "0 %", "0 %", "0 %"]
 
 
-def test_bars_join_exactly_the_methods_that_are_not_told_apart():
+def test_bars_join_exactly_the_methods_that_do_not_differ_significantly():
     assert bars(draw().axes[1]) == [(1.1, 2.1), (2.1, 3.1)]
 
 
@@ -50,15 +47,15 @@ def test_a_method_between_others_is_not_held_by_their_bar():
     assert bars(figure.axes[1]) == [(1.1, 3.1)]
 
 
-def test_no_bar_where_all_are_told_apart_and_one_where_none_is():
+def test_no_bar_where_all_differ_and_one_where_none_does():
     assert bars(draw(together=[]).axes[1]) == []
     assert bars(draw(together=[tuple(RANKS)]).axes[1]) == [(1.1, 2.1, 3.1, 4.1)]
 
 
-def test_pairs_that_were_not_tested_are_not_told_apart():
-    statistics = frame(both(ranked_rows, RANKS))
-    columns = ["metric", "dataset", "method", "other", "p_adjusted"]
-    figure = plot_ranks(statistics, pd.DataFrame([], columns=columns), METHODS, "Llama")
+def test_pairs_without_a_test_are_joined():
+    rows = {name: frame(own) for name, own in all_rows(together=[]).items()}
+    rows["comparisons"] = rows["comparisons"].iloc[:0]
+    figure = plot(view(rows, CELL, methods=METHODS))
     assert bars(figure.axes[1]) == [(1.1, 2.1, 3.1, 4.1)]
 
 
@@ -70,7 +67,7 @@ def test_labels_of_the_diagram_say_method_and_mean_rank():
 def test_a_method_without_a_rank_says_so_and_is_not_in_the_diagram():
     figure = draw({**RANKS, "mine": None})
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert names == ["Grad-ELLM", "Attention", "Random", "$ M_{ (no rank)"]
+    assert names == ["Grad-ELLM", "Attention", "Random", "$ M_{ (no value)"]
     assert len(figure.axes[1].texts) == 3
 
 
@@ -113,7 +110,3 @@ def overlap(box, other):
     wide = min(box.x1, other.x1) - max(box.x0, other.x0)
     high = min(box.y1, other.y1) - max(box.y0, other.y0)
     return wide > 1 and high > 1 and box.width > 1 and other.width > 1
-
-
-def test_figure_and_table_show_the_same_metrics():
-    assert list(PANELS) == list(METRICS)

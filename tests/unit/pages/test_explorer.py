@@ -30,10 +30,7 @@ from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.scores import normalise
-from pisoft.pages.explorer import explorer_data, explorer_page
-from pisoft.statistics.metrics import AUC_METRICS
-from pisoft.tables.datamodel_scores import STRICTEST
-from pisoft.tables.evidence_recovery import FOUND
+from pisoft.pages.explorer import MEASURED, explorer_data, explorer_page
 
 ROOT = Path(__file__).parents[3]
 HOSTILE_ID = DATASETS["words"][1].name
@@ -46,7 +43,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(run):
-    return explorer_data(**run.files, settings=settings())
+    return explorer_data(run.files, settings())
 
 
 def samples_of(data):
@@ -101,7 +98,7 @@ def test_evidence_is_known_unknown_or_none(data):
 @pytest.mark.parametrize("how", ["minmax", "rank", "max"])
 def test_every_score_is_the_stored_one_normalised_and_calibrated(tmp_path, how):
     run = write_run(tmp_path, how)
-    data = explorer_data(**run.files, settings=settings(normalisation=how))
+    data = explorer_data(run.files, settings(normalisation=how))
     seen = set()
     for model, dataset, sample in samples_of(data):
         for step in sample["steps"]:
@@ -134,16 +131,15 @@ def test_large_powers_are_among_the_tested(data):
     assert min(alphas) < 0.05
 
 
-MEASURED = {"areas": AUC_METRICS, "lds": (STRICTEST,), "evidence": FOUND}
-
-
 def test_what_was_measured_of_a_sample_stands_with_it(data, run):
     found = {(m, d, s["id"]): s["measured"] for m, d, s in samples_of(data)}
     rows = [row for kind in run.measured.values() for row in kind]
     assert len(rows) > 100
     for row in rows:
         own = found[row["model"], row["dataset"], row["sample_id"]][row["method"]]
-        kind, metrics = next(known for known in MEASURED.items() if row["metric"] in known[1])
+        kind, metrics = next(
+            (name, metrics) for name, (_, metrics) in MEASURED.items() if row["metric"] in metrics
+        )
         shown = own[kind][row["protocol"]] if "protocol" in row else own[kind]
         if row["status"] == "ok":
             assert shown[metrics.index(row["metric"])] == row["value"]
@@ -153,22 +149,10 @@ def test_what_was_measured_of_a_sample_stands_with_it(data, run):
     assert "evidence" not in found["llama", "open", "two steps"]["random"]
 
 
-def test_numbers_of_a_sample_have_four_digits(tmp_path, run):
-    (path,) = run.files["soft_samples"]
-    rows = [{**r, "value": r["value"] and r["value"] / 3} for r in read_rows(path, "soft_samples")]
-    write_rows(tmp_path / path.name, "soft_samples", rows, {})
-    files = run.files | {"soft_samples": [tmp_path / path.name]}
-    data = explorer_data(**files, settings=settings())
-    measured = sample_of(data, "llama", "words", "plain")["measured"].values()
-    areas = {area for own in measured for pair in own["areas"].values() for area in pair}
-    assert areas <= {0.0, 0.08333, 0.1667, 0.25, 0.3333}
-    assert len(areas) > 1
-
-
 @pytest.mark.parametrize(("how", "different"), [("own", 2), ("aggregated", 1)])
 def test_scores_that_steps_share_are_written_once(tmp_path, how, different):
     run = write_run(tmp_path, aggregated=how == "aggregated")
-    data = explorer_data(**run.files, settings=settings(step_scores=how))
+    data = explorer_data(run.files, settings(step_scores=how))
     sample = sample_of(data, "llama", "open", "two steps")
     assert [step["step"] for step in sample["steps"]] == [0, 5]
     assert len(sample["scores"]) == different
@@ -180,7 +164,7 @@ def test_scores_that_steps_share_are_written_once(tmp_path, how, different):
 
 def test_without_evidence_and_random_scores_there_are_areas_alone(run):
     none = {"evidence_samples": [], "datamodel_samples": []}
-    data = explorer_data(**run.files | none, settings=settings())
+    data = explorer_data(run.files | none, settings())
     for *_, sample in samples_of(data):
         assert all(list(own) == ["areas"] for own in sample["measured"].values())
 
@@ -205,7 +189,7 @@ def test_a_method_without_a_file_of_one_dataset_is_missing_there_only(data):
 
 def test_scores_without_an_evaluation_are_shown_without_powers(run):
     files = run.files | {"soft": []}
-    data = explorer_data(**files, settings=settings())
+    data = explorer_data(files, settings())
     (step,) = sample_of(data, "llama", "words", "plain")["steps"]
     assert set(step["methods"]["random"]) == {"raw", "log", "evaluation"}
     assert step["methods"]["random"]["evaluation"] is None
@@ -218,7 +202,7 @@ def test_a_scope_without_tokens_is_a_status(tmp_path):
             {**r, "user_mask": [False] * len(r["user_mask"])} for r in read_rows(path, "prompts")
         ]
         write_rows(path, "prompts", rows, {})
-    data = explorer_data(**run.files, settings=settings(scope="user_turn"))
+    data = explorer_data(run.files, settings(scope="user_turn"))
     sample = sample_of(data, "llama", "words", "plain")
     assert sample["perturbable"] == []
     (step,) = sample["steps"]
@@ -226,7 +210,7 @@ def test_a_scope_without_tokens_is_a_status(tmp_path):
 
 
 def test_the_first_samples_are_shown_and_all_are_counted(run):
-    data = explorer_data(**run.files, settings=settings(samples=2))
+    data = explorer_data(run.files, settings(samples=2))
     words = data["models"][0]["datasets"][0]
     assert [sample["id"] for sample in words["samples"]] == ["plain", HOSTILE_ID]
     assert words["total"] == len(DATASETS["words"])
@@ -237,7 +221,7 @@ def test_a_prompt_without_its_generation_is_an_error(tmp_path):
     path = run.files["generations"][0]
     write_rows(path, "generations", read_rows(path, "generations")[1:], {})
     with pytest.raises(BenchmarkError, match=r"words\.parquet: sample 'plain': has no row; delete"):
-        explorer_data(**run.files, settings=settings())
+        explorer_data(run.files, settings())
 
 
 def test_nothing_of_a_record_is_markup_and_nothing_is_lost(data):
@@ -277,7 +261,7 @@ def test_the_page_loads_nothing(data):
 
 
 def test_equal_inputs_give_equal_bytes(run, data):
-    again = explorer_data(**run.files, settings=settings())
+    again = explorer_data(run.files, settings())
     assert explorer_page(again) == explorer_page(data)
 
 
@@ -308,7 +292,7 @@ def test_twenty_samples_of_the_papers_run_stay_below_ten_megabytes(tmp_path):
         pi_grid=evaluation.pi_grid,
         step_scores=evaluation.step_scores,
     )
-    page = explorer_page(explorer_data(**run.files, settings=shown))
+    page = explorer_page(explorer_data(run.files, shown))
     print(f"{15 * len(page) / 1e6:.1f} MB")
     assert 15 * len(page) < 10e6
 

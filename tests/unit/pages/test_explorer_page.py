@@ -50,7 +50,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page_file(run):
     path = run.files["prompts"][0].parents[2] / "explorer.html"
-    path.write_text(explorer_page(explorer_data(**run.files, settings=settings())), "utf-8")
+    path.write_text(explorer_page(explorer_data(run.files, settings())), "utf-8")
     return path
 
 
@@ -439,7 +439,7 @@ def test_a_run_of_one_sample_and_one_method_is_shown(browser, run, tmp_path):
     }
     for kind in ("attributions", "soft"):
         files[kind] = [path for path in files[kind] if "random" in path.parts]
-    data = explorer_data(**files, settings=settings(models={"llama": "L"}, samples=1))
+    data = explorer_data(files, settings(models={"llama": "L"}, samples=1))
     path = tmp_path / "one.html"
     path.write_text(explorer_page(json.loads(json.dumps(data))), "utf-8")
     opened = visit(browser, path)

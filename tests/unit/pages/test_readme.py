@@ -19,8 +19,9 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.readme import BEGIN, END, put_between_markers, result_text
-from pisoft.pages.real_numbers import ABOUT, KEPT
-from pisoft.tables.layout import VALUE_COLUMNS
+from pisoft.pages.real_numbers import ABOUT, KEPT, keep, kept
+from pisoft.views import Results
+from uncertainty import frame, statistics_row
 
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens
@@ -33,30 +34,32 @@ CELL = re.compile(
 )
 
 
-def numbers() -> pd.DataFrame:
-    """Return rows as a table's CSV has them: `mine` is best on average, but not on books."""
+def numbers() -> Results:
+    """Return results of three methods: `mine` is best on average, but not on books."""
     rows = [
-        (metric, dataset, method, value, value - 0.1, value + 0.1, 0.05, n, 0, 1, best, p, 0.001)
+        statistics_row(
+            metric, dataset, method, value,
+            n=n, low=value - 0.1, high=value + 0.1, best=best, p_adjusted=p_value,
+            rank=1.0 if method == best else 2.0,
+        )
         for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc")
         for dataset, n, best in (
             ("films", 16, "mine"),
             ("books", 9, "random"),
             ("average", 25, "mine"),
         )
-        for method, value, p in (
+        for method, value, p_value in (
             ("random", 0.25, 0.3),
             ("other", 0.375, 0.01),
             ("mine", 0.5 if best == "mine" else 0.125, None),
         )
-    ]
-    return pd.DataFrame(rows, columns=VALUE_COLUMNS)
+    ]  # fmt: skip
+    return Results(frame(rows), METHODS, DATASETS)
 
 
-def text_of(values: pd.DataFrame) -> str:
-    names = {"model": "Llama", "methods": METHODS, "datasets": DATASETS}
-    return result_text(
-        values, **names, shown=["random"], figure="docs/figure.png", page="docs/numbers.md"
-    )
+def text_of(results: Results) -> str:
+    figure, page = "docs/figure.png", "docs/numbers.md"
+    return result_text(results, model="Llama", shown=["random"], figure=figure, page=page)
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -99,12 +102,12 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
     for row in rows:
         assert len(row) == 3
         assert all(CELL.fullmatch(cell) for cell in row[1:]), row
-    told = (tmp_path / PAGE).read_text(encoding="utf-8").split("## What the model answers")[1]
+    page = (tmp_path / PAGE).read_text(encoding="utf-8").split("## What the model answers")[1]
     answers = pd.read_csv(root / FOLDER / "accuracy.csv").set_index(["metric", "dataset"])
-    for (label, accuracy, *_), name in zip(rows_of(told)[2:], about["datasets"], strict=False):
+    for (label, accuracy, *_), name in zip(rows_of(page)[2:], about["datasets"], strict=False):
         assert label == about["datasets"][name]
-        known = answers.loc[("accuracy", name), "value"]
-        assert accuracy.startswith("–" if pd.isna(known) else f"{known:.3f}&nbsp;<sub>[")
+        share = answers.loc[("accuracy", name), "value"]
+        assert accuracy.startswith("–" if pd.isna(share) else f"{share:.3f}&nbsp;<sub>[")
     assert 0 < (root / FOLDER / CURVES).stat().st_size < LARGEST_FIGURE
 
 
@@ -113,6 +116,13 @@ def test_the_kept_summary_holds_no_record(root: Path) -> None:
         columns = pd.read_csv(root / FOLDER / f"{kind}.csv").columns
         assert "sample_id" not in columns
         assert "n" in columns, "a mean says of how many"
+
+
+def test_what_is_kept_is_written_as_it_was(root: Path, tmp_path: Path) -> None:
+    numbers, about = kept(root / FOLDER)
+    keep(tmp_path, numbers.rows, about)
+    for path in tmp_path.iterdir():
+        assert path.read_bytes() == (root / FOLDER / path.name).read_bytes(), path.name
 
 
 def test_methods_that_a_run_is_without_are_named(root: Path) -> None:

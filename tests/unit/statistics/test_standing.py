@@ -1,4 +1,4 @@
-"""The best methods of a column: ties do not depend on the last bit of a sum."""
+"""The best methods of a column: equal ones are all best, and a missing test makes no tie."""
 
 import numpy as np
 import pandas as pd
@@ -6,8 +6,8 @@ import pandas as pd
 from pisoft.statistics.standing import standing
 
 
-def test_methods_that_differ_in_the_last_bit_are_both_best():
-    tie = 0.1 + 0.2  # 0.30000000000000004
-    numbers = {"value": [0.3, tie, 0.2, 0.1, np.nan], "p_value": [1.0, None, 0.5, 0.01, None]}
-    rows = pd.DataFrame({**numbers, "best": "b"}, index=[*"abcde"])
+def test_equal_methods_are_all_best_and_untested_ones_are_not_tied():
+    numbers = {"rank": [1.5, 1.5, 3, 4, 5], "p_adjusted": [1.0, np.nan, 0.5, 0.01, np.nan]}
+    rows = pd.DataFrame(numbers, index=[*"abcde"])
     assert standing(rows) == (["a", "b"], ["c"])
+    assert standing(rows.iloc[:0]) == ([], [])
