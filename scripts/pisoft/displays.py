@@ -34,7 +34,7 @@ class Display:
         reads: its files below `results/{run}/data/`, without ending, by the kind of their rows.
         by: what there is one of it for.
         cells: of which combinations it is made, a name of `rules/displays.smk`.
-        parts: several of it for each of these combinations, told apart as `part`.
+        parts: several of it for each of these combinations, which `part` names.
         numbers: whether a figure has a CSV file beside it.
     """
 

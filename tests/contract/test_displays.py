@@ -23,7 +23,7 @@ DISPLAY = """\
 from pisoft.displays import display
 
 @display(title="Mine", reads={"ranks": "summary/ranks"}{more})
-def table(files, settings, cell): ...
+def table(view): ...
 """
 
 

@@ -117,25 +117,33 @@ def rank_rows(statistics: pd.DataFrame) -> pd.DataFrame:
 
 def coverage(paths: Sequence[Path]) -> pd.DataFrame:
     """Return how many samples of each cell have which status, by a metric of each kind."""
-    rows = outcomes(paths, COUNTED)
     keys = ["protocol", "model", "dataset", "method", "metric", "status", "reason"]
+    rows = outcomes(paths, COUNTED, keys)
     counts = rows.groupby(keys, sort=False).size().rename("value").reset_index()
     return counts.rename(columns={"status": "part", "reason": "text"})
 
 
 def noise(paths: Sequence[Path]) -> pd.DataFrame:
     """Return the mean and the largest size of what rounding alone changes, by model."""
-    rows = outcomes(paths, NOISE)
+    keys = ["protocol", "model", "metric"]
+    rows = outcomes(paths, NOISE, [*keys, "status", "value"])
     sizes = rows[rows["status"] == OK].assign(value=rows["value"].abs()).dropna(subset="value")
-    groups = sizes.groupby(["protocol", "model", "metric"], sort=False)["value"]
+    groups = sizes.groupby(keys, sort=False)["value"]
     return groups.agg(value="mean", high="max", n="size").reset_index()
 
 
-def outcomes(paths: Sequence[Path], metrics: Collection[str]) -> pd.DataFrame:
-    """Return the samples of some metrics, those without a sample for some reason included."""
+def outcomes(
+    paths: Sequence[Path], metrics: Collection[str], columns: Sequence[str]
+) -> pd.DataFrame:
+    """Return samples of some metrics, and rows that say why a dataset has none; texts may be ""."""
     where = pc.field("metric").isin(list(metrics))
-    rows = pd.concat([read_table(path, path.stem, where=where).to_pandas() for path in paths])
-    texts = rows.reindex(columns=["protocol", "reason"]).astype(object)
+    tables = []
+    for path in paths:
+        names = [name for name in columns if name in SCHEMAS[path.stem].names]
+        tables.append(read_table(path, path.stem, names, where))
+    rows = pa.concat_tables(tables, promote_options="default").to_pandas()
+    rows = rows.reindex(columns=list(columns))
+    texts = rows[[name for name in ("protocol", "reason") if name in columns]].astype(object)
     return rows.assign(**texts.where(texts.notna(), ""))
 
 

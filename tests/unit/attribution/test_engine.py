@@ -15,15 +15,18 @@ from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.config.slices import AttributeSlice, ModelSlice
-from pisoft.contracts import read_provenance, read_rows, write_rows
+from pisoft.contracts import read_provenance, read_rows, write_rows, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import METRICS, evaluations_of_sample, measure_draws
 from pisoft.lm.layers import checkpointed_layers
 from pisoft.relations import read_cell
+from pisoft.statistics.results import results_table, select
 from pisoft.statistics.soft import summarise
 from pisoft.statistics.timings import timing_rows
-from pisoft.tables.layout import coverage_notes
+from pisoft.statistics.uncertainty import coverage
+from pisoft.tables.notes import of_coverage
+from pisoft.views import Results
 from random_models import samples, twins
 
 
@@ -457,7 +460,11 @@ def test_a_sample_too_long_for_memory_is_counted_and_explained_up_to_the_tables(
     write_rows(written, "soft", rows, {})
     samples, curves, _ = summarise([written], minimum_h0=0.0, clamp="draw")
     assert {row["n_failed"] for row in curves.to_pylist()} == {1}
-    *_, note = coverage_notes(samples.to_pandas(), {"mine": "Mine"}, {"toy": "Toy"})
+    path = written.with_name("soft_samples.parquet")
+    write_table(path, "soft_samples", samples, {})
+    rows = results_table("coverage", [coverage([path])]).to_pandas()
+    results = Results(select(rows, metric="identity"), {"mine": "Mine"}, {"toy": "Toy"})
+    *_, note = of_coverage(results)
     assert note == (
         "Failed samples, left out of the means: Toy (all methods): 1 too_long_for_memory "
         "(too_long_for_memory: the sample does not fit into memory, even alone)."

@@ -3,11 +3,12 @@
 import pandas as pd
 import pytest
 
-from pisoft.contracts import read_rows, write_table
+from pisoft.contracts import read_rows, write_rows, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import Files, load_rows, present
 from pisoft.statistics.soft import summarise
 from summarising import GRID, STATISTICS, soft_rows, write_soft
+from uncertainty import statistics_row
 
 
 def test_only_methods_with_a_row_are_shown():
@@ -29,3 +30,14 @@ def test_written_summaries_are_read_back_by_selection(tmp_path):
 def test_a_kind_of_file_that_is_not_given_is_named():
     with pytest.raises(BenchmarkError, match="none of kind 'soft_samples' is given"):
         Files({"curves": []}).rows("soft_samples")
+
+
+def test_rows_of_several_values_are_read_and_none_is_no_error(tmp_path):
+    rows = [
+        statistics_row("soft_ns", "sst2", "a", 0.1, protocol=p) for p in ("dynamic", "fixed", "")
+    ]
+    write_rows(tmp_path / "s.parquet", "statistics", rows, {})
+    files = Files({"statistics": [tmp_path / "s.parquet"]})
+    found = files.rows_if_any("statistics", protocol=("fixed", ""), model=("llama", ""))
+    assert found["protocol"].tolist() == ["fixed", ""]
+    assert files.rows_if_any("statistics", model=("gpt", "")).empty
