@@ -30,7 +30,7 @@ def result_text(
     best = set(select(results.rows, dataset=AVERAGE)["best"])
     rows = {n: label for n, label in results.methods.items() if n in shown or n in best}
     areas = {name: METRICS[name].label for name in AUC_METRICS}
-    cells = columns("metric", areas, ranked(3), dataset=AVERAGE)
+    cells = columns("metric", areas, ranked, dataset=AVERAGE)
     share = f"{len(rows)} of the {len(results.methods)} rows"
     (block,) = blocks(results, {"": {}}, each("method", rows), cells)
     return "\n".join(

@@ -123,7 +123,7 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
         datasets = dict(sorted(results.with_average.items(), key=lambda item: item[0] != AVERAGE))
         for metric in AUC_METRICS:
             yield f"## {METRICS[metric].label}, {protocol} routing\n"
-            cells = columns("dataset", datasets, ranked(3), metric=metric)
+            cells = columns("dataset", datasets, ranked, metric=metric)
             (block,) = blocks(results, {"": {}}, each("method", results.methods), cells, cells[0])
             yield markdown_table(("method", *datasets.values()), markdown_rows(block))
     yield "Means over samples, in brackets their 95 % bootstrap interval; Avg is the mean over"

@@ -30,6 +30,7 @@ class Metric:
         best: which values are better; None: neither, so that methods are not ranked by it.
         over: a ratio's denominator: the statistic is mean of `of` / mean of `over`.
         median: the statistic is the median, not the mean.
+        decimals: as in tables.
     """
 
     label: str
@@ -37,6 +38,7 @@ class Metric:
     best: Best | None
     over: str | None = None
     median: bool = False
+    decimals: int = 3
 
     @property
     def compared(self) -> bool:
@@ -59,7 +61,7 @@ METRICS = {
     "auc_low_pi_soft_nc": _soft("AUC π-Soft-NC, π ≤ 0.3 ↑", "auc_low_pi_soft_nc"),
     "soft_ns": _soft("Soft-NS ↑", "soft_ns"),
     "soft_nc": _soft("Soft-NC ↑", "soft_nc"),
-    "expected_retained": Metric("E[R]", "expected_retained", None),
+    "expected_retained": Metric("E[R]", "expected_retained", None, decimals=1),
     "h0": Metric("H₀", "h0", None),
     "lds": Metric("LDS ↑", "lds", "highest"),
     "lds_given_count": Metric("LDS given count ↑", "lds_given_count", "highest"),
@@ -67,8 +69,8 @@ METRICS = {
         "Faithfulness correlation ↑", "faithfulness_correlation", "highest"
     ),
     "infidelity": Metric("Infidelity ↓", "infidelity", "lowest"),
-    "deletion_auc": Metric("Deletion ↑", "deletion_auc", "highest"),
-    "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest"),
+    "deletion_auc": Metric("Deletion ↑", "deletion_auc", "highest", decimals=4),
+    "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest", decimals=4),
     "top_1_in_evidence": Metric("Top-1 in evidence ↑", "top_1_in_evidence", "highest"),
     "recovery_at_k": Metric("Recovery@k ↑", "recovery_at_k", "highest"),
     "mass_on_evidence": Metric("Mass on evidence ↑", "mass_on_evidence", "highest"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -90,14 +90,3 @@ class Files(dict[str, list[Path]]):
         """
         conditions = [pc.field(column).isin(list(names)) for column, names in selection.items()]
         return _rows(self[kind], kind, conditions)
-
-
-def of_cell(rows: pd.DataFrame, cell: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows of a cell, of which there may be none; see :meth:`Files.rows`."""
-    return rows[(rows[list(cell)] == pd.Series(cell)).all(axis="columns")]
-
-
-def present(methods: Mapping[str, str], rows: pd.DataFrame) -> dict[str, str]:
-    """Return the methods that have a row: a model may be restricted to some of them."""
-    found = set(rows["method"])
-    return {name: label for name, label in methods.items() if name in found}

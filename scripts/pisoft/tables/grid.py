@@ -153,9 +153,10 @@ def with_interval(decimals: int) -> Show:
     )
 
 
-def ranked(decimals: int) -> Show:
-    """Show a number with its interval; mark the best, and what is not distinguishable from it."""
-    return lambda number: Entry(
+def ranked(number: Number) -> Entry:
+    """Show a number with its interval, whether it is the best or not distinguishable from it."""
+    decimals = METRICS[number.metric].decimals if number.metric else 0
+    return Entry(
         number_text(number.value, decimals),
         strong=number.is_best,
         interval=interval_text(number.low, number.high, min(decimals, 3)),

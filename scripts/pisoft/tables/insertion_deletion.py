@@ -26,7 +26,6 @@ def table(view: View) -> Table:
         RANKING_METRICS,
         "deletion_auc",
         [notes.INSERTION_DELETION],
-        decimals=4,
     )
     counted = view.results("coverage", metric="deletion_auc")
     reasons = counted.rows[counted.rows["text"] != ""].drop_duplicates("dataset")

@@ -1,22 +1,17 @@
-"""What every table is made of, without anything of LaTeX or HTML, and numbers of `statistics`.
+"""What every table is made of, without anything of LaTeX or HTML, and numbers as text.
 
 :mod:`pisoft.tables.writer` writes any :class:`Table` as CSV, LaTeX and HTML.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.standing import standing
 from pisoft.units import NOTHING, signed
-
-VALUE_COLUMNS = ["metric", "dataset", "method", "value", "low", "high", "standard_error"]
-VALUE_COLUMNS += ["n", "n_failed", "rank", "best", "p_value", "p_smallest"]
 
 
 @dataclass(frozen=True)
@@ -77,39 +72,6 @@ class Table:
 # Numbers --------------------------------------------------------------------------------------
 
 
-def dataset_columns(datasets: Mapping[str, str]) -> dict[str, str]:
-    """Return labels of the datasets and, of several, of their average."""
-    return {**datasets, AVERAGE: "Avg"} if len(datasets) > 1 else dict(datasets)
-
-
-def statistic_entries(
-    statistics: pd.DataFrame, metric: str, dataset: str, decimals: int, methods: Iterable[str]
-) -> tuple[Entry, ...]:
-    """Return one number of each method with its interval.
-
-    The best are strong, several if they are equal; what is not told apart from them is tied.
-    """
-    rows = _of_cell(statistics, metric, dataset, methods)
-    best, tied = standing(rows)
-    return tuple(
-        Entry(
-            number_text(numbers["value"], decimals),
-            strong=method in best,
-            interval=interval_text(numbers["low"], numbers["high"], min(decimals, 3)),
-            tied=method in tied,
-        )
-        for method, numbers in rows.iterrows()
-    )
-
-
-def _of_cell(
-    statistics: pd.DataFrame, metric: str, dataset: str, methods: Iterable[str]
-) -> pd.DataFrame:
-    """Return the statistics of one row of a table, by method, with rows or without."""
-    chosen = (statistics["metric"] == metric) & (statistics["dataset"] == dataset)
-    return statistics[chosen].set_index("method").reindex(list(methods))
-
-
 def rank_text(rank: float) -> str:
     """Return a rank; ties share the mean of theirs, such as 1.5."""
     return NOTHING if np.isnan(rank) else f"{rank:g}"
@@ -125,12 +87,6 @@ def number_text(value: float, decimals: int) -> str:
     return NOTHING if np.isnan(value) else signed(f"{value:.{decimals}f}")
 
 
-def mean_entry(numbers: pd.Series, decimals: int) -> Entry:
-    """Return a mean with its interval: `value`, `low` and `high` of a row."""
-    interval = interval_text(numbers["low"], numbers["high"], decimals)
-    return Entry(number_text(numbers["value"], decimals), interval=interval)
-
-
 def interval_text(low: float, high: float, decimals: int) -> str | None:
     """Return `[.12, .34]`; None if there is no interval."""
     if np.isnan(low):
@@ -138,32 +94,3 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
     ends = (f"{end:.{decimals}f}" for end in (low, high))
     shown = (end.replace("0.", ".", 1) if abs(float(end)) < 1 else end for end in ends)
     return signed(f"[{', '.join(shown)}]")
-
-
-# Notes ----------------------------------------------------------------------------------------
-
-FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
-
-
-def sample_note(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
-    """Say how many samples are in each dataset's means, and how many failed.
-
-    Args:
-        rows: `dataset`, `n` and `n_failed` of every mean.
-        datasets: label of each dataset.
-    """
-    counts = rows.groupby("dataset").agg(
-        fewest=("n", "min"), most=("n", "max"), failed=("n_failed", "max")
-    )
-    listed = [
-        f"{label} {_range(counts.loc[name])}"
-        for name, label in datasets.items()
-        if name in counts.index
-    ]
-    return f"Samples per dataset: {'; '.join(listed)}."
-
-
-def _range(counts: pd.Series) -> str:
-    fewest, most, failed = counts["fewest"], counts["most"], counts["failed"]
-    n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
-    return f"{n} (at most {failed} failed)" if failed else n

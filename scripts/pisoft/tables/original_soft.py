@@ -5,11 +5,11 @@ from __future__ import annotations
 from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, each, grid_table, rank, ranked
+from pisoft.tables.grid import Column, blocks, columns, each, grid_table, rank, ranked
 from pisoft.tables.layout import Table
 from pisoft.views import View
 
-DECIMALS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}
+SHOWN = ("soft_ns", "soft_nc", "expected_retained")
 
 
 @display(
@@ -20,13 +20,10 @@ DECIMALS = {"soft_ns": 3, "soft_nc": 3, "expected_retained": 1}
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     on_model = view.settings.methods_on(view.cell["model"])  # not those of selected depths
-    results = view.results("statistics", metric=DECIMALS, method=on_model)
+    results = view.results("statistics", metric=SHOWN, method=on_model)
     coverage = view.results("coverage", metric="identity", method=results.methods)
-    columns = [
-        Column(METRICS[name].label, {"metric": name}, ranked(digits))
-        for name, digits in DECIMALS.items()
-    ]
-    grid = [Column("Rank", {"metric": "soft_ns"}, rank), *columns]
+    shown = columns("metric", {name: METRICS[name].label for name in SHOWN}, ranked)
+    grid = [Column("Rank", shown[0].keys, rank), *shown]
     made = blocks(
         results,
         each("dataset", results.datasets),

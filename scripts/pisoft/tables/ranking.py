@@ -26,7 +26,6 @@ def ranking(
     names: Sequence[str],
     counted: str,
     on_metrics: Sequence[str],
-    decimals: int = 3,
     chance: Labelled | None = None,
 ) -> Table:
     """Return a table with a block for each metric: methods by datasets and their average.
@@ -37,7 +36,6 @@ def ranking(
         names: of the metrics.
         counted: metric whose failures are listed.
         on_metrics: notes on the metrics.
-        decimals: of all numbers.
         chance: lines of a last block, "By chance", with the keys that each fixes.
     """
     coverage = view.results("coverage", metric=counted)
@@ -45,7 +43,7 @@ def ranking(
     below = chance or {}
     shown = [*names, *(keys["metric"] for keys in below.values())]
     results = view.results("statistics", metric=shown)
-    by_dataset = columns("dataset", coverage.with_average, ranked(decimals))
+    by_dataset = columns("dataset", coverage.with_average, ranked)
     grid = [Column("Rank", by_dataset[-1].keys, rank), *by_dataset]
     lines = each("method", coverage.methods)
     made: tuple[Block, ...] = blocks(

@@ -1,19 +1,13 @@
 """Reading summary files back."""
 
-import pandas as pd
 import pytest
 
 from pisoft.contracts import read_rows, write_rows, write_table
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.reading import Files, load_rows, present
+from pisoft.statistics.reading import Files, load_rows
 from pisoft.statistics.soft import summarise
 from summarising import GRID, STATISTICS, soft_rows, write_soft
 from uncertainty import statistics_row
-
-
-def test_only_methods_with_a_row_are_shown():
-    labels = {"b": "B", "a": "A", "c": "C"}
-    assert list(present(labels, pd.DataFrame({"method": ["a", "c", "c"]}))) == ["a", "c"]
 
 
 def test_written_summaries_are_read_back_by_selection(tmp_path):

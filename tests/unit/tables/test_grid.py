@@ -90,17 +90,17 @@ def test_the_best_is_bold_and_what_does_not_differ_from_it_is_marked():
         row("c", 0.7, rank=3, p_adjusted=0.049, **ends),
         row("d", None, best="a"),
     )
-    shown = [ranked(4)(number) for number in results.numbers().values()]
+    shown = [ranked(number) for number in results.numbers().values()]
     interval = "[.100, .200]"
     assert shown == [
-        Entry("0.9000", strong=True, interval=interval),
-        Entry("0.8000", tied=True, interval=interval),
-        Entry("0.7000", interval=interval),
+        Entry("0.900", strong=True, interval=interval),
+        Entry("0.800", tied=True, interval=interval),
+        Entry("0.700", interval=interval),
         Entry(NOTHING),
     ]
 
 
-@pytest.mark.parametrize("show", [plain(3), with_interval(3), ranked(3), rank, general, p_value])
+@pytest.mark.parametrize("show", [plain(3), with_interval(3), ranked, rank, general, p_value])
 def test_a_missing_number_is_a_dash(show):
     assert show(MISSING) == Entry(NOTHING)
 
