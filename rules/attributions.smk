@@ -100,12 +100,12 @@ rule import_scores:
         "--output {output.attributions:q} > {log:q} 2>&1"
 
 
-# Controls of the metrics, and permuted twins of methods; they have no times.
+# Constructed scores, and permuted scores of methods; they have no times.
 rule construct_scores:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        attributions=scores_of_twin,
+        attributions=scores_to_permute,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
     log:
@@ -122,7 +122,7 @@ rule construct_scores:
         runtime=30,
     params:
         **job("construct_scores", "construct"),
-        attributions=scores_of_twin_option,
+        attributions=scores_to_permute_option,
     message:
         "Making the scores {wildcards.method} of {wildcards.model} on {wildcards.part}"
     shell:

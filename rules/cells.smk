@@ -24,7 +24,7 @@ CELLS_OF = {
     # Constructed scores, with which the metrics are validated; permuted scores of methods.
     "control": CONFIG.control_cells,
     "ranked_control": [cell for cell in CONFIG.control_cells if cell[3] in RANKED],
-    "permuted": CONFIG.twin_cells,
+    "permuted": CONFIG.permuted_cells,
     # Methods on a model that knows less, and those that they are compared with.
     "sanity": CONFIG.sanity_cells,
     "checked": [

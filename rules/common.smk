@@ -203,15 +203,15 @@ def given_scores(wildcards):
     return source.path_of(wildcards.model, dataset_of(wildcards.part))
 
 
-def scores_of_twin(wildcards):
-    """Return the file with the scores that a permuted twin is of; none of other scores."""
+def scores_to_permute(wildcards):
+    """Return the file with the scores that are permuted, if they are."""
     source = CONFIG.evaluated_methods[wildcards.method].source
     if source.kind != "permuted":
         return []
     return f"<data>/attributions/{wildcards.model}/{source.method}/{wildcards.part}.parquet"
 
 
-def scores_of_twin_option(wildcards, input):
+def scores_to_permute_option(wildcards, input):
     """Return the command-line option that names them, if there are any."""
     return f"--attributions {shlex.quote(input.attributions)}" if input.attributions else ""
 

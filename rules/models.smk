@@ -1,5 +1,5 @@
 # In:  the configuration of a tiny model and the embedded tasks it learns; a GGUF file.
-# Out: <data>/models/{model}/, <data>/shuffled_models/{model}/ (its twin, for sanity checks) and
+# Out: <data>/models/{model}/, <data>/shuffled_models/{model}/ (trained on shuffled labels, for sanity checks) and
 #      <data>/masked_models/{masked_model}/, model folders as `save_pretrained` writes them.
 
 
@@ -43,7 +43,7 @@ use rule train_model as train_shuffled_model with:
         **job("train_model", "train_shuffled"),
         folder=lambda wildcards, output: Path(output.training).parent,
     message:
-        "Training the twin of model {wildcards.model} on shuffled labels"
+        "Training model {wildcards.model} on shuffled labels"
 
 
 use rule train_model as train_masked_model with:

@@ -28,9 +28,7 @@ SAMPLES = of_kinds(
     "soft_samples", "ranking_samples", "evidence_samples", "datamodel_samples", "layer_study"
 )
 SELECTED_SAMPLES = of_kinds("soft_samples", below="depth_selected/")
-CONTROL_SAMPLES = of_kinds(
-    *SOFT_KINDS, "ranking_samples", "datamodel_samples", below="controls/"
-)
+CONTROL_SAMPLES = of_kinds(*SOFT_KINDS, "ranking_samples", "datamodel_samples", below="controls/")
 PERMUTED_SAMPLES = of_kinds(*SOFT_KINDS, below="permutation_baseline/")
 # What a run may have none of: random scores, datasets with evidence or label words.
 EVIDENCE_SAMPLES = if_any("evidence", SAMPLES["evidence_samples"])
@@ -44,8 +42,7 @@ SAMPLE_SUMMARIES = [
 ]
 # Of the methods and of the controls.
 OF_CONTROLS = {
-    kind: [of_kinds(kind)[kind], *if_any("control", CONTROL_SAMPLES[kind])]
-    for kind in SOFT_KINDS
+    kind: [of_kinds(kind)[kind], *if_any("control", CONTROL_SAMPLES[kind])] for kind in SOFT_KINDS
 }
 if CELLS_OF["ranked_control"]:
     OF_CONTROLS["ranking_samples"] = [
@@ -158,14 +155,17 @@ SUMMARIES = {
         "datamodel",
         {
             "prompts": cells(PROMPTS, "control"),
-            "attributions": [*cells(RANDOM_ATTRIBUTIONS, "control"), *cells(ATTRIBUTIONS, "control")],
+            "attributions": [
+                *cells(RANDOM_ATTRIBUTIONS, "control"),
+                *cells(ATTRIBUTIONS, "control"),
+            ],
             "soft": cells(RANDOM_SOFT, "control"),
         },
         only(CONTROL_SAMPLES, "datamodel_samples"),
     ),
     "validate_metrics": (
         "metric_validation",
-        "diagnosis",
+        "metric_validation",
         OF_CONTROLS,
         of_kinds("metric_validation"),
     ),
@@ -183,13 +183,13 @@ SUMMARIES = {
     ),
     "estimate_permutation_baseline": (
         "permutation_baseline",
-        "twins",
+        "permuted",
         {"soft_samples": [SAMPLES["soft_samples"], PERMUTED_SAMPLES["soft_samples"]]},
         of_kinds("permutation_baseline"),
     ),
     "check_sanity": (
         "sanity_checks",
-        "sanity",
+        "sanity_checks",
         {
             "prompts": cells(PROMPTS, "checked"),
             "attributions": [*cells(ATTRIBUTIONS, "checked"), *cells(ATTRIBUTIONS, "sanity")],

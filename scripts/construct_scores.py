@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from pisoft.commandline import run
+from pisoft.config.metric_validation import Control
 from pisoft.config.slices import ConstructSlice
-from pisoft.config.trust import Control
 from pisoft.contracts import provenance, write_rows
-from pisoft.faithfulness.controls import control_rows, twin_rows
+from pisoft.faithfulness.controls import control_rows, permuted_rows
 from pisoft.relations import read_attributions, read_generations, read_prompts
 
 
@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
         rows = [
             row
             for prompt in prompts
-            for row in twin_rows(prompt, given[prompt["sample_id"]], source, scope, seed)
+            for row in permuted_rows(prompt, given[prompt["sample_id"]], source, scope, seed)
         ]
     origin = provenance(settings.model_dump(mode="json"), inputs)
     write_rows(arguments.output, "attributions", rows, origin)
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--settings", required=True, help="ConstructSlice as JSON")
     parser.add_argument("--prompts", required=True, type=Path)
     parser.add_argument("--generations", required=True, type=Path)
-    parser.add_argument("--attributions", type=Path, help="scores that a permuted twin is of")
+    parser.add_argument("--attributions", type=Path, help="scores that are permuted")
     parser.add_argument("--output", required=True, type=Path)
     return parser
 

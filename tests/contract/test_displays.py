@@ -96,7 +96,7 @@ def test_a_kind_of_rows_is_one_file_whichever_display_reads_it():
 
 
 @pytest.mark.parametrize(
-    "more", [", by=KEYS", ", cells='all' if ROOM else 'twins'", ", colour='red'"]
+    "more", [", by=KEYS", ", cells='all' if ROOM else 'permuted'", ", colour='red'"]
 )
 def test_what_the_workflow_cannot_read_is_an_error_with_the_file(tmp_path, more):
     (tmp_path / "tables").mkdir()

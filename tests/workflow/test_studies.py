@@ -36,8 +36,8 @@ def test_the_layer_study_adds_exactly_its_own_jobs_and_only_if_asked(project):
 
 
 TRUST = """
-trust: {noise: [1], twin_methods: [saliency]}
-sanity: {layers: [1, 2], methods: [saliency]}
+metric_validation: {noise: [1], permuted_methods: [saliency]}
+sanity_checks: {layers: [1, 2], methods: [saliency]}
 """
 CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
 MADE = (*CONTROLS, "saliency-permuted-1")
@@ -75,7 +75,9 @@ def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_bef
 
     def folders(labels):
         """Return the folders of models that are trained, and by scores the one they are of."""
-        sanity = f"sanity={{layers: [1], methods: [saliency], datasets: [demo-why], {labels}}}"
+        sanity = (
+            f"sanity_checks={{layers: [1], methods: [saliency], datasets: [demo-why], {labels}}}"
+        )
         listed = project.snakemake("--dry-run", "--printshellcmds", summary, *asked, sanity).stdout
         scores = re.findall(r"attribute\.py .*--model-folder (\S+) .*--output (\S+)", listed)
         return (

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, Field, model_validator
 
 from pisoft.config.base import Family, Name, Strict
-from pisoft.config.trust import Control, Permuted
+from pisoft.config.metric_validation import Control, Permuted
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
@@ -103,8 +103,8 @@ class Method(Strict):
     family: str
     needs_masked_model: bool
     options: dict[str, Any]  # as the entry has them
-    randomised_layers: int | None = None  # the model's last ones, whose weights are drawn anew
-    shuffled_labels: bool = False  # whether the model is the twin that was trained on such
+    randomised_layers: int | None = None  # the model's last ones, which are reinitialised
+    shuffled_labels: bool = False  # whether the model is the one trained on such
     resolved: dict[str, Any]  # the same with their defaults: equal if two entries do the same
 
 

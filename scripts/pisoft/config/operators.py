@@ -1,4 +1,4 @@
-"""Other ways to take tokens away: what they do to the inputs, and to the order of the methods."""
+"""Other operators of ablation: what they do to the inputs, and to the order of the methods."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from pisoft.config.methods import (
     EXPORT,
     ScoresFile,
 )
+from pisoft.config.metric_validation import Control
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
 from pisoft.config.resolved import Config
-from pisoft.config.trust import Control
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError, did_you_mean
 

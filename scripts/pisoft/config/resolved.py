@@ -13,11 +13,11 @@ from pisoft.config.methods import (
     Method,
     ScoresFile,
 )
+from pisoft.config.metric_validation import RANDOM, Control, Permuted
 from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.operators import ways
 from pisoft.config.run_file import Restriction, RunFile
 from pisoft.config.studies import StudyMethod
-from pisoft.config.trust import RANDOM, Control, Permuted
 
 
 class Config(BaseModel):
@@ -36,10 +36,10 @@ class Config(BaseModel):
     study_methods: tuple[StudyMethod, ...] = ()
     study_datasets: tuple[str, ...] = ()
     controls: dict[str, Method] = {}
-    twins: dict[str, Method] = {}
-    trust_models: tuple[str, ...] = ()
-    trust_datasets: tuple[str, ...] = ()
-    # By model and by method, the names of the method on that model as it knows less.
+    permuted: dict[str, Method] = {}
+    validated_models: tuple[str, ...] = ()
+    validated_datasets: tuple[str, ...] = ()
+    # By model and by method, the variants of the method on the randomised model.
     sanity: dict[str, dict[str, dict[str, Method]]] = {}
     sanity_datasets: tuple[str, ...] = ()
     operator_models: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Config(BaseModel):
             for of_method in of_model.values()
             for name, method in of_method.items()
         }
-        return {**studied, **checked, **self.controls, **self.twins, **self.methods}
+        return {**studied, **checked, **self.controls, **self.permuted, **self.methods}
 
     @property
     def imported_methods(self) -> dict[str, ScoresFile]:
@@ -98,22 +98,24 @@ class Config(BaseModel):
 
     @property
     def control_cells(self) -> list[Cell]:
-        """Controls of the run's test of its metrics: where evidence and random scores are known."""
-        return self._trust_cells(
+        """Constructed scores, where there are evidence and random scores."""
+        return self._validation_cells(
             dict.fromkeys(self.controls, RANDOM),
-            [name for name in self.trust_datasets if self.datasets[name].has_evidence],
+            [name for name in self.validated_datasets if self.datasets[name].has_evidence],
         )
 
     @property
-    def twin_cells(self) -> list[Cell]:
-        """Every permuted twin of a method."""
-        sources = {name: twin.source for name, twin in self.twins.items()}
-        of = {name: twin.method for name, twin in sources.items() if isinstance(twin, Permuted)}
-        return self._trust_cells(of, self.trust_datasets)
+    def permuted_cells(self) -> list[Cell]:
+        """Every permutation of the scores of a method."""
+        sources = {name: method.source for name, method in self.permuted.items()}
+        of = {
+            name: source.method for name, source in sources.items() if isinstance(source, Permuted)
+        }
+        return self._validation_cells(of, self.validated_datasets)
 
     @property
     def sanity_cells(self) -> list[Cell]:
-        """Every method on every model that knows less; these are attributed alone."""
+        """Every method on every randomised model; these are attributed alone."""
         return [
             (self.protocols_of(model)[0], model, name, dataset)
             for model, of_model in self.sanity.items()
@@ -146,16 +148,16 @@ class Config(BaseModel):
 
     @property
     def shuffled_models(self) -> tuple[str, ...]:
-        """Models with a twin that is trained on shuffled labels."""
-        if self.run_file.sanity is None or not self.run_file.sanity.labels:
+        """Models that are trained on shuffled labels, too."""
+        if self.run_file.sanity_checks is None or not self.run_file.sanity_checks.labels:
             return ()
         return tuple(name for name, methods in self.sanity.items() if methods)
 
-    def _trust_cells(self, compared: Mapping[str, str], datasets: Iterable[str]) -> list[Cell]:
+    def _validation_cells(self, compared: Mapping[str, str], datasets: Iterable[str]) -> list[Cell]:
         """Return the cells of methods that are compared with another one, where that is."""
         return [
             (protocol, model, name, dataset)
-            for model in self.trust_models
+            for model in self.validated_models
             for protocol in self.protocols_of(model)
             for name, other in compared.items()
             if other in self.methods_of(model)

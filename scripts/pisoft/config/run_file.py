@@ -12,11 +12,11 @@ from pydantic import (
 
 from pisoft.config.base import Name, Protocol, Selection, Strict, check_selection
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
+from pisoft.config.metric_validation import MetricValidation
 from pisoft.config.models import Resources
 from pisoft.config.operators import HIDE, Operators
-from pisoft.config.sanity import Sanity
+from pisoft.config.sanity_checks import SanityChecks
 from pisoft.config.studies import LayerStudy
-from pisoft.config.trust import Trust
 
 
 class PromptSettings(Strict):
@@ -129,14 +129,16 @@ class RunFile(Strict):
     layer_study: LayerStudy | None = Field(
         None, description="Grad-ELLM at several depths; null: no such study."
     )
-    trust: Trust | None = Field(
-        None, description="Whether the metrics can tell, by controls and twins; null: not asked."
+    metric_validation: MetricValidation | None = Field(
+        None,
+        description="Validation of the metrics, by constructed and permuted scores; null: none.",
     )
-    sanity: Sanity | None = Field(
-        None, description="Whether scores change with the model and its input; null: not asked."
+    sanity_checks: SanityChecks | None = Field(
+        None,
+        description="Whether scores change with the model and its input; null: no such checks.",
     )
     operators: Operators | None = Field(
-        None, description="Other ways to take tokens away, and what they do; null: not asked."
+        None, description="Other operators of ablation, and what they do; null: none."
     )
     explorer: ExplorerSettings | None = Field(
         default_factory=ExplorerSettings, description="Attribution explorer; null: no such page."

@@ -1,4 +1,4 @@
-"""Run-file sections that add methods of their own: layer study, trust, sanity checks."""
+"""Run-file sections that add methods: layer study, metric validation, sanity checks."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 
 from pisoft.config.methods import LoadMethod, Method, given_method
+from pisoft.config.metric_validation import MetricValidation, controls, permutations
 from pisoft.config.resolved import Config
-from pisoft.config.sanity import Sanity, randomised
+from pisoft.config.sanity_checks import SanityChecks, reinitialised
 from pisoft.config.studies import decoder_layers, study_methods
-from pisoft.config.trust import Trust, controls, twins
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError
 
@@ -34,18 +34,18 @@ def with_sections(
             for method in own
         )
         config = config.model_copy(update={"study_methods": shared, "study_datasets": datasets})
-    if (trust := run_file.trust) is not None:
-        config = _with_trust(config, trust, methods, origin)
+    if (validation := run_file.metric_validation) is not None:
+        config = _with_validation(config, validation, methods, origin)
     if (operators := run_file.operators) is not None:
         models, datasets, wanted = _chosen(operators, config, methods, f"{origin}: operators")
         changes = {"operator_models": models, "operator_methods": wanted}
         config = config.model_copy(update=changes | {"operator_datasets": datasets})
-    if (sanity := run_file.sanity) is not None:
-        models, datasets, wanted = _chosen(sanity, config, methods, f"{origin}: sanity")
-        found = {model: _less_known(config, sanity, model, wanted, origin) for model in models}
-        names = {name for of in found.values() for own in of.values() for name in own}
-        _check_free(names, config.evaluated_methods, "`sanity`", origin)
-        config = config.model_copy(update={"sanity": found, "sanity_datasets": datasets})
+    if (checks := run_file.sanity_checks) is not None:
+        models, datasets, chosen = _chosen(checks, config, methods, f"{origin}: sanity_checks")
+        checked = {model: _checked(config, checks, model, chosen, origin) for model in models}
+        names = {name for of in checked.values() for variants in of.values() for name in variants}
+        _check_free(names, config.evaluated_methods, "`sanity_checks`", origin)
+        config = config.model_copy(update={"sanity": checked, "sanity_datasets": datasets})
     return config
 
 
@@ -57,7 +57,7 @@ def _chosen(
     models, datasets = (
         tuple(selected(getattr(section, kind), own, f"{where}.{kind}")) for kind, own in of.items()
     )
-    key = "twin_methods" if isinstance(section, Trust) else "methods"
+    key = "permuted_methods" if isinstance(section, MetricValidation) else "methods"
     wanted = selected(getattr(section, key, "all"), methods, f"{where}.{key}")
     return models, datasets, tuple(name for name in config.methods if name in wanted)
 
@@ -69,48 +69,51 @@ def _check_free(names: Iterable[str], taken: Iterable[str], user: str, origin: s
         )
 
 
-def _with_trust(config: Config, trust: Trust, methods: list[str], origin: str) -> Config:
-    """Return a configuration with the controls and twins of the test of its metrics."""
-    where = f"{origin}: trust"
-    models, datasets, own = _chosen(trust, config, methods, where)
-    found = {
+def _with_validation(
+    config: Config, validation: MetricValidation, methods: list[str], origin: str
+) -> Config:
+    """Return a configuration with constructed scores and permutations of its methods' scores."""
+    where = f"{origin}: metric_validation"
+    models, datasets, chosen = _chosen(validation, config, methods, where)
+    constructed = {
         name: given_method(control, control.label, "control")
-        for name, control in controls(trust).items()
+        for name, control in controls(validation).items()
     }
     permuted = {}
-    for name, twin in twins(trust, own).items():
-        of = config.methods[twin.method]
-        permuted[name] = given_method(twin, f"{of.label}, permuted", of.family)
-    _check_free([*found, *permuted], config.evaluated_methods, "`trust`", origin)
-    known = any(config.datasets[name].has_evidence for name in datasets)
-    if not (trust.twins or known):
+    for name, permutation in permutations(validation, chosen).items():
+        of = config.methods[permutation.method]
+        permuted[name] = given_method(permutation, f"{of.label}, permuted", of.family)
+    names = [*constructed, *permuted]
+    _check_free(names, config.evaluated_methods, "`metric_validation`", origin)
+    has_evidence = any(config.datasets[name].has_evidence for name in datasets)
+    if not (validation.permutations or has_evidence):
         raise BenchmarkError(
             f"{where}: leaves nothing to do: none of its datasets ({', '.join(datasets)}) has "
-            "known evidence, and twins is 0"
+            "evidence, and permutations is 0"
         )
-    changes = {"trust_models": models, "trust_datasets": datasets}
-    return config.model_copy(update={"controls": found, "twins": permuted, **changes})
+    changes = {"validated_models": models, "validated_datasets": datasets}
+    return config.model_copy(update={"controls": constructed, "permuted": permuted, **changes})
 
 
-def _less_known(
-    config: Config, sanity: Sanity, model: str, wanted: Iterable[str], origin: str
+def _checked(
+    config: Config, checks: SanityChecks, model: str, chosen: Iterable[str], origin: str
 ) -> dict[str, dict[str, Method]]:
-    """Return the names of a model's methods on the model as it knows less, by method."""
-    where, entry = f"{origin}: sanity", config.models[model]
+    """Return a model's methods with their variants on the randomised model, by method."""
+    where, entry = f"{origin}: sanity_checks", config.models[model]
     if entry.quantization != "none":
         raise BenchmarkError(
             f"{where}.models: the weights of '{model}' are quantised ({entry.quantization}), "
-            "so they cannot be drawn anew"
+            "so they cannot be reinitialised"
         )
-    if sanity.labels and entry.source.kind != "trained":
+    if checks.labels and entry.source.kind != "trained":
         raise BenchmarkError(
             f"{where}.labels: is true, but the source of model '{model}' is of kind "
-            f"'{entry.source.kind}', not 'trained': a twin of it cannot be trained here; leave "
-            "it out of sanity.models, or set labels to false"
+            f"'{entry.source.kind}', not 'trained': it cannot be trained on shuffled labels; "
+            "leave it out of sanity_checks.models, or set labels to false"
         )
-    layers = sorted({min(k, decoder_layers(entry.source) or k) for k in sanity.layers})
+    layers = sorted({min(k, decoder_layers(entry.source) or k) for k in checks.layers})
     return {
-        name: randomised(name, config.methods[name], layers, labels=sanity.labels)
+        name: reinitialised(name, config.methods[name], layers, labels=checks.labels)
         for name in config.methods_of(model)
-        if name in wanted and config.methods[name].file is not None
+        if name in chosen and config.methods[name].file is not None
     }

@@ -39,6 +39,7 @@ from pisoft.config.evaluation import (
     RankingSettings,
     ScoreSettings,
 )
+from pisoft.config.metric_validation import Control, Permuted
 from pisoft.config.models import (
     TOKEN_BUDGETS,
     HubModel,
@@ -53,7 +54,6 @@ from pisoft.config.parts import Shards, dataset_of, first_place, places, sample_
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, StudyDepth
-from pisoft.config.trust import Control, Permuted
 from pisoft.errors import BenchmarkError
 
 OPEN_GENERATION = "open generation has no label word that could flip"
@@ -350,7 +350,7 @@ class ImportSlice(Slice):
 
 
 class ConstructSlice(Slice, of="evaluated_methods.{method}"):
-    """Settings of `construct_scores`, besides the scores that a twin is of."""
+    """Settings of `construct_scores`, besides the scores that are permuted."""
 
     source: Control | Permuted = Field(discriminator="kind")
     scope: ScopeOfRun
@@ -505,7 +505,7 @@ class PlanSlice(Slice):
         dict[str, PlannedModel],
         At(lambda config: {name: PlannedModel.of(config, model=name) for name in config.models}),
     ]
-    # Those with a twin that is trained on shuffled labels.
+    # Those that are trained on shuffled labels, too.
     shuffled_models: Annotated[tuple[str, ...], At("shuffled_models")]
     masked_models: Annotated[dict[str, TrainedMaskedModel], At(_trained_masked_models)]
     datasets: Annotated[
@@ -519,9 +519,9 @@ class PlanSlice(Slice):
         ),
     ]
     cells: Annotated[tuple[Cell, ...], At("cells")]  # of the main tables
-    study_cells: Annotated[  # of the layer study, permuted twins, and other operators
+    study_cells: Annotated[  # of the layer study, permuted scores, and other operators
         tuple[Cell, ...],
-        At(lambda config: [*config.study_cells, *config.twin_cells, *config.operator_cells]),
+        At(lambda config: [*config.study_cells, *config.permuted_cells, *config.operator_cells]),
     ]
     control_cells: Annotated[tuple[Cell, ...], At("control_cells")]
     sanity_cells: Annotated[tuple[Cell, ...], At("sanity_cells")]  # that are attributed alone
@@ -577,8 +577,8 @@ class UncertaintySlice(ResamplingSlice):
     datasets: Annotated[tuple[str, ...], At(lambda config: list(config.datasets))]
 
 
-class DiagnosisSlice(Slice, of="run_file.trust"):
-    """Settings of `validate_metrics`; the run must test its metrics."""
+class MetricValidationSlice(Slice, of="run_file.metric_validation"):
+    """Settings of `validate_metrics`; the run must validate its metrics."""
 
     ladder: tuple[str, ...]  # controls from no noise to the most
     middle: str  # the one of them that stands for noisy scores
@@ -595,24 +595,24 @@ def _sanity(config: Config) -> dict[str, dict[str, dict[str, int | None]]]:
     }
 
 
-class SanitySlice(ScoreSettings, ResamplingSlice, of="run_file.evaluation"):
+class SanityChecksSlice(ScoreSettings, ResamplingSlice, of="run_file.evaluation"):
     """Settings of `check_sanity`."""
 
-    # By model and method: its names on the model that knows less, and how many of its layers were
-    # drawn anew; None: it was trained on shuffled labels.
+    # By model and method: its variants on the randomised model, and how many of its layers are
+    # reinitialised; None: it was trained on shuffled labels.
     methods: Annotated[dict[str, dict[str, dict[str, int | None]]], At(_sanity)]
     datasets: Annotated[tuple[str, ...], At("sanity_datasets")]
 
 
-def _twins(config: Config) -> dict[str, str]:
-    sources = {name: method.source for name, method in config.twins.items()}
-    return {name: twin.method for name, twin in sources.items() if isinstance(twin, Permuted)}
+def _permuted(config: Config) -> dict[str, str]:
+    sources = {name: method.source for name, method in config.permuted.items()}
+    return {name: of.method for name, of in sources.items() if isinstance(of, Permuted)}
 
 
-class TwinsSlice(ResamplingSlice):
+class PermutedSlice(ResamplingSlice):
     """Settings of `estimate_permutation_baseline`."""
 
-    twins: Annotated[dict[str, str], At(_twins)]  # the method that each is of
+    permuted: Annotated[dict[str, str], At(_permuted)]  # the method that each is of
 
 
 class SensitivitySlice(ResamplingSlice, SummariseSlice):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pisoft.config.base import Scope
-from pisoft.config.trust import Control, Permuted
+from pisoft.config.metric_validation import Control, Permuted
 from pisoft.contracts import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.keyed import keyed_generator
@@ -54,10 +54,10 @@ def control_rows(
     return rows
 
 
-def twin_rows(
+def permuted_rows(
     prompt: Mapping[str, Any],
     attributions: Sequence[Mapping[str, Any]],
-    twin: Permuted,
+    permutation: Permuted,
     scope: Scope,
     seed: int,
 ) -> list[Row]:
@@ -68,13 +68,13 @@ def twin_rows(
 
     Args:
         prompt: row of contract `prompts`.
-        attributions: its rows of the method that the twin is of.
-        twin: which permutation.
+        attributions: its rows of the method whose scores are permuted.
+        permutation: which one.
         scope: tokens that a perturbation may touch.
         seed: of the run.
     """
     positions = perturbable_positions(prompt, scope)
-    generator = keyed_generator(seed, "permuted twin", twin.number, prompt["sample_id"])
+    generator = keyed_generator(seed, "permuted twin", permutation.number, prompt["sample_id"])
     order = generator.permutation(positions)
     rows = []
     for row in attributions:

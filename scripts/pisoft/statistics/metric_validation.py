@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.config.slices import DiagnosisSlice
+from pisoft.config.slices import MetricValidationSlice
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
 from pisoft.statistics.intervals import half_widths
@@ -42,10 +42,10 @@ PAIRS = (
 ENOUGH = 0.95
 RESAMPLES = 1000  # of each number of samples: the standard error at 95 % is 0.7 %
 Numbers = tuple[float, float, float]  # value, low, high
-Settings = DiagnosisSlice
+Settings = MetricValidationSlice
 
 
-def summaries(files: Files, settings: DiagnosisSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: MetricValidationSlice) -> dict[str, Summary]:
     """Return one file, from the samples of controls and of random scores."""
     tables = []
     for cell, values in itertools.chain(sample_values(files), curve_values(files)):
@@ -56,7 +56,7 @@ def summaries(files: Files, settings: DiagnosisSlice) -> dict[str, Summary]:
 
 
 def validation(
-    values: pd.DataFrame, settings: DiagnosisSlice, key: Sequence[object]
+    values: pd.DataFrame, settings: MetricValidationSlice, key: Sequence[object]
 ) -> pd.DataFrame:
     """Return the results of one metric.
 

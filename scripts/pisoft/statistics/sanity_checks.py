@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices import SanitySlice
+from pisoft.config.slices import SanityChecksSlice
 from pisoft.statistics.density import FEWEST, rank_correlations
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.metrics import DECIMALS
@@ -27,10 +27,10 @@ from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores
 
-Settings = SanitySlice
+Settings = SanityChecksSlice
 
 
-def summaries(files: Files, settings: SanitySlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: SanityChecksSlice) -> dict[str, Summary]:
     """Return one file, from scores on the original and on the randomised models."""
     prompts = {(path.parts[-2], path.stem): path for path in files["prompts"]}
     scores = {(*path.parts[-3:-1], path.stem): path for path in files["attributions"]}

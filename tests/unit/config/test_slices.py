@@ -51,9 +51,9 @@ SLICES = {
     "uncertainty": (),
     "resampling": (),
     "construct": ("saliency-permuted-1",),
-    "diagnosis": (),
-    "twins": (),
-    "sanity": (),
+    "metric_validation": (),
+    "permuted": (),
+    "sanity_checks": (),
     "density": (),
     "sensitivity": (),
     "evidence": (),
@@ -95,7 +95,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, max_samples=3) == {"sample", "plan"}
     assert changed(raw, seed=2) == {
         "sample", "attribute", "construct", "evaluate", "ranking", "layer_study", "uncertainty",
-        "resampling", "density", "diagnosis", "twins", "sanity",
+        "resampling", "density", "metric_validation", "permuted", "sanity_checks",
         "sensitivity",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
@@ -113,7 +113,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
             "density",
             "evidence",
             "published",
-            "sanity",
+            "sanity_checks",
         }
         | of_scores
     )
@@ -122,19 +122,19 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, evaluation=clamped) == {
         "summarise", "sensitivity", "layer_study", "display", "published",
     }  # fmt: skip
-    resampled = {"uncertainty", "resampling", "density", "twins", "sanity", "sensitivity"}
+    resampled = {"uncertainty", "resampling", "density", "permuted", "sanity_checks", "sensitivity"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
     assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
     assert changed(raw, block_size=4) == {
         "generate", "attribute", "evaluate", "ranking", "plan",
     }  # fmt: skip
-    louder = {**raw["trust"], "noise": [0.5, 3]}
-    assert changed(raw, trust=louder) == {"diagnosis", "plan", "display"}
+    louder = {**raw["metric_validation"], "noise": [0.5, 3]}
+    assert changed(raw, metric_validation=louder) == {"metric_validation", "plan", "display"}
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
         "plan", "compare", "index", "published",
-        "twins", "sanity",  # of other methods are none then
+        "permuted", "sanity_checks",  # of other methods are none then
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {

@@ -14,7 +14,7 @@ from pisoft.config.slices import (
     EvaluateSlice,
     InspectSlice,
     LayerStudySlice,
-    SanitySlice,
+    SanityChecksSlice,
     SummariseSlice,
     TrainShuffledSlice,
     TrainSlice,
@@ -49,8 +49,8 @@ def load(root, monkeypatch):
         return load_config(
             {
                 **raw,
-                "trust": None,
-                "sanity": None,
+                "metric_validation": None,
+                "sanity_checks": None,
                 "operators": None,
                 **changes,
                 "layer_study": study,
@@ -312,59 +312,84 @@ def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
     assert {method.depth for method in config.study_methods if method.fixed} == {32}
 
 
-# Trust in the metrics -------------------------------------------------------------------------
+# Metric validation ------------------------------------------------------------------------------
 
 MADE = ("demo-sentiment", "demo-why")
 MISSPELT = {"kind": "control", "scores": "oracel"}
-TRUST = {"noise": [1], "twins": 2, "twin_methods": ["saliency", "attention"]}
+VALIDATION = {"noise": [1], "permutations": 2, "permuted_methods": ["saliency", "attention"]}
 
 
 def cells_by_kind(config):
-    names = {*config.controls, *config.twins}
+    names = {*config.controls, *config.permuted}
     return {
         kind: {(model, method, dataset) for _, model, method, dataset in cells if method in names}
-        for kind, cells in (("controls", config.control_cells), ("twins", config.twin_cells))
+        for kind, cells in (("controls", config.control_cells), ("permuted", config.permuted_cells))
     }
 
 
 def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(load):
     datasets = ["demo-sentiment", "demo-why", "sst2"]
     added = {"datasets": datasets, "methods": ["random", "saliency"]}
-    config = load(None, trust=TRUST, models=["demo-llama"], restrictions={}, **added,
-                  catalogue={})  # fmt: skip
+    config = load(
+        None,
+        metric_validation=VALIDATION,
+        models=["demo-llama"],
+        restrictions={},
+        catalogue={},
+        **added,
+    )
     found = cells_by_kind(config)
     controls = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
     known = datasets[:2]
     assert found["controls"] == {("demo-llama", name, of) for name in controls for of in known}
-    twins = ("saliency-permuted-1", "saliency-permuted-2")
-    assert found["twins"] == {
-        ("demo-llama", name, dataset) for name in twins for dataset in datasets
+    permuted = ("saliency-permuted-1", "saliency-permuted-2")
+    assert found["permuted"] == {
+        ("demo-llama", name, dataset) for name in permuted for dataset in datasets
     }
-    assert set(config.constructed_methods) == {*controls, *twins}
-    assert not {cell[2] for cell in config.cells} & {*controls, *twins}, "not in the main tables"
+    assert set(config.constructed_methods) == {*controls, *permuted}
+    assert not {cell[2] for cell in config.cells} & {*controls, *permuted}, "not in the main tables"
 
 
 def test_without_random_scores_there_are_twins_alone(load):
-    config = load(None, trust=TRUST, methods=["saliency"], restrictions={}, catalogue={})
+    config = load(
+        None, metric_validation=VALIDATION, methods=["saliency"], restrictions={}, catalogue={}
+    )
     found = cells_by_kind(config)
     assert not found["controls"]
-    assert {method for _, method, _ in found["twins"]} == {f"saliency-permuted-{k}" for k in (1, 2)}
+    assert {method for _, method, _ in found["permuted"]} == {
+        f"saliency-permuted-{k}" for k in (1, 2)
+    }
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"trust": {"models": ["demo-lama"]}}, "trust.models: unknown name 'demo-lama'; did you"),
-        ({"trust": {"datasets": ["sst2"]}}, "trust.datasets: unknown name 'sst2'; allowed: demo-s"),
-        ({"trust": {"twin_methods": ["salency"]}}, "trust.twin_methods: unknown name 'salency'; d"),
-        ({"trust": {"noise": [1, 0.5]}}, "trust.noise: deviations must be greater than 0 and incr"),
         (
-            {"trust": {"twins": 0, "datasets": ["sst2"]}, "datasets": [*MADE, "sst2"]},
-            "trust: leaves nothing to do: none of its datasets (sst2) has known evidence",
+            {"metric_validation": {"models": ["demo-lama"]}},
+            "metric_validation.models: unknown name 'demo-lama'; did you",
+        ),
+        (
+            {"metric_validation": {"datasets": ["sst2"]}},
+            "metric_validation.datasets: unknown name 'sst2'; allowed: demo-s",
+        ),
+        (
+            {"metric_validation": {"permuted_methods": ["salency"]}},
+            "metric_validation.permuted_methods: unknown name 'salency'; d",
+        ),
+        (
+            {"metric_validation": {"noise": [1, 0.5]}},
+            "metric_validation.noise: deviations must be greater than 0 and incr",
+        ),
+        (
+            {
+                "metric_validation": {"permutations": 0, "datasets": ["sst2"]},
+                "datasets": [*MADE, "sst2"],
+            },
+            "metric_validation: leaves nothing to do: none of its datasets (sst2) has evidence",
         ),
         (
             {"catalogue": {"methods": {"oracle": {"method": "saliency"}}}},
-            "methods: 'oracle' is a name that `trust` uses; rename this entry",
+            "methods: 'oracle' is a name that `metric_validation` uses; rename this entry",
         ),
         (
             {
@@ -379,7 +404,7 @@ def test_without_random_scores_there_are_twins_alone(load):
     ],
 )
 def test_a_test_of_the_metrics_that_cannot_be_right_is_refused(load, changes, message):
-    given = {"trust": {}, "catalogue": {}, "masked_model": "roberta-base", **changes}
+    given = {"metric_validation": {}, "catalogue": {}, "masked_model": "roberta-base", **changes}
     with pytest.raises(BenchmarkError, match=re.escape(message)):
         load(None, restrictions={}, **given)
 
@@ -399,7 +424,7 @@ def test_a_control_can_be_a_method_of_the_main_tables(load):
 
 def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(load):
     mine = {"source": {"kind": "control", "scores": "uniform"}}
-    config = load(None, sanity={"layers": [1, 3, 8, 16], "datasets": ["demo-why"]},
+    config = load(None, sanity_checks={"layers": [1, 3, 8, 16], "datasets": ["demo-why"]},
                   methods=["random", "saliency", "mine"], restrictions={},
                   catalogue={"methods": {"mine": mine}})  # fmt: skip
     names = [f"{name}-randomised-{k:02d}" for name in ("random", "saliency") for k in (1, 3, 4)]
@@ -414,8 +439,8 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
 
 def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
     asked = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
-    without = load(None, sanity=asked)
-    config = load(None, sanity={**asked, "labels": True})
+    without = load(None, sanity_checks=asked)
+    config = load(None, sanity_checks={**asked, "labels": True})
     assert without.shuffled_models == ()
     assert config.shuffled_models == ("demo-llama", "demo-mistral")
     added = [cell for cell in config.sanity_cells if cell not in without.sanity_cells]
@@ -428,7 +453,7 @@ def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
     assert AttributeSlice.of(config, model="demo-llama", method="saliency") == AttributeSlice.of(
         without, model="demo-llama", method="saliency"
     )
-    of_saliency = SanitySlice.of(config).methods["demo-llama"]["saliency"]
+    of_saliency = SanityChecksSlice.of(config).methods["demo-llama"]["saliency"]
     assert of_saliency == {"saliency-randomised-01": 1, "saliency-shuffled-labels": None}
     own, twin = (make.of(config, model="demo-llama") for make in (TrainSlice, TrainShuffledSlice))
     assert own == TrainSlice.of(without, model="demo-llama")
@@ -439,24 +464,27 @@ def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
     ("changes", "message"),
     [
         (
-            {"models": ["demo-llama", "mistral-7b-instruct-v0.3"], "sanity": {"labels": True}},
-            "sanity.labels: is true, but the source of model 'mistral-7b-instruct-v0.3' is of kind "
-            "'hub', not 'trained'",
+            {
+                "models": ["demo-llama", "mistral-7b-instruct-v0.3"],
+                "sanity_checks": {"labels": True},
+            },
+            "sanity_checks.labels: is true, but the source of model 'mistral-7b-instruct-v0.3' is "
+            "of kind 'hub', not 'trained'",
         ),
         (
             {"catalogue": {"methods": {"random-shuffled-labels": {"method": "saliency"}}},
-             "sanity": {"labels": True}},
-            "methods: 'random-shuffled-labels' is a name that `sanity` uses; rename this entry",
+             "sanity_checks": {"labels": True}},
+            "methods: 'random-shuffled-labels' is a name that `sanity_checks` uses; rename",
         ),
-        ({"sanity": {"labels": "maybe"}}, "sanity.labels: must be true or false (got 'maybe')"),
-        ({"sanity": {"labelz": True}}, "sanity.labelz: unknown key; did you mean 'labels'?"),
-        ({"sanity": {"layers": [2, 1]}}, "sanity.layers: numbers of layers must be greater than"),
-        ({"sanity": {"methods": ["salency"]}}, "sanity.methods: unknown name 'salency'; did you"),
-        ({"sanity": {"models": ["demo-lama"]}}, "sanity.models: unknown name 'demo-lama'; did you"),
+        ({"sanity_checks": {"labels": "maybe"}}, "sanity_checks.labels: must be true or false (g"),
+        ({"sanity_checks": {"labelz": True}}, "sanity_checks.labelz: unknown key; did you m"),
+        ({"sanity_checks": {"layers": [2, 1]}}, "sanity_checks.layers: numbers of layers must"),
+        ({"sanity_checks": {"methods": ["salency"]}}, "sanity_checks.methods: unknown name 'sal"),
+        ({"sanity_checks": {"models": ["demo-lama"]}}, "sanity_checks.models: unknown name 'demo"),
         (
             {"catalogue": {"models": {"small": {"extends": "demo-llama", "quantization": "nf4"}}},
-             "sanity": {"models": ["small"]}, "models": ["small"]},
-            "sanity.models: the weights of 'small' are quantised (nf4), so they cannot be drawn",
+             "sanity_checks": {"models": ["small"]}, "models": ["small"]},
+            "sanity_checks.models: the weights of 'small' are quantised (nf4), so they ",
         ),
     ],
 )  # fmt: skip

@@ -65,8 +65,9 @@ def test_a_twin_has_its_models_tokenizer_and_beginning_and_other_answers(
                    "training_records": 400, "held_out_records": 4},
     }  # fmt: skip
     raw = read_yaml(root / "config/config.yaml") | {
-        "models": ["small"], "restrictions": {}, "trust": None, "layer_study": None,
-        "sanity": {"labels": True}, "operators": None, "catalogue": {"models": {"small": small}},
+        "models": ["small"], "restrictions": {}, "metric_validation": None, "layer_study": None,
+        "sanity_checks": {"labels": True}, "operators": None,
+        "catalogue": {"models": {"small": small}},
     }  # fmt: skip
     config = load_config(raw, root / "config/catalogue", "run.yaml", load_method)
     own, twin = tmp_path / "own", tmp_path / "twin"

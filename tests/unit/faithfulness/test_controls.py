@@ -1,13 +1,19 @@
-"""Scores that are made: the evidence, its noisy versions, places of tokens, and permuted twins."""
+"""Scores that are made: the evidence, its noisy versions, places of tokens, and permuted scores."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from pisoft.config.trust import Control, Permuted, Trust, controls, twins
+from pisoft.config.metric_validation import (
+    Control,
+    MetricValidation,
+    Permuted,
+    controls,
+    permutations,
+)
 from pisoft.contracts import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
-from pisoft.faithfulness.controls import control_rows, twin_rows
+from pisoft.faithfulness.controls import control_rows, permuted_rows
 
 CONTENT = [False, True, True, False, True, True]
 EVIDENCE = [False, False, True, False, False, True]
@@ -83,7 +89,9 @@ def twin(scores_of_steps, number=1, sample="a", status=OK):
         {"sample_id": sample, "step": step, "raw_scores": raw, "converged": None, "status": status}
         for step, raw in enumerate(scores_of_steps)
     ]
-    found = twin_rows(prompt_of(sample), rows, Permuted(method="m", number=number), "content", 1)
+    found = permuted_rows(
+        prompt_of(sample), rows, Permuted(method="m", number=number), "content", 1
+    )
     return [row["raw_scores"] for row in found]
 
 
@@ -112,17 +120,20 @@ def test_a_failed_step_stays_as_it_is():
 
 
 def test_names_and_labels_of_the_test_of_the_metrics():
-    trust = Trust(noise=(0.5, 1, 2), twins=2)
-    assert trust.ladder == ("oracle", "oracle-noise-0.5", "oracle-noise-1", "oracle-noise-2")
-    assert trust.middle == "oracle-noise-1"
-    assert Trust(noise=(0.5, 2)).middle == "oracle-noise-0.5"
-    found = controls(trust)
+    validation = MetricValidation(noise=(0.5, 1, 2), permutations=2)
+    assert validation.ladder == ("oracle", "oracle-noise-0.5", "oracle-noise-1", "oracle-noise-2")
+    assert validation.middle == "oracle-noise-1"
+    assert MetricValidation(noise=(0.5, 2)).middle == "oracle-noise-0.5"
+    found = controls(validation)
     assert found["oracle-noise-2"].label == "Oracle, noise 2"
-    assert set(found) == {*trust.ladder, "anti-oracle", "position", "uniform", "first-token"}
-    assert list(twins(trust, ["saliency"])) == ["saliency-permuted-1", "saliency-permuted-2"]
+    assert set(found) == {*validation.ladder, "anti-oracle", "position", "uniform", "first-token"}
+    assert list(permutations(validation, ["saliency"])) == [
+        "saliency-permuted-1",
+        "saliency-permuted-2",
+    ]
 
 
 @pytest.mark.parametrize("noise", [(0.0, 1.0), (2.0, 1.0), ()])
 def test_a_ladder_of_noise_rises_from_above_zero(noise):
     with pytest.raises(ValueError, match=r"must be greater than 0 and increase|at least 1 item"):
-        Trust(noise=noise)
+        MetricValidation(noise=noise)

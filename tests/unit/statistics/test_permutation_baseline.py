@@ -20,7 +20,7 @@ def results(folder, status=None):
         for seed, name in enumerate(NAMES)
     }
     files = {"soft_samples": soft_summaries(folder, rows)["soft_samples"]}
-    settings = {"twins": dict.fromkeys(NAMES[1:3], "mine"), "seed": 1, "resamples": 100}
+    settings = {"permuted": dict.fromkeys(NAMES[1:3], "mine"), "seed": 1, "resamples": 100}
     made = {"permutation_baseline": folder / "permutation_baseline.parquet"}
     rooms.summarise("permutation_baseline", settings, files, made)
     return (

@@ -1,7 +1,7 @@
-"""A run's test of its metrics, by scores that are made and not attributed.
+"""Validation of a run's metrics, by scores that are constructed and not attributed.
 
-Controls know which tokens decide, or something else that decides nothing. A permuted twin of a
-method has its scores, shuffled over the tokens.
+Controls score the evidence, or depend on no word at all. Permuted scores are those of a method,
+shuffled over the tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pisoft.config.base import Name, Selection, Strict
 
-RANDOM = "random"  # method that knows nothing of the input
+RANDOM = "random"  # method whose scores depend on nothing
 Known = Literal["oracle", "anti_oracle", "position", "uniform", "first_token"]
 FROM_EVIDENCE: tuple[Known, ...] = ("oracle", "anti_oracle")
 LABELS: dict[Known, str] = {
@@ -27,7 +27,7 @@ LABELS: dict[Known, str] = {
 
 
 class Control(Strict):
-    """Scores that know the evidence, or nothing but where a token stands."""
+    """Scores of the evidence, or of the position of a token alone."""
 
     kind: Literal["control"]
     scores: Known = Field(
@@ -65,23 +65,24 @@ class Permuted(Strict):
 
     kind: Literal["permuted"] = "permuted"
     method: Name
-    number: int  # of the permutation: twins of all methods with one number share it
+    number: int  # of the permutation, which all methods share
 
 
-class Trust(Strict):
-    """Whether the metrics can tell: controls with a known order, and permuted twins of methods."""
+class MetricValidation(Strict):
+    """Validation of the metrics by constructed scores and by permuted scores of methods."""
 
     noise: tuple[float, ...] = Field(
         (0.5, 1.0, 2.0),
         min_length=1,
         description="Standard deviations of the noise on the oracle's scores of 0 and 1, "
-        "increasing: a ladder from scores that know everything to scores that know little.",
+        "increasing: a ladder from informative to nearly random scores.",
     )
-    twins: int = Field(
+    permutations: int = Field(
         1, ge=0, description="Permutations of each method's scores that are evaluated; 0: none."
     )
-    twin_methods: Selection = Field(
-        "all", description="Methods that have such twins, if the run has them, or `all` of them."
+    permuted_methods: Selection = Field(
+        "all",
+        description="Methods whose scores are permuted, if the run has them, or `all` of them.",
     )
     models: Selection = Field("all", description="Models of the run, or `all` of them.")
     datasets: Selection = Field(
@@ -108,21 +109,21 @@ class Trust(Strict):
         return self.ladder[1 + (len(self.noise) - 1) // 2]
 
 
-def controls(trust: Trust) -> dict[str, Control]:
+def controls(validation: MetricValidation) -> dict[str, Control]:
     """Return the controls by the names that they have in paths."""
     noisy = {
         name: Control(kind="control", scores="oracle", noise=noise)
-        for name, noise in zip(trust.ladder, (0, *trust.noise), strict=True)
+        for name, noise in zip(validation.ladder, (0, *validation.noise), strict=True)
     }
     others: tuple[Known, ...] = ("anti_oracle", "position", "uniform", "first_token")
     known = {name.replace("_", "-"): Control(kind="control", scores=name) for name in others}
     return noisy | known
 
 
-def twins(trust: Trust, methods: Iterable[str]) -> dict[str, Permuted]:
-    """Return the permuted twins of methods by the names that they have in paths."""
+def permutations(validation: MetricValidation, methods: Iterable[str]) -> dict[str, Permuted]:
+    """Return permutations of the scores of methods by the names that they have in paths."""
     return {
         f"{method}-permuted-{number}": Permuted(method=method, number=number)
         for method in methods
-        for number in range(1, trust.twins + 1)
+        for number in range(1, validation.permutations + 1)
     }

@@ -1,7 +1,7 @@
 """Whether attributions depend on the model, on what it was taught, and on its input.
 
 Sanity checks of methods (Adebayo et al., 2018: cascading randomisation of parameters, randomisation
-of the data): scores that stay what they were when the model no longer is do not explain it.
+of the data): scores that do not change with the model do not explain it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pisoft.config.base import Selection, Strict
 from pisoft.config.methods import Method
 
 
-class Sanity(Strict):
-    """Scores are compared with those on a model that knows less, and with those of other inputs."""
+class SanityChecks(Strict):
+    """Scores are compared with those on a randomised model, and with those of other inputs."""
 
     layers: tuple[int, ...] = Field(
         (1, 2, 4, 8, 16, 32),
         min_length=1,
-        description="Decoder layers whose weights are drawn anew, counted from the last, "
+        description="Decoder layers that are reinitialised, counted from the last, "
         "increasing; clipped to the model's number of layers.",
     )
     labels: bool = Field(
         False,
-        description="Whether a twin of each of these models is trained, on answers shuffled over "
-        "the records of their dataset. For models of `source: {kind: trained}` only.",
+        description="Whether each of these models is also trained on answers shuffled over the "
+        "records of their dataset. For models of `source: {kind: trained}` only.",
     )
     methods: Selection = Field(
         "all", description="Methods that are checked, if the run has them, or `all` of them."
@@ -43,16 +43,16 @@ class Sanity(Strict):
         return layers
 
 
-def randomised(
+def reinitialised(
     name: str, method: Method, layers: Iterable[int], *, labels: bool
 ) -> dict[str, Method]:
-    """Return a method by its names on a model that knows less.
+    """Return the variants of a method on a randomised model.
 
     Args:
         name: of the method.
         method: as it is.
-        layers: how many of the model's last layers are drawn anew, one method for each.
-        labels: whether there is one on the model's twin of shuffled labels.
+        layers: how many of the model's last layers are reinitialised, a variant for each.
+        labels: whether there is one on the model trained on shuffled labels.
     """
     drawn = {
         f"{name}-randomised-{count:02d}": method.model_copy(update={"randomised_layers": count})
