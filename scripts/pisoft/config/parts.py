@@ -67,7 +67,7 @@ def parts_of(dataset: str, cut: Shards | None) -> list[str]:
 
 
 def is_repeated(block: int) -> bool:
-    """Tell whether a step of a block is evaluated in float32, too, if the model has 16 bits.
+    """Tell whether a step of a block is evaluated in float32, too, of a model in half precision.
 
     These are blocks 0, 1, 2, 4, 8, … of a dataset, whatever its shards: some of a small sample and
     few of a large one.
