@@ -124,8 +124,8 @@ class DrawSettings(ScoreSettings):
         1e-4,
         gt=0,
         lt=1,
-        description="Zero-baseline distance below which a ratio is undefined. In half precision it is the "
-        "noise, if that is more: the largest change of a cell's H₀ that float32 makes.",
+        description="Zero-baseline distance below which a ratio is undefined. In half precision it "
+        "is the noise, if that is more: the largest change of a cell's H₀ that float32 makes.",
     )
 
     @field_validator("pi_grid")
