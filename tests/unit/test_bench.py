@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 import torch
 from scipy.stats import norm, ttest_1samp
+from snakemake.iocontainers import Wildcards
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -28,6 +29,7 @@ import precision
 import readings
 import scheduler
 from measuring import build_network, forward_flops, markdown, report, row
+from parsed import parsed_rules
 from pisoft import library
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
@@ -381,23 +383,6 @@ def test_the_bench_of_aggregation_runs(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report"], "the result set is deleted"
 
 
-def rule_sections(root):
-    """Return the text of every section of every rule, with those that it has from another.
-
-    The rule of figures stands in a function, and has the name `plot_NAME` here.
-    """
-    rules = {}
-    for path in sorted((root / "rules").glob("*.smk")):
-        text = path.read_text(encoding="utf-8")
-        for rule in re.findall(r"^    rule:\n(.*?)(?=^\S|\Z)", text, re.M | re.S):
-            text += "\nrule plot_NAME:\n" + re.sub(r"^    ", "", rule, flags=re.M)
-        head = r"^(?:use rule (\w+) as (\w+) with|rule (\w+)):\n"
-        for base, changed, new, body in re.findall(rf"{head}(.*?)(?=^\S|\Z)", text, re.M | re.S):
-            own = dict(re.findall(r"^    (\w+):(.*?)(?=^    \w|\Z)", body, flags=re.M | re.S))
-            rules[changed or new] = {**rules.get(base, {}), **own}
-    return rules
-
-
 def values_of(line):
     """Return a command line's values by option, without its name."""
     values = {}
@@ -409,37 +394,28 @@ def values_of(line):
     return values
 
 
-def test_the_bench_calls_scripts_as_the_rules_do(root, tmp_path):
-    rules = rule_sections(root)
+def test_the_bench_calls_scripts_as_the_rules_do(tmp_path):
+    rules = parsed_rules()
     config = aggregation.configure(
         aggregation.parser().parse_args(["--models", "1", "--methods", "2"])
     )
     for task in aggregation.jobs(config, tmp_path):
-        rule = rules[re.sub("^plot_.*", "plot_NAME", task.rule)]
-        values = values_of(task.line)
-        assert f"{task.threads}" == rule["threads"].strip()
-        assert set(values) == set(re.findall(r"--[a-z-]+", rule["shell"])), task.rule
-        if task.script in ("tabulate_results", "plot_results"):
-            assert f'"{task.script}"' in rule["params"]
-            assert values["--settings"] == [aggregation.slice_of(config, "display", {})]
-            continue
-        room, name, slice_name = re.search(
-            r'job\("(?:(\w+)/)?(\w+)", "(\w+)"', rule["params"]
-        ).groups()
+        rule, values = rules[task.rule], values_of(task.line)
+        assert task.threads == rule.resources["_cores"].value, task.rule
+        assert f"scripts/{task.script}.py" in rule.params["command"](None, None), task.rule
+        assert set(values) == set(re.findall(r"--[a-z-]+", rule.shellcmd)), task.rule
         cell = dict(pair.split("=") for pair in values.get("--cell", []))
-        assert values["--settings"] == [aggregation.slice_of(config, slice_name, cell)], task.rule
-        if room is None:
-            assert task.script == name
+        wildcards = Wildcards(fromdict={"model": "demo-llama", "dataset": "demo-why"})
+        of_rule = json.loads(rule.params["settings"](wildcards))
+        assert set(json.loads(values["--settings"][0])) == set(of_rule), task.rule
+        if task.script != "summarise_results":
             continue
-        assert [room, task.script, task.line[0]] == ["statistics", "summarise_results", name]
-        for section, option in (("input", "--files"), ("output", "--outputs")):
-            if option in values:
-                kinds = {pair.partition("=")[0] for pair in values[option]}
-                named = set(re.findall(r"^ {8}(\w+)=", rule[section], flags=re.M))
-                # A run that does not ask for other operators has no files of these.
-                assert kinds == named - {"operators"}, task.rule
-        if cell:
-            assert set(cell) == set(re.findall(r"{(\w+)}", rule["log"])), task.rule
+        assert task.line[0] == rule.params["name"], task.rule
+        assert set(cell) == set(rule.wildcard_names), task.rule
+        for files, option in ((rule.input, "--files"), (rule.output, "--outputs")):
+            kinds = {pair.partition("=")[0] for pair in values[option]}
+            # A run that does not ask for other operators has no files of these.
+            assert kinds == set(dict(files.items())) - {"operators"}, task.rule
 
 
 def test_the_result_set_is_of_the_size_that_is_asked_for(tmp_path):

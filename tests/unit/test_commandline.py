@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pkgutil
-import re
 from importlib import import_module
 
 import pytest
 
 import rooms
+from parsed import parsed_rules
 from pisoft.commandline import room_module, room_parser
 from pisoft.displays import ENDINGS, displays_in, drawing
 from pisoft.errors import BenchmarkError
@@ -87,6 +87,6 @@ def test_files_are_grouped_by_kind_and_a_path_may_have_an_equals_sign():
     }
 
 
-def test_every_name_is_that_of_a_rule(root):
-    text = "\n".join(path.read_text(encoding="utf-8") for path in (root / "rules").glob("*.smk"))
-    assert set(re.findall(r'room_job\("statistics/(\w+)"', text)) == names_of("statistics")
+def test_every_name_is_that_of_a_rule():
+    summaries = {rule.params.get("name") for rule in parsed_rules().values()}
+    assert summaries - {None} == names_of("statistics")

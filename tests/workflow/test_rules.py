@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
-from snakemake.api import OutputSettings, ResourceSettings, SnakemakeApi
 from snakemake.iocontainers import Wildcards
-from snakemake.settings.types import ConfigSettings, Quietness
 
+from parsed import parsed_rules
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
 from pisoft.config.slices import PlanSlice
@@ -32,22 +30,6 @@ WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"} |
 def rules():
     """Return the rules of the embedded default by name, the target rule left out."""
     return parsed_rules()
-
-
-def parsed_rules(configfiles=(), **resources):
-    """Return a run's rules by name, the target rule left out."""
-    before = Path.cwd()
-    os.chdir(ROOT)
-    try:
-        with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
-            workflow = api.workflow(
-                resource_settings=ResourceSettings(cores=1, **resources),
-                config_settings=ConfigSettings(configfiles=configfiles),
-                snakefile=ROOT / "Snakefile",
-            )._workflow
-            return {rule.name: rule for rule in workflow.rules if rule.name != "all"}
-    finally:
-        os.chdir(before)
 
 
 def asked(rule, resource, cell, attempt=1):
