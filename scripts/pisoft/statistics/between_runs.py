@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pisoft.statistics.estimates import ranks
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
-from pisoft.statistics.orders import CELL, best_methods, kendall_taus, oriented_values
+from pisoft.statistics.orders import CELL, best_methods, kendall_taus, ranks
 
 
 def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
@@ -22,25 +21,25 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         fewest samples in a mean and the most that failed: `n`, `n_other`, `n_failed`,
         `n_failed_other`.
     """
-    runs = [rows[rows["metric"].isin(AUC_METRICS)] for rows in (one, other)]
-    values = [oriented_values(rows) for rows in runs]
-    cells = values[0].index.intersection(values[1].index, sort=False)
-    methods = values[0].columns.union(values[1].columns, sort=False)
-    values = [numbers.reindex(index=cells, columns=methods) for numbers in values]
-    compared = values[0].notna() & values[1].notna()
-    numbers = {"kendall_tau": kendall_taus(*values), "n_methods": compared.sum(axis=1)}
-    table = pd.DataFrame(numbers, cells)
-    for suffix, rows, means in zip(("", "_other"), runs, values, strict=True):
-        places = pd.DataFrame(ranks(means.where(compared), "highest"), cells, methods)
-        table[f"best{suffix}"] = [", ".join(best_methods(row)) for _, row in places.iterrows()]
-        by_method = rows.set_index([*CELL, "method"])
-        sizes, failures = (
-            by_method[name].unstack("method").reindex(index=cells, columns=methods).where(compared)
-            for name in ("n", "n_failed")
-        )
-        table[f"n{suffix}"] = sizes.min(axis=1)
-        table[f"n_failed{suffix}"] = failures.max(axis=1)
-    return table.reset_index()
+    numbers = ["value", "n", "n_failed"]
+    runs = [
+        rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value").set_index([*CELL, "method"])
+        for rows in (one, other)
+    ]
+    both = pd.concat([run[numbers] for run in runs], axis="columns", keys=["", "_other"])
+    compared = []
+    for cell, rows in both.groupby(level=CELL, sort=False):
+        if rows.notna().any().all():  # both runs have the cell
+            common = rows.dropna().droplevel(CELL)
+            row = dict(zip(CELL, cell, strict=True)) | {"n_methods": len(common)}
+            row["kendall_tau"] = kendall_taus(common["", "value"], common["_other", "value"])
+            for run in ("", "_other"):
+                order = pd.Series(ranks(common[run, "value"].to_numpy(), "highest"), common.index)
+                row[f"best{run}"] = ", ".join(best_methods(order))
+                row[f"n{run}"] = common[run, "n"].min()
+                row[f"n_failed{run}"] = common[run, "n_failed"].max()
+            compared.append(row)
+    return pd.DataFrame(compared)
 
 
 def report(rows: pd.DataFrame) -> str:

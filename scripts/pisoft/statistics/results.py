@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -39,7 +40,8 @@ def results_table(question: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
         elif pa.types.is_integer(field.type):
             rows[field.name] = rows[field.name].astype(float).fillna(0)
         else:
-            rows[field.name] = rows[field.name].astype(float)
+            # Keys of columns cannot be NaN: a position that does not apply may be empty.
+            rows[field.name] = rows[field.name].replace("", np.nan).astype(float)
     if len(twice := rows[rows.duplicated(KEYS)]):
         keys = twice[KEYS].iloc[0].to_dict()
         raise ValueError(f"{question}: two numbers of the same keys: {keys}")

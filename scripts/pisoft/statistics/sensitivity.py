@@ -36,9 +36,9 @@ from pisoft.statistics.alternatives import (
     alternatives_of,
     sample_areas,
 )
-from pisoft.statistics.estimates import Estimates, estimate, ranks
+from pisoft.statistics.estimates import Estimates, estimate
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus
+from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
 from pisoft.statistics.soft_files import Cell
@@ -109,7 +109,7 @@ def sensitivities(
             continue
         missing[AVERAGE] = {key: why for of in missing.values() for key, why in of.items()}
         alternatives = alternatives_of(metric, settings.clamp, new_draws)
-        for name, estimates in estimate(samples, settings.seed, settings.resamples).items():
+        for name, estimates in estimate(samples, settings).items():
             rows = compare_orders(estimates, alternatives, missing[name])
             frames.append(rows.assign(metric=label, dataset=name))
     return frames
@@ -156,9 +156,8 @@ def compare_orders(
     changes = pd.DataFrame(facts, columns=[*FACTS, "best", "reason"])
     parts = [rows.assign(text=changes["reason"])]
     for fact in FACTS:
-        text = changes["best"] if fact == "best_changes" else ""
-        numbers = rows[["part", "n", "n_failed"]]
-        parts.append(numbers.assign(other=fact, value=changes[fact], text=text))
+        numbers = rows[["part", "n", "n_failed"]].assign(other=fact, value=changes[fact])
+        parts.append(numbers.assign(text=changes["best"] if fact == "best_changes" else ""))
     return pd.concat(parts)
 
 

@@ -4,10 +4,11 @@ import math
 
 import pytest
 
+from pisoft.config.slices import RunSlice
 from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.accuracy import accuracy_rows
-from pisoft.statistics.results import results_table
+from pisoft.statistics.accuracy import summaries
+from pisoft.statistics.reading import Files
 from rooms import summarise
 
 
@@ -75,10 +76,10 @@ def test_accuracy_is_over_ok_samples(tmp_path):
     assert rows["low"].count() == 2
 
 
-def by_metric(files):
+def by_metric(paths):
     """Return the numbers of one model and dataset."""
-    table = results_table("accuracy", [accuracy_rows([files])])
-    return table.to_pandas().set_index("metric")
+    files = Files(dict(zip(("prompts", "generations"), ([path] for path in paths), strict=True)))
+    return summaries(files, RunSlice(run="demo"))["accuracy"].to_pandas().set_index("metric")
 
 
 def wilson(share, n, z=1.959963984540054):
@@ -108,10 +109,10 @@ def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):
     prompts, _ = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)])
     _, generations = write_answers(tmp_path / "two", [("b", "ok", 1, False, None, None)])
     with pytest.raises(BenchmarkError, match=r"sst2\.parquet: sample 'b': is not in .*prompts"):
-        accuracy_rows([(prompts, generations)])
+        by_metric((prompts, generations))
     _, other = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)], "imdb")
     with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is of another cell than .*sst2"):
-        accuracy_rows([(prompts, other)])
+        by_metric((prompts, other))
 
 
 def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_path):

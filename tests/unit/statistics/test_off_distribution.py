@@ -56,7 +56,7 @@ def test_a_sample_has_the_mean_over_its_steps():
         ]
         assert len(values) == 2
         clean = name.startswith("clean_")
-        cell = ("", 0.0) if name in CLEAN_INPUT else (operator, pi)
+        cell = ("", "") if name in CLEAN_INPUT else (operator, pi)
         key = (name.removeprefix("clean_"), "clean" if clean else "", *cell)
         assert table.loc[sample, key] == pytest.approx(np.mean(values))
     assert table.loc["c"].isna().all()
