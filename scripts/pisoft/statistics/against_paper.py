@@ -64,11 +64,10 @@ def compare(
         unlike: settings of the run that are not the paper's.
 
     Returns:
-        The published rows, `value` renamed `published`, and behind them those of Grad-ELLM once
-        more for every one of :data:`VARIANTS` that the run has (`variant` is true), with the run's
-        `value`, `low`, `high`, `n` and `n_failed` where they are of the same, the `difference` (run
-        minus paper), and the `outcome`: one of :data:`COMPARED`, or why there is no number of the
-        run.
+        The published rows, `value` renamed `published`, and once more those of Grad-ELLM for every
+        one of :data:`VARIANTS` that the run has (`variant` is true). With them, the run's numbers
+        where they are of the same, the `difference` (run minus paper), and the `outcome`: one of
+        :data:`COMPARED`, or why there is no number of the run.
     """
     ours = pd.concat([statistics, select(timings, metric=SECONDS)])[[*_CELL, *_NUMBERS]]
     printed = _with_variants(published, ours).rename(columns={"value": "published"})

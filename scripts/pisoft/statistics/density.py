@@ -77,12 +77,10 @@ def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
         method: whose scores.
     """
     rows = {
-        sample_id: [np.mean([s.mean() for s in scores]), np.mean([gini(s) for s in scores])]
-        if scores
-        else [np.nan] * len(MEASURES)
+        sample_id: pd.DataFrame([(s.mean(), gini(s)) for s in scores], columns=MEASURES).mean()
         for sample_id, scores in scores_by_sample(steps, method)
     }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=list(MEASURES))
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:

@@ -32,14 +32,12 @@ Labels = Mapping[tuple[str, str], str]
 
 
 def ordering_metrics(statistics: pd.DataFrame) -> tuple[Labels, Labels]:
-    """Return the metrics to compare, under each protocol and those without one last.
+    """Return the metrics to compare, those without a protocol last, and those that are left out.
+
+    Left out are metrics without any value, unless none has one.
 
     Args:
         statistics: results of one model.
-
-    Returns:
-        Metrics with a value for some dataset and method, or all of them if none has any; and the
-        others, which are left out.
     """
     candidates = {
         (protocol, metric): f"{label} · {protocol}"
