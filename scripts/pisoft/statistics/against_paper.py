@@ -82,15 +82,10 @@ def compare(
 
 
 def agreement(cells: pd.DataFrame) -> pd.DataFrame:
-    """Summarise the comparison of each published column of a dataset.
+    """Count the outcomes in each published column of a dataset, rows of :func:`compare`.
 
-    Args:
-        cells: rows of :func:`compare`.
-
-    Returns:
-        One row per protocol, model, metric and dataset: how many cells are `compared`, `inside`,
-        `outside` and with `no_interval`, and `kendall_tau` between the published and the run's
-        order of the methods that are compared (NaN below two of them).
+    `kendall_tau` is between the published and the run's order of the methods that are compared;
+    NaN below two of them.
     """
     keys = [*COLUMN, "dataset"]
     rows = []
@@ -114,9 +109,8 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
     """Leave each dataset out of the published averages, which are computed from the printed cells.
 
     Returns:
-        Rows of `ranks` for every protocol, model and metric with an average: of part `without`
-        those of :func:`pisoft.statistics.orders.leave_one_out`, and of part `kendall_tau` the
-        τ-b of each order with that on all datasets, without a method.
+        Rows of `ranks`: of part `without` those of :func:`pisoft.statistics.orders.leave_one_out`,
+        and of part `kendall_tau` the τ-b of each order with that on all datasets.
     """
     parts = []
     for column, cells, _ in averaged_columns(published):

@@ -9,17 +9,12 @@ from pisoft.statistics.orders import CELL, best_methods, kendall_taus, ranks
 
 
 def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """Compare the orders of methods in the cells that two runs share.
-
-    Args:
-        one: rows of kind `statistics` of a run.
-        other: the same of another run.
+    """Compare the orders of methods by AUC in the cells that the `statistics` of two runs share.
 
     Returns:
         The columns of a cell; over the `n_methods` methods with a value in both, `kendall_tau`,
-        and `best` and `best_other`, of the highest mean, equal ones joined; and of both runs the
-        fewest samples in a mean and the most that failed: `n`, `n_other`, `n_failed`,
-        `n_failed_other`.
+        and of each run the `best`, of the highest mean, equal ones joined, the fewest samples in a
+        mean, `n`, and the most that failed, `n_failed`. Those of the second end in `_other`.
     """
     numbers = ["value", "n", "n_failed"]
     runs = [

@@ -53,17 +53,14 @@ def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
 
 def _check_layers(settings: LayerStudySlice, paths: Iterable[Path]) -> None:
     """Check that depths taken for all layers are all that the model was found to have."""
-    whole = {
-        (method.model, method.name): method for method in settings.methods if method.all_layers
-    }
+    depths = {(m.model, m.name): m.depth for m in settings.methods if m.all_layers}
     for path in paths:
         model, name = path.parts[-3:-1]
-        method = whole.get((model, name))
-        found = read_provenance(path).get("layers")
-        if method is not None and method.depth not in (None, found):
+        depth, n_layers = depths.get((model, name)), read_provenance(path).get("layers")
+        if depth not in (None, n_layers):
             raise BenchmarkError(
-                f"{path}: model '{method.model}' has {found} decoder layers, but the run file's "
-                f"catalogue entry says {method.depth}; correct its `shape`"
+                f"{path}: model '{model}' has {n_layers} decoder layers, but the run file's "
+                f"catalogue entry says {depth}; correct its `shape`"
             )
 
 
@@ -74,12 +71,7 @@ def part_of(seed: int, dataset: str, sample_id: str, development_share: float) -
 
 
 def study_samples(settings: LayerStudySlice, samples: pd.DataFrame) -> pd.DataFrame:
-    """Return the `layer_study` rows: cell, sample and AUC, with depth and part.
-
-    Args:
-        settings: the study.
-        samples: rows of `soft_samples` of its cells.
-    """
+    """Return the AUCs among rows of `soft_samples` as those of `layer_study`."""
     rows = samples[samples["metric"].isin(AUC_METRICS)]
     methods = pd.DataFrame(
         [{**method.model_dump(), "method": method.name} for method in settings.methods]
@@ -95,8 +87,8 @@ def study_samples(settings: LayerStudySlice, samples: pd.DataFrame) -> pd.DataFr
 def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `soft_samples` of the methods that :data:`SELECTED_METHODS` names.
 
-    They are those of the depth that is best on the development samples, by dataset and metric, on
-    the other samples.
+    They are the other samples' at the depth that is best on the development samples, by dataset
+    and metric.
 
     Args:
         samples: rows of `soft_samples` of the study's cells.

@@ -76,7 +76,8 @@ def validation(
     rows: list[tuple[str, str, int, float, float, float]] = []
     for better, worse in PAIRS:
         pair = samples_of(better, worse)
-        rows.append((f"{better}_over_{worse}", "", len(pair), *_share(pair[better], pair[worse])))
+        share = _share(pair[better] - pair[worse])
+        rows.append((f"{better}_over_{worse}", "", len(pair), *share))
     steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
     tau, low, high = np.clip(_mean(sum(steps) / len(steps)), -1, 1)
     in_order, n = _in_order(common[CHAIN].to_numpy(), key), len(common)
@@ -94,12 +95,12 @@ def validation(
     return made.assign(n_failed=len(values) - made["n"])
 
 
-def _share(better: pd.Series, worse: pd.Series) -> Numbers:
-    """Return how often one is better, ties counting one half, with Wilson's interval."""
-    if better.empty:
+def _share(differences: pd.Series) -> Numbers:
+    """Return how often they are positive, ties counting one half, with Wilson's interval."""
+    if differences.empty:
         return np.nan, np.nan, np.nan
-    wins = float((better > worse).sum() + (better == worse).sum() / 2)
-    return wins / len(better), *proportion_confint(wins, len(better), method="wilson")
+    wins, n = (np.sign(differences) + 1).sum() / 2, len(differences)
+    return wins / n, *proportion_confint(wins, n, method="wilson")
 
 
 def _mean(values: pd.Series) -> Numbers:

@@ -42,11 +42,11 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
 def normalised(
     cells: Mapping[tuple[str, ...], pd.DataFrame], dataset: str, settings: ResamplingSlice
 ) -> pd.DataFrame:
-    """Return a row per cell, method and control of one dataset.
+    """Return a row per cell, method and control of one dataset, whose name keys the resamples.
 
     Args:
         cells: by :data:`CELL`, samples by methods and controls; higher is better, NaN failed.
-        dataset: its name, a key of the resamples.
+        dataset: its name.
         settings: seed and number of resamples.
     """
     gains, of_oracle = {}, {}

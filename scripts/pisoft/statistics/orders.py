@@ -44,13 +44,9 @@ def kendall_taus(first: ArrayLike, second: ArrayLike) -> np.ndarray:
 
 
 def oriented_values(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return the methods' numbers so that higher is better, a row per cell with a number.
+    """Return the numbers of `statistics` so that higher is better, cells with a number × methods.
 
-    Args:
-        statistics: rows of kind `statistics`.
-
-    Returns:
-        Cells (:data:`CELL`) in their order of appearance, by methods.
+    Cells (:data:`CELL`) are in their order of appearance.
     """
     rows = statistics.dropna(subset="value")
     lowest = rows["metric"].isin([name for name, of in METRICS.items() if of.best == "lowest"])

@@ -96,17 +96,14 @@ _PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def load_published(path: Path) -> pd.DataFrame:
-    """Read the published numbers.
+    """Read the published numbers, a row per printed cell in the order of the file.
 
-    Returns:
-        One row per printed cell, in the order of the file, with the columns of :data:`HEADER`
-        (`protocol` is empty where there is none; `value` is a float) and `decimals`, the number of
-        digits that are printed after the point.
+    Columns are those of :data:`HEADER` (`protocol` is empty where there is none; `value` is a
+    float) and `decimals`, the number of digits that are printed after the point.
 
     Raises:
         BenchmarkError: no such file, another header, or a line with a missing or unknown name, a
-            protocol too many or too few, something that is no plain number, or a cell that an
-            earlier line has.
+            protocol too many or too few, no plain number, or a cell that an earlier line has.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -145,12 +142,10 @@ def averaged_columns(
 
 
 def average_deviations(published: pd.DataFrame) -> pd.DataFrame:
-    """Compare the printed averages with the means of the cells that they are averages of.
+    """Return the printed averages that are not the rounded means of their cells.
 
-    Returns:
-        One row per printed average that is not its cells' mean, rounded: protocol, model, metric,
-        method, decimals, `printed`, `mean`, and `explained`: whether cells and average rounded (or
-        cut off) from more digits could have given it.
+    Each with `printed`, `mean`, and `explained`: whether cells and average rounded (or cut off)
+    from more digits could have given it.
     """
     parts = []
     for _, cells, averages in averaged_columns(published):
