@@ -16,39 +16,19 @@ def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
-    asked = {"evidence_mask": None, "prompt_text": "", "label": None}
-    asked |= {"label_words": [], "label_token_ids": []}
-    answered = {
-        "output_text": "",
-        "output_token_texts": [],
-        "steps": [0],
-        "target_ids": [1],
-        "predicted_label": None,
-    }
-    answered |= {"label": None, "greedy_token_id": None}
-    write_rows(
-        prompts,
-        "prompts",
-        [
-            asked
-            | {"sample_id": name, "input_ids": [1] * n, "truncated": cut, "status": status}
-            | dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)
-            | {"token_texts": ["x"] * n}
-            for name, status, n, cut, _, _ in rows
-        ],
-        {},
-    )
-    write_rows(
-        generations,
-        "generations",
-        [
-            answered
-            | {"sample_id": name, "output_ids": [1, 2], "correct": correct}
-            | {"greedy_is_label": greedy, "status": status}
-            for name, status, _, _, correct, greedy in rows
-        ],
-        {},
-    )
+    asked = {"evidence_mask": None, "prompt_text": "", "label": None, "label_words": []}
+    answered = {"output_text": "", "output_token_texts": [], "steps": [0], "target_ids": [1]}
+    answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id"))
+    written = {prompts: [], generations: []}
+    for name, status, n, cut, correct, greedy in rows:
+        masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)
+        tokens = {"input_ids": [1] * n, "token_texts": ["x"] * n, "label_token_ids": []}
+        both = {"sample_id": name, "status": status}
+        written[prompts].append(asked | both | masks | tokens | {"truncated": cut})
+        facts = {"output_ids": [1, 2], "correct": correct, "greedy_is_label": greedy}
+        written[generations].append(answered | both | facts)
+    for kind, path in zip(kinds, written, strict=True):
+        write_rows(path, kind, written[path], {})
     return prompts, generations
 
 

@@ -32,16 +32,8 @@ def input_rows(samples, seed=0, labels=True):
         if not labels:
             numbers |= {"label_probability": None, "clean_label_probability": None}
         status = "nonfinite_logits" if failed else "ok"
-        rows.append(
-            {
-                "sample_id": sample,
-                "step": step,
-                "operator": operator,
-                "pi": pi,
-                **(dict.fromkeys(numbers) if failed else numbers),
-                "status": status,
-            }
-        )
+        row = {"sample_id": sample, "step": step, "operator": operator, "pi": pi}
+        rows.append(row | (dict.fromkeys(numbers) if failed else numbers) | {"status": status})
     return rows
 
 
