@@ -40,7 +40,7 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 def report(rows: pd.DataFrame) -> str:
     """Return a line for each row of :func:`compare_runs`, and how to read them."""
     lines = [
-        f"{METRICS[row.metric].label.split(' ↑')[0]} · {row.model} · {row.protocol} · "
+        f"AUC {METRICS[row.metric].name} · {row.model} · {row.protocol} · "
         f"{row.dataset}: {_tau_text(row.kendall_tau)} over {row.n_methods} methods; best: "
         f"{row.best or 'none'}, {row.best_other or 'none'}; samples: "
         f"{_count(row.n, row.n_failed)}, {_count(row.n_other, row.n_failed_other)}"

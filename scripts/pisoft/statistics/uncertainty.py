@@ -62,12 +62,6 @@ def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
     `evidence_samples.parquet` and `datamodel_samples.parquet`.
     """
     paths = files["samples"]
-    tables = uncertainty(paths, settings) | {"coverage": coverage(paths), "noise": noise(paths)}
-    return {question: results_table(question, [table]) for question, table in tables.items()}
-
-
-def uncertainty(paths: Sequence[Path], settings: UncertaintySlice) -> dict[str, pd.DataFrame]:
-    """Return rows of `statistics`, `comparisons`, `ranks` and `variance_components`."""
     reported, components = {}, []
     for dataset in settings.datasets:  # one at a time, as all samples may be many
         columns = [*KEYS, "sample_id", "value", "status"]
@@ -82,12 +76,15 @@ def uncertainty(paths: Sequence[Path], settings: UncertaintySlice) -> dict[str, 
     ranked = [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
     statistics = pd.concat(ranked, ignore_index=True)
     comparisons = paired_tests(differences(reported), settings, [*CELL, "with_control"])
-    return {
+    tables = {
         "statistics": with_p_values(statistics, comparisons).drop(columns=RANKS),
         "comparisons": comparisons.drop(columns="with_control"),
         "ranks": pd.concat([rank_rows(statistics), averages_without(statistics)]),
         "variance_components": pd.concat(components),
+        "coverage": coverage(paths),
+        "noise": noise(paths),
     }
+    return {question: results_table(question, [table]) for question, table in tables.items()}
 
 
 def rank_rows(statistics: pd.DataFrame) -> pd.DataFrame:
