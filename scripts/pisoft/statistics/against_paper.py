@@ -179,9 +179,9 @@ def _outcomes(
 def _over_same_datasets(cells: pd.DataFrame, ours: pd.DataFrame) -> pd.Series:
     """Return for every cell whether its column has the same datasets in the paper and the run."""
     with_value = ours[ours["value"].notna()]
-    printed, found = (
+    printed, measured = (
         rows[rows["dataset"] != AVERAGE].groupby(COLUMN)["dataset"].agg(frozenset)
         for rows in (cells, with_value)
     )
-    same = printed == found.reindex(printed.index)
+    same = printed == measured.reindex(printed.index)
     return pd.Series(pd.MultiIndex.from_frame(cells[COLUMN]).map(same), index=cells.index)

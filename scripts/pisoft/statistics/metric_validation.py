@@ -82,15 +82,16 @@ def validation(
     tau, low, high = np.clip(_mean(sum(steps) / len(steps)), -1, 1)
     in_order, n = _in_order(common[CHAIN].to_numpy(), key), len(common)
     needed = min((size for size, share in in_order.items() if share >= ENOUGH), default=np.nan)
+    no_interval = (np.nan, np.nan)
     rows += [
         ("ladder", "", n, tau, low, high),
-        ("means_in_order", "", n, in_order.get(n, np.nan), np.nan, np.nan),
-        ("samples_needed", "", n, needed, np.nan, np.nan),
+        ("means_in_order", "", n, in_order.get(n, np.nan), *no_interval),
+        ("samples_needed", "", n, needed, *no_interval),
     ]
-    others = [worse for _, worse in PAIRS if worse not in ordered]
-    for method in (*settings.ladder, CONTROL, *others, "anti-oracle"):
-        of_method = samples_of(method)[method]
-        rows.append(("mean", method, len(of_method), *_mean(of_method)))
+    trivial = [worse for _, worse in PAIRS if worse not in ordered]
+    for method in (*settings.ladder, CONTROL, *trivial, "anti-oracle"):
+        scores = samples_of(method)[method]
+        rows.append(("mean", method, len(scores), *_mean(scores)))
     made = pd.DataFrame(rows, columns=["part", "method", "n", "value", "low", "high"])
     return made.assign(n_failed=len(values) - made["n"])
 

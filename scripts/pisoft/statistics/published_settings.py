@@ -92,7 +92,8 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
     here = settings.evaluation
     step_interval = settings.generation.step_interval
     grid = tuple(round(0.05 * k, 2) for k in range(1, 20))
-    soft, steps = {"metrics": _SOFT}, {"metrics": _SOFT, "datasets": _OPEN}
+    soft: dict[str, Any] = {"metrics": _SOFT}
+    steps = {**soft, "datasets": _OPEN}
     counted = here.sampler == "count"  # no mask of Eq. 1 has this law
     yield Difference("draws per retaining probability", here.draws, 15, _METRICS, decides=False)
     yield Difference("sampler of the masks", here.sampler, "iid", "Eq. 1", counted, **soft)
@@ -103,19 +104,11 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
     yield Difference("scores of a step", here.step_scores, "aggregated", _DETAILS, **steps)
     between = "tokens from one explained step to the next"
     yield Difference(between, step_interval, 5, _METRICS, **steps)
-    reagent = frozenset({"reagent"})
-    masked_model = settings.masked_model
-    yield Difference(
-        "ReAGent's masked model", masked_model, "roberta-base", "§Setup", methods=reagent
-    )
+    model, reagent = settings.masked_model, frozenset({"reagent"})
+    yield Difference("ReAGent's masked model", model, "roberta-base", "§Setup", methods=reagent)
     if settings.ranking is not None:
-        yield Difference(
-            "steps of insertion and deletion",
-            settings.ranking.steps,
-            20,
-            "app:insertion/deletion",
-            metrics=_RANKING,
-        )
+        what, n_steps = "steps of insertion and deletion", settings.ranking.steps
+        yield Difference(what, n_steps, 20, "app:insertion/deletion", metrics=_RANKING)
     for name, options in settings.options.items():
         for option, stated in STATED_OPTIONS.get(name, {}).items():
             what, value = f"option {option} of method {name}", options.get(option, "not known")

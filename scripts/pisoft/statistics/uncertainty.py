@@ -233,14 +233,15 @@ def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.Dat
 def averages_without(statistics: pd.DataFrame) -> pd.DataFrame:
     """Return means and ranks over all datasets and, as `other`, without each of them."""
     single = statistics[statistics["dataset"] != AVERAGE]
-    ranked = single[[METRICS[name].best is not None for name in single["metric"]]]
     tables = []
-    for cell, rows in ranked.groupby(CELL, sort=False):
-        values = rows.set_index(["dataset", "method"])["value"].unstack(sort=False)
-        # A method of some datasets alone would come and go with the one that is left out.
-        everywhere = rows["method"].value_counts().reindex(values.columns) == len(values)
-        averages = leave_one_out(values.loc[:, everywhere], METRICS[str(cell[0])].best)
-        tables.append(averages.assign(**dict(zip(CELL, cell, strict=True))))
+    for cell, rows in single.groupby(CELL, sort=False):
+        best = METRICS[str(cell[0])].best
+        if best is not None:
+            values = rows.set_index(["dataset", "method"])["value"].unstack(sort=False)
+            # A method of some datasets alone would come and go with the one that is left out.
+            everywhere = rows["method"].value_counts().reindex(values.columns) == len(values)
+            averages = leave_one_out(values.loc[:, everywhere], best)
+            tables.append(averages.assign(**dict(zip(CELL, cell, strict=True))))
     return pd.concat(tables).assign(dataset=AVERAGE, part="without")
 
 
