@@ -102,3 +102,26 @@ def write(folder, kind, rows, *parts, dataset=DATASET):
     path = folder.joinpath(kind, *parts, f"{dataset}.parquet")
     write_rows(path, kind, rows, {})
     return path
+
+
+def write_scores(folder, raw, n_tokens):
+    """Write prompts of so many content tokens, and scores of them; return the files by kind.
+
+    `raw` is {method: {sample: scores of each step}}; None: it failed.
+    """
+    prompts = [prompt(name, ["t"] * n_tokens) for name in next(iter(raw.values()))]
+    attributions = {
+        method: [
+            attribution(name, scores, step, "nonfinite_attribution" if scores is None else "ok")
+            for name, steps in by_sample.items()
+            for step, scores in enumerate(steps)
+        ]
+        for method, by_sample in raw.items()
+    }
+    return {
+        "prompts": [write(folder, "prompts", prompts, MODEL)],
+        "attributions": [
+            write(folder, "attributions", rows, MODEL, method)
+            for method, rows in attributions.items()
+        ],
+    }

@@ -87,7 +87,7 @@ def test_no_contract_is_of_a_kind_that_the_page_leaves_out() -> None:
     ("file", "line", "broken"),
     [
         ("records.py", "import pisoft.config.datasets", "circles"),
-        ("statistics/metrics.py", "import pisoft.statistics.robustness", "circles"),
+        ("statistics/metrics.py", "import pisoft.statistics.orders", "circles"),
         ("tables/layout.py", "import pisoft.figures.ranks", "numbers"),
         ("lm/device.py", "import pisoft.statistics.estimates", "jobs"),
     ],

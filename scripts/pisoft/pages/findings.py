@@ -17,8 +17,8 @@ from scipy.stats import spearmanr
 from pisoft.config.slices import LabelsSlice
 from pisoft.contracts import OK, meanings
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
+from pisoft.statistics.orders import order_changes
 from pisoft.statistics.results import select
-from pisoft.statistics.robustness import order_changes
 from pisoft.statistics.standing import LEVEL, standing
 from pisoft.tables.layout import interval_text, p_text
 from pisoft.units import signed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,32 +22,21 @@ Settings = RunSlice
 
 
 def summaries(files: Files, settings: RunSlice) -> dict[str, Summary]:
-    """Return the numbers of each model and dataset, from their prompts and generations."""
-    prompts, generations = files["prompts"], files["generations"]
-    if len(prompts) != len(generations):
-        raise BenchmarkError(
-            f"--files: {len(generations)} of kind 'generations' for {len(prompts)} of 'prompts'"
-        )
-    rows = accuracy_rows(zip(prompts, generations, strict=True))
-    return {"accuracy": results_table("accuracy", [rows])}
-
-
-def accuracy_rows(cells: Iterable[tuple[Path, Path]]) -> pd.DataFrame:
-    """Summarise what the models answered, as rows of `accuracy`.
+    """Return the numbers of each model and dataset, from their prompts and generations.
 
     All numbers are over the ok samples: `truncated` counts shortened prompts, `accuracy` is the
     share of correct preferred labels among samples with a known label, and `greedy_is_label` the
     share whose unconstrained greedy token is a label word. Both shares have Wilson's 95 % interval,
     and no value for open generation.
-
-    Args:
-        cells: `prompts` file and `generations` file `…/{model}/{dataset}.parquet` of every model
-            and dataset.
-
-    Raises:
-        BenchmarkError: an unreadable file, or two files that hold different samples.
     """
-    return pd.DataFrame(row for cell in cells for row in _rows(*cell))
+    prompts, generations = files["prompts"], files["generations"]
+    if len(prompts) != len(generations):
+        raise BenchmarkError(
+            f"--files: {len(generations)} of kind 'generations' for {len(prompts)} of 'prompts'"
+        )
+    cells = zip(prompts, generations, strict=True)
+    rows = pd.DataFrame([row for cell in cells for row in _rows(*cell)])
+    return {"accuracy": results_table("accuracy", [rows])}
 
 
 def _rows(prompts: Path, generations: Path) -> Iterator[dict[str, Any]]:
@@ -64,12 +53,14 @@ def _rows(prompts: Path, generations: Path) -> Iterator[dict[str, Any]]:
         "mean_output_tokens": [len(answer["output_ids"]) for _, answer in ok],
     }
     for metric, values in measured.items():
-        known = [value for value in values if value is not None]
-        row: dict[str, Any] = {"n": len(known), "n_failed": len(answered) - len(ok)}
+        present = [value for value in values if value is not None]
+        row: dict[str, Any] = {"model": generations.parts[-2], "dataset": generations.stem}
+        row |= {"metric": metric, "n": len(present), "n_failed": len(answered) - len(ok)}
         if metric == "truncated":
-            row["value"] = sum(known)
-        elif known:
-            row["value"] = fmean(known)
-        if metric in SHARES and known:
-            row["low"], row["high"] = proportion_confint(sum(known), len(known), method="wilson")
-        yield {"model": generations.parts[-2], "dataset": generations.stem, "metric": metric, **row}
+            row["value"] = sum(present)
+        elif present:
+            row["value"] = fmean(present)
+        if metric in SHARES and present:
+            interval = proportion_confint(sum(present), len(present), method="wilson")
+            row["low"], row["high"] = interval
+        yield row

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.slices import ResamplingSlice
-from pisoft.statistics.estimates import Samples, estimate_and_test_rows, sample_matrix
+from pisoft.statistics.estimates import Samples, estimate_rows, sample_matrix
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
@@ -37,36 +37,19 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
     """Return one file of advantages; without random scores it is empty."""
     grid = np.unique(files.rows("curves")["position"])
     curves = files.rows("soft_sample_curves")
-    tables = [
-        advantages(rows, grid, settings.seed, settings.resamples).assign(
-            protocol=protocol, model=model
-        )
-        for (protocol, model), rows in curves.groupby(["protocol", "model"], sort=False)
-        if {CONTROL} < set(rows["method"])
-    ]
-    return {"advantage": results_table("advantage", tables)}
-
-
-def advantages(curves: pd.DataFrame, grid: np.ndarray, seed: int, resamples: int) -> pd.DataFrame:
-    """Return `advantage` rows of one protocol and model, but for these two columns.
-
-    Args:
-        curves: `soft_sample_curves` rows, random scores among the methods.
-        grid: retaining probabilities, (P,).
-        seed: of the run.
-        resamples: bootstrap resamples, and sign flips of a test.
-    """
     weights = {(AT, pi): weight for pi, weight in zip(grid, np.eye(grid.size), strict=True)}
-    # A column without a π of its own is at 0, as a key cannot be NaN.
     halves = zip(HALVES, half_weights(grid), strict=False)
-    weights |= {(part, 0.0): weight for part, weight in halves}
-    datasets = {
-        str(name): Samples.of_means(_differences(rows, weights))
-        for name, rows in curves.groupby("dataset", sort=False)
-    }
-    tested = {name: samples.of_parts(HALVES) for name, samples in datasets.items()}
-    rows = estimate_and_test_rows(datasets, tested, seed, resamples, ["metric"])
-    return rows.assign(position=rows["position"].where(rows["part"] == AT))
+    weights |= {(part, ""): weight for part, weight in halves}
+    tables = []
+    for (protocol, model), of_model in curves.groupby(["protocol", "model"], sort=False):
+        if {CONTROL} < set(of_model["method"]):
+            datasets = {
+                str(name): Samples.of_means(_differences(rows, weights))
+                for name, rows in of_model.groupby("dataset", sort=False)
+            }
+            rows = estimate_rows(datasets, settings, tested=HALVES)
+            tables.append(rows.assign(protocol=protocol, model=model))
+    return {"advantage": results_table("advantage", tables)}
 
 
 def half_weights(grid: np.ndarray) -> np.ndarray:
@@ -86,7 +69,7 @@ def half_weights(grid: np.ndarray) -> np.ndarray:
 
 
 def _differences(
-    curves: pd.DataFrame, weights: Mapping[tuple[str, float], np.ndarray]
+    curves: pd.DataFrame, weights: Mapping[tuple[str, float | str], np.ndarray]
 ) -> pd.DataFrame:
     """Return method less random scores, samples by part, π, metric and method.
 

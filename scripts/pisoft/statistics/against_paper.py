@@ -13,19 +13,17 @@ import pandas as pd
 
 from pisoft.statistics.layer_study import LEAKY, depth_statistics
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.orders import kendall_taus
+from pisoft.statistics.orders import kendall_taus, leave_one_out, order_changes
 from pisoft.statistics.published import (
     COLUMN,
     DATASETS,
     LEAKY_METHODS,
     METRICS,
     VARIANTS,
-    columns_of,
-    matrix,
+    averaged_columns,
 )
 from pisoft.statistics.published_settings import Difference
 from pisoft.statistics.results import results_table, select
-from pisoft.statistics.robustness import leave_one_out, order_changes
 
 INSIDE = "inside"
 OUTSIDE = "outside"
@@ -66,13 +64,12 @@ def compare(
         unlike: settings of the run that are not the paper's.
 
     Returns:
-        The published rows, `value` renamed `published`, and behind them those of Grad-ELLM once
-        more for every one of :data:`VARIANTS` that the run has (`variant` is true), with the run's
-        `value`, `low`, `high`, `n` and `n_failed` where they are of the same, the `difference` (run
-        minus paper), and the `outcome`: one of :data:`COMPARED`, or why there is no number of the
-        run.
+        The published rows, `value` renamed `published`, and once more those of Grad-ELLM for every
+        one of :data:`VARIANTS` that the run has (`variant` is true). With them, the run's numbers
+        where they are of the same, the `difference` (run minus paper), and the `outcome`: one of
+        :data:`COMPARED`, or why there is no number of the run.
     """
-    ours = _numbers_of_run(statistics, timings)
+    ours = pd.concat([statistics, select(timings, metric=SECONDS)])[[*_CELL, *_NUMBERS]]
     printed = _with_variants(published, ours).rename(columns={"value": "published"})
     cells = printed.merge(ours, on=_CELL, how="left")
     other_settings = np.zeros(len(cells), dtype=bool)
@@ -85,26 +82,23 @@ def compare(
 
 
 def agreement(cells: pd.DataFrame) -> pd.DataFrame:
-    """Summarise the comparison of each published column of a dataset.
+    """Count the outcomes in each published column of a dataset, rows of :func:`compare`.
 
-    Args:
-        cells: rows of :func:`compare`.
-
-    Returns:
-        One row per protocol, model, metric and dataset: how many cells are `compared`, `inside`,
-        `outside` and with `no_interval`, and `kendall_tau` between the published and the run's
-        order of the methods that are compared (NaN below two of them).
+    `kendall_tau` is between the published and the run's order of the methods that are compared;
+    NaN below two of them.
     """
+    keys = [*COLUMN, "dataset"]
     rows = []
-    for key, column in cells[~cells["variant"]].groupby([*COLUMN, "dataset"], sort=False):
-        compared = column[column["outcome"].isin(COMPARED)].set_index("method")
+    for key, column in cells[~cells["variant"]].groupby(keys, sort=False):
+        compared = column[column["outcome"].isin(COMPARED)]
+        counts = compared["outcome"].value_counts().reindex(COMPARED, fill_value=0)
         rows.append(
             {
-                **dict(zip([*COLUMN, "dataset"], key, strict=True)),
+                **dict(zip(keys, key, strict=True)),
                 "compared": len(compared),
-                "inside": int((compared["outcome"] == INSIDE).sum()),
-                "outside": int((compared["outcome"] == OUTSIDE).sum()),
-                "no_interval": int((compared["outcome"] == NO_INTERVAL).sum()),
+                "inside": counts[INSIDE],
+                "outside": counts[OUTSIDE],
+                "no_interval": counts[NO_INTERVAL],
                 "kendall_tau": float(kendall_taus(compared["published"], compared["value"])),
             }
         )
@@ -115,23 +109,20 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
     """Leave each dataset out of the published averages, which are computed from the printed cells.
 
     Returns:
-        Rows of `ranks` for every protocol, model and metric with an average: of part `without`
-        those of :func:`pisoft.statistics.robustness.leave_one_out`, and of part `kendall_tau` the
-        τ-b of each order with that on all datasets, without a method.
+        Rows of `ranks`: of part `without` those of :func:`pisoft.statistics.orders.leave_one_out`,
+        and of part `kendall_tau` the τ-b of each order with that on all datasets.
     """
     parts = []
-    for key, column in columns_of(published).items():
-        values = matrix(column)
-        best = METRICS[key[-1]].best
-        if AVERAGE not in values.index or best is None:
-            continue
-        averages = leave_one_out(values.drop(index=AVERAGE), best)
-        changes = order_changes(averages)
-        first = changes.set_index("other")["best"].str[0]
-        keys = {**dict(zip(COLUMN, key, strict=True)), "dataset": AVERAGE}
-        averages = averages.assign(part="without", best=averages["other"].map(first), **keys)
-        taus = changes.assign(part="kendall_tau", value=changes["kendall_tau"], **keys)
-        parts += [averages, taus[["other", "part", "value", *keys]]]
+    for column, cells, _ in averaged_columns(published):
+        best = METRICS[column["metric"]].best
+        if best is not None:
+            keys = {**column, "dataset": AVERAGE}
+            averages = leave_one_out(cells, best)
+            changes = order_changes(averages).set_index("other")
+            first = averages["other"].map(changes["best"].str[0])
+            taus = changes["kendall_tau"].rename("value").reset_index()
+            parts += [averages.assign(part="without", best=first, **keys)]
+            parts += [taus.assign(part="kendall_tau", **keys)]
     return results_table("ranks", parts).to_pandas()
 
 
@@ -152,22 +143,13 @@ def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:
 
 def _with_variants(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     """Add the rows of Grad-ELLM for every variant of the run that its column does not print."""
-    keys = [*COLUMN, "dataset"]
     printed = published.assign(variant=False)
-    measured = ours[ours["method"].isin(VARIANTS)][[*keys, "method"]]
-    plain = printed[printed["method"] == "grad_ellm"].drop(columns="method")
-    added = plain.merge(measured, on=keys).assign(variant=True)
-    known = pd.MultiIndex.from_frame(printed[_CELL])
-    added = added[~pd.MultiIndex.from_frame(added[_CELL]).isin(known)]
-    order = {name: place for place, name in enumerate(VARIANTS)}
-    added = added.sort_values("method", key=lambda names: names.map(order), kind="stable")
-    return pd.concat([printed, added], ignore_index=True)
-
-
-def _numbers_of_run(statistics: pd.DataFrame, timings: pd.DataFrame) -> pd.DataFrame:
-    """Return the run's numbers by cell; times have no protocol and no interval."""
-    times = select(timings, metric=SECONDS)
-    return pd.concat([statistics, times])[[*_CELL, *_NUMBERS]]
+    plain = printed[printed["method"] == "grad_ellm"].assign(variant=True)
+    added = [plain.assign(method=name) for name in VARIANTS]
+    every = pd.concat([printed, *added], ignore_index=True)
+    measured = pd.MultiIndex.from_frame(every[_CELL]).isin(pd.MultiIndex.from_frame(ours[_CELL]))
+    every = every[~every["variant"] | measured]
+    return every.drop_duplicates(_CELL).reset_index(drop=True)
 
 
 def _outcomes(
@@ -179,42 +161,27 @@ def _outcomes(
 ) -> np.ndarray:
     """Return the outcome of every cell, the first that applies."""
     half = 0.5 * 10.0 ** -cells["decimals"]  # what rounding may have changed
-    published = cells["published"]
-    averages_differ = (cells["dataset"] == AVERAGE) & ~_over_same_datasets(cells, ours)
-    reaches = (cells["low"] <= published + half) & (published - half <= cells["high"])
-    return np.select(
-        [
-            cells["model"].isin(list(other_models)),
-            cells["dataset"].isin(list(other_datasets)),
-            other_settings,
-            cells["n"].isna(),
-            averages_differ,
-            cells["value"].isna(),
-            cells["metric"] == SECONDS,
-            cells[["low", "high"]].isna().any(axis=1),
-            reaches,
-        ],
-        [
-            OTHER_MODEL,
-            OTHER_DATASET,
-            OTHER_SETTINGS,
-            NOT_RUN,
-            OTHER_AVERAGE,
-            NO_VALUE,
-            OTHER_MACHINE,
-            NO_INTERVAL,
-            INSIDE,
-        ],
-        default=OUTSIDE,
-    )
+    published, low, high = cells["published"], cells["low"], cells["high"]
+    outcomes = {
+        OTHER_MODEL: cells["model"].isin(list(other_models)),
+        OTHER_DATASET: cells["dataset"].isin(list(other_datasets)),
+        OTHER_SETTINGS: other_settings,
+        NOT_RUN: cells["n"].isna(),
+        OTHER_AVERAGE: (cells["dataset"] == AVERAGE) & ~_over_same_datasets(cells, ours),
+        NO_VALUE: cells["value"].isna(),
+        OTHER_MACHINE: cells["metric"] == SECONDS,
+        NO_INTERVAL: low.isna() | high.isna(),
+        INSIDE: (low <= published + half) & (published - half <= high),
+    }
+    return np.select([*outcomes.values()], [*outcomes], default=OUTSIDE)
 
 
 def _over_same_datasets(cells: pd.DataFrame, ours: pd.DataFrame) -> pd.Series:
     """Return for every cell whether its column has the same datasets in the paper and the run."""
     with_value = ours[ours["value"].notna()]
-    printed, found = (
+    printed, measured = (
         rows[rows["dataset"] != AVERAGE].groupby(COLUMN)["dataset"].agg(frozenset)
         for rows in (cells, with_value)
     )
-    same = printed == found.reindex(printed.index)
+    same = printed == measured.reindex(printed.index)
     return pd.Series(pd.MultiIndex.from_frame(cells[COLUMN]).map(same), index=cells.index)

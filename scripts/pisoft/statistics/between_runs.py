@@ -4,49 +4,43 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pisoft.statistics.estimates import ranks
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
-from pisoft.statistics.orders import CELL, best_methods, kendall_taus, oriented_values
+from pisoft.statistics.orders import CELL, best_methods, kendall_taus, ranks
 
 
 def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """Compare the orders of methods in the cells that two runs share.
-
-    Args:
-        one: rows of kind `statistics` of a run.
-        other: the same of another run.
+    """Compare the orders of methods by AUC in the cells that the `statistics` of two runs share.
 
     Returns:
         The columns of a cell; over the `n_methods` methods with a value in both, `kendall_tau`,
-        and `best` and `best_other`, of the highest mean, equal ones joined; and of both runs the
-        fewest samples in a mean and the most that failed: `n`, `n_other`, `n_failed`,
-        `n_failed_other`.
+        and of each run the `best`, of the highest mean, equal ones joined, the fewest samples in a
+        mean, `n`, and the most that failed, `n_failed`. Those of the second end in `_other`.
     """
-    runs = [rows[rows["metric"].isin(AUC_METRICS)] for rows in (one, other)]
-    values = [oriented_values(rows) for rows in runs]
-    cells = values[0].index.intersection(values[1].index, sort=False)
-    methods = values[0].columns.union(values[1].columns, sort=False)
-    values = [numbers.reindex(index=cells, columns=methods) for numbers in values]
-    compared = values[0].notna() & values[1].notna()
-    numbers = {"kendall_tau": kendall_taus(*values), "n_methods": compared.sum(axis=1)}
-    table = pd.DataFrame(numbers, cells)
-    for suffix, rows, means in zip(("", "_other"), runs, values, strict=True):
-        places = pd.DataFrame(ranks(means.where(compared), "highest"), cells, methods)
-        table[f"best{suffix}"] = [", ".join(best_methods(row)) for _, row in places.iterrows()]
-        by_method = rows.set_index([*CELL, "method"])
-        sizes, failures = (
-            by_method[name].unstack("method").reindex(index=cells, columns=methods).where(compared)
-            for name in ("n", "n_failed")
-        )
-        table[f"n{suffix}"] = sizes.min(axis=1)
-        table[f"n_failed{suffix}"] = failures.max(axis=1)
-    return table.reset_index()
+    numbers = ["value", "n", "n_failed"]
+    runs = [
+        rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value").set_index([*CELL, "method"])
+        for rows in (one, other)
+    ]
+    both = pd.concat([run[numbers] for run in runs], axis="columns", keys=["", "_other"])
+    compared = []
+    for cell, rows in both.groupby(level=CELL, sort=False):
+        if rows.notna().any().all():  # both runs have the cell
+            common = rows.dropna().droplevel(CELL)
+            row = dict(zip(CELL, cell, strict=True)) | {"n_methods": len(common)}
+            row["kendall_tau"] = kendall_taus(common["", "value"], common["_other", "value"])
+            for run in ("", "_other"):
+                order = pd.Series(ranks(common[run, "value"].to_numpy(), "highest"), common.index)
+                row[f"best{run}"] = ", ".join(best_methods(order))
+                row[f"n{run}"] = common[run, "n"].min()
+                row[f"n_failed{run}"] = common[run, "n_failed"].max()
+            compared.append(row)
+    return pd.DataFrame(compared)
 
 
 def report(rows: pd.DataFrame) -> str:
     """Return a line for each row of :func:`compare_runs`, and how to read them."""
     lines = [
-        f"{METRICS[row.metric].label.split(' ↑')[0]} · {row.model} · {row.protocol} · "
+        f"AUC {METRICS[row.metric].name} · {row.model} · {row.protocol} · "
         f"{row.dataset}: {_tau_text(row.kendall_tau)} over {row.n_methods} methods; best: "
         f"{row.best or 'none'}, {row.best_other or 'none'}; samples: "
         f"{_count(row.n, row.n_failed)}, {_count(row.n_other, row.n_failed_other)}"

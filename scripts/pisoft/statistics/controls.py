@@ -18,14 +18,13 @@ Cell = dict[str, object]  # by KEYS and `position`; None: does not apply
 
 
 def sample_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
-    """Yield the values of every metric of every protocol, model and dataset with an oracle.
+    """Yield every cell with an oracle, and its values by sample and method or control.
+
+    Higher is better; NaN: failed.
 
     Args:
         files: `soft_samples` and, if there are any, `datamodel_samples` and `ranking_samples`, of
             the methods and of the controls.
-
-    Yields:
-        A cell; and its values, samples by methods and controls: higher is better, NaN: failed.
     """
     kinds = [k for k in ("soft_samples", "datamodel_samples", "ranking_samples") if k in files]
     rows = pd.concat([files.rows(kind) for kind in kinds], ignore_index=True)
@@ -38,11 +37,7 @@ def sample_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
 
 def curve_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
-    """Yield the values as :func:`sample_values` does, at every π of the curves.
-
-    Args:
-        files: `curves` and `soft_sample_curves`, of the methods and of the controls.
-    """
+    """Yield the same at every π of the `curves`, from `soft_sample_curves`."""
     grid = np.unique(files.rows("curves")["position"])
     for cell, group in _cells(files.rows("soft_sample_curves")):
         failed = np.full(grid.size, np.nan)

@@ -24,7 +24,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from pisoft.config.slices import DensitySlice
-from pisoft.statistics.estimates import Samples, estimate_and_test_rows, estimate_rows
+from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
@@ -32,6 +32,7 @@ from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
 FEWEST = 3  # methods of a correlation
+ALL, WITHOUT_CONTROL = "all", "without random"  # methods that are correlated
 FAMILY = ["protocol", "metric"]
 Settings = DensitySlice
 
@@ -52,12 +53,10 @@ def summaries(files: Files, settings: DensitySlice) -> dict[str, Summary]:
         values = pd.concat(frames, axis="columns", names=["method", "metric"])
         density[dataset] = Samples.of_means(values)
         correlations[dataset] = Samples.of_means(correlate(values, areas.loc[dataset]))
-    numbers = (settings.seed, settings.resamples)
+    tested = (ALL, WITHOUT_CONTROL)
     tables = {
-        "density": estimate_rows(density, *numbers),
-        "density_correlations": estimate_and_test_rows(
-            correlations, correlations, *numbers, FAMILY
-        ),
+        "density": estimate_rows(density, settings),
+        "density_correlations": estimate_rows(correlations, settings, tested, FAMILY),
     }
     return {name: results_table(name, [rows.assign(model=model)]) for name, rows in tables.items()}
 
@@ -78,12 +77,10 @@ def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
         method: whose scores.
     """
     rows = {
-        sample_id: [np.mean([s.mean() for s in scores]), np.mean([gini(s) for s in scores])]
-        if scores
-        else [np.nan] * len(MEASURES)
+        sample_id: pd.DataFrame([(s.mean(), gini(s)) for s in scores], columns=MEASURES).mean()
         for sample_id, scores in scores_by_sample(steps, method)
     }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=list(MEASURES))
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
@@ -97,8 +94,8 @@ def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
         Samples by (protocol, metric, other, part); NaN where a correlation is undefined.
     """
     methods = density.columns.unique("method")
-    parts = {"all": methods} if CONTROL in methods else {}
-    parts["without random"] = methods.drop(CONTROL, errors="ignore")
+    parts = {ALL: methods} if CONTROL in methods else {}
+    parts[WITHOUT_CONTROL] = methods.drop(CONTROL, errors="ignore")
     correlations = {}
     for (protocol, metric), rows in areas.groupby(FAMILY, sort=False):
         values = rows.pivot(columns="method", values="value").reindex(density.index)

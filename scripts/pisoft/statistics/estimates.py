@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit  # scipy.stats takes longer to import
 
+from pisoft.config.slices import ResamplingSlice
 from pisoft.keyed import keyed_generator
-from pisoft.statistics.metrics import AVERAGE, DECIMALS
+from pisoft.statistics.metrics import AVERAGE
 
 CONFIDENCE = 0.95
 FEWEST_FOR_INTERVAL = 2  # samples of a dataset
@@ -52,15 +53,10 @@ class Samples:
         return cls(values, present.astype(float), (~present).sum() if failed is None else failed)
 
     @property
-    def parts(self) -> pd.DataFrame:
+    def contributions(self) -> pd.DataFrame:
         """What each sample contributes to each number; NaN in a column without a number."""
         totals = self.denominators.where(self.numerators.notna()).sum()
         return self.numerators.fillna(0.0) / totals.where(totals > 0)
-
-    def of_parts(self, parts: Collection[str]) -> Samples:
-        """Return the means whose level `part` is one of these."""
-        chosen = self.numerators.columns.get_level_values("part").isin(list(parts))
-        return Samples.of_means(self.numerators.loc[:, chosen])
 
 
 @dataclass(frozen=True)
@@ -109,44 +105,51 @@ def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 # Bootstrap --------------------------------------------------------------------------------------
 
 
-def estimate(datasets: Mapping[str, Samples], seed: int, resamples: int) -> dict[str, Estimates]:
+def estimate(datasets: Mapping[str, Samples], settings: ResamplingSlice) -> dict[str, Estimates]:
     """Return the estimates of every dataset, and of the average over them as `average`."""
-    single = {
-        name: _of_dataset(samples, seed, name, resamples) for name, samples in datasets.items()
-    }
+    single = {name: _of_dataset(samples, settings, name) for name, samples in datasets.items()}
     counts = pd.concat([estimates.counts for estimates in single.values()])
     levels = [*range(counts.index.nlevels)]
     total = counts.groupby(level=levels, sort=False, dropna=False).agg(
         {"n": "sum", "n_failed": "sum", "datasets": "sum", "fewest": "min"}
     )
-    weighted = weigh_datasets([estimates.replicates for estimates in single.values()])
+    weighted = _weigh_datasets([estimates.replicates for estimates in single.values()])
     replicates = sum(weighted[1:], start=weighted[0])
     return single | {AVERAGE: Estimates(replicates, total.reindex(replicates.columns))}
 
 
-def estimate_rows(datasets: Mapping[str, Samples], seed: int, resamples: int) -> pd.DataFrame:
-    """Return keys, `dataset` and :data:`NUMBERS` of every dataset and of their average."""
-    estimates = estimate(datasets, seed, resamples)
-    return pd.concat(
-        [one.table().assign(dataset=name) for name, one in estimates.items()], ignore_index=True
-    )
-
-
-def estimate_and_test_rows(
+def estimate_rows(
     datasets: Mapping[str, Samples],
-    tested: Mapping[str, Samples],
-    seed: int,
-    resamples: int,
-    family: Sequence[str],
+    settings: ResamplingSlice,
+    tested: Collection[str] = (),
+    family: Sequence[str] = ("metric",),
 ) -> pd.DataFrame:
-    """Return the rows of :func:`estimate_rows`, with :data:`P_VALUES` of the tested columns."""
-    rows = estimate_rows(datasets, seed, resamples)
-    tests = paired_tests(tested, seed, resamples, family)
-    keys = [*next(iter(datasets.values())).numerators.columns.names, "dataset"]
-    return rows.merge(tests[[*keys, *P_VALUES]], on=keys, how="left", validate="one_to_one")
+    """Return keys, `dataset` and numbers of every dataset and of their average.
+
+    Args:
+        datasets: samples by dataset.
+        settings: seed and number of resamples.
+        tested: values of the key `part` whose means are tested against 0.
+        family: keys that the tests of a family share.
+
+    Returns:
+        Keys, `dataset`, :data:`NUMBERS` and, if any part is tested, its :data:`P_VALUES`.
+    """
+    estimates = estimate(datasets, settings)
+    tables = [one.table().assign(dataset=name) for name, one in estimates.items()]
+    rows = pd.concat(tables, ignore_index=True)
+    if not tested:
+        return rows
+    chosen = {}
+    for name, samples in datasets.items():
+        is_tested = samples.numerators.columns.isin(list(tested), level="part")
+        chosen[name] = Samples.of_means(samples.numerators.loc[:, is_tested])
+    keys = [*rows.columns.difference(NUMBERS, sort=False)]
+    tests = paired_tests(chosen, settings, family)[[*keys, *P_VALUES]]
+    return rows.merge(tests, on=keys, how="left", validate="one_to_one")
 
 
-def weigh_datasets(frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+def _weigh_datasets(frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
     """Align the columns of datasets, weighted so that their sum is the mean over the datasets.
 
     A column is averaged over the datasets that have its metric; it is NaN where one lacks it.
@@ -163,17 +166,6 @@ def weigh_datasets(frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
     return weighted
 
 
-def ranks(values: np.ndarray, best: str) -> np.ndarray:
-    """Return ranks along the last axis, 1 best; ties share their mean rank, NaN has none.
-
-    Args:
-        values: numbers of methods, (C,) or (B, C).
-        best: `highest` or `lowest`.
-    """
-    rows = pd.DataFrame(np.atleast_2d(values).round(DECIMALS))
-    return rows.rank(axis=1, ascending=best == "lowest").to_numpy().reshape(np.shape(values))
-
-
 def medians(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the median of values (n,) repeated by counts (B, n); NaN where no value counts."""
     order = np.argsort(values)[: np.isfinite(values).sum()]  # NaN last
@@ -184,14 +176,13 @@ def medians(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.where(size[:, 0] > 0, (ordered[middle[0]] + ordered[middle[1]]) / 2, np.nan)
 
 
-def _of_dataset(samples: Samples, seed: int, dataset: str, resamples: int) -> Estimates:
+def _of_dataset(samples: Samples, settings: ResamplingSlice, dataset: str) -> Estimates:
     values, present = samples.numerators.to_numpy(), samples.numerators.notna().to_numpy()
     numerators = np.nan_to_num(values)
     denominators = np.where(present, samples.denominators, 0.0)
     replicates = []
-    for counts in resample_counts(
-        keyed_generator(seed, "bootstrap", dataset), len(values), resamples
-    ):
+    generator = keyed_generator(settings.seed, "bootstrap", dataset)
+    for counts in _resample_counts(generator, len(values), settings.resamples):
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates.append((counts @ numerators) / (counts @ denominators))
         for column in np.flatnonzero(samples.medians):
@@ -204,7 +195,9 @@ def _of_dataset(samples: Samples, seed: int, dataset: str, resamples: int) -> Es
     )
 
 
-def resample_counts(generator: np.random.Generator, n: int, resamples: int) -> Iterator[np.ndarray]:
+def _resample_counts(
+    generator: np.random.Generator, n: int, resamples: int
+) -> Iterator[np.ndarray]:
     """Yield how often each of n samples counts, (…, n): once each, then resamples in chunks."""
     yield np.ones((1, n))
     for first in range(0, resamples, CHUNK):
@@ -217,7 +210,7 @@ def resample_counts(generator: np.random.Generator, n: int, resamples: int) -> I
 
 
 def paired_tests(
-    datasets: Mapping[str, Samples], seed: int, flips: int, family: Sequence[str]
+    datasets: Mapping[str, Samples], settings: ResamplingSlice, family: Sequence[str]
 ) -> pd.DataFrame:
     """Test whether the numbers of every dataset and of their average are 0, by sign flips.
 
@@ -226,30 +219,27 @@ def paired_tests(
 
     Args:
         datasets: samples by dataset.
-        seed: of the run.
-        flips: sign flips drawn; up to :data:`EXACT_TEST` samples, all are enumerated.
-        family: levels of the columns that the tests of a family share; p-values are corrected
-            within each family.
+        settings: seed, and how many sign flips are drawn as `resamples`; up to
+            :data:`EXACT_TEST` samples, all are enumerated.
+        family: keys that the tests of a family share; p-values are corrected within each family.
 
     Returns:
         Keys, `dataset`, `value`, `n` and :data:`P_VALUES` of every column with a value.
     """
-    parts = {name: samples.parts for name, samples in datasets.items()}
-    parts[AVERAGE] = pd.concat(weigh_datasets(list(parts.values())))
-    sizes = {name: samples.numerators.notna().sum() for name, samples in datasets.items()}
-    counts = pd.concat(list(sizes.values()))
-    sizes[AVERAGE] = counts.groupby(level=[*range(counts.index.nlevels)], dropna=False).sum()
+    parts = {name: samples.contributions for name, samples in datasets.items()}
+    parts[AVERAGE] = pd.concat(_weigh_datasets(list(parts.values())))
+    present = {name: samples.numerators.notna() for name, samples in datasets.items()}
+    present[AVERAGE] = pd.concat(list(present.values()))
     tables = []
     for dataset, contributions in parts.items():
         tested = contributions.loc[:, contributions.notna().all()]
-        keys = tested.columns.to_frame(index=False)
-        families = keys.groupby(list(family), sort=False, dropna=False).ngroup().to_numpy()
-        tests = sign_flip_tests(tested.to_numpy(), families, flips, (seed, "sign flips", dataset))
-        numbers = {
-            "value": tested.sum().to_numpy(),
-            "n": sizes[dataset].reindex(tested.columns).to_numpy(),
-        }
-        tables.append(pd.concat([keys.assign(dataset=dataset, **numbers), tests], axis="columns"))
+        rows = tested.columns.to_frame(index=False)
+        families = rows.groupby(list(family), sort=False, dropna=False).ngroup().to_numpy()
+        key = (settings.seed, "sign flips", dataset)
+        tests = sign_flip_tests(tested.to_numpy(), families, settings.resamples, key)
+        n = present[dataset][tested.columns].sum().to_numpy().astype(int)
+        rows = rows.assign(dataset=dataset, value=tested.sum().to_numpy(), n=n)
+        tables.append(rows.join(tests))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -53,17 +53,14 @@ def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
 
 def _check_layers(settings: LayerStudySlice, paths: Iterable[Path]) -> None:
     """Check that depths taken for all layers are all that the model was found to have."""
-    whole = {
-        (method.model, method.name): method for method in settings.methods if method.all_layers
-    }
+    depths = {(m.model, m.name): m.depth for m in settings.methods if m.all_layers}
     for path in paths:
         model, name = path.parts[-3:-1]
-        method = whole.get((model, name))
-        found = read_provenance(path).get("layers")
-        if method is not None and method.depth not in (None, found):
+        depth, n_layers = depths.get((model, name)), read_provenance(path).get("layers")
+        if depth not in (None, n_layers):
             raise BenchmarkError(
-                f"{path}: model '{method.model}' has {found} decoder layers, but the run file's "
-                f"catalogue entry says {method.depth}; correct its `shape`"
+                f"{path}: model '{model}' has {n_layers} decoder layers, but the run file's "
+                f"catalogue entry says {depth}; correct its `shape`"
             )
 
 
@@ -74,12 +71,7 @@ def part_of(seed: int, dataset: str, sample_id: str, development_share: float) -
 
 
 def study_samples(settings: LayerStudySlice, samples: pd.DataFrame) -> pd.DataFrame:
-    """Return the `layer_study` rows: cell, sample and AUC, with depth and part.
-
-    Args:
-        settings: the study.
-        samples: rows of `soft_samples` of its cells.
-    """
+    """Return the AUCs among rows of `soft_samples` as those of `layer_study`."""
     rows = samples[samples["metric"].isin(AUC_METRICS)]
     methods = pd.DataFrame(
         [{**method.model_dump(), "method": method.name} for method in settings.methods]
@@ -95,8 +87,8 @@ def study_samples(settings: LayerStudySlice, samples: pd.DataFrame) -> pd.DataFr
 def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `soft_samples` of the methods that :data:`SELECTED_METHODS` names.
 
-    They are those of the depth that is best on the development samples, by dataset and metric, on
-    the other samples.
+    They are the other samples' at the depth that is best on the development samples, by dataset
+    and metric.
 
     Args:
         samples: rows of `soft_samples` of the study's cells.
@@ -104,8 +96,9 @@ def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
     """
     parts = [samples.iloc[:0]]
     for (*cell, weights, metric), rows in study.groupby(CELL, sort=False):
+        (best,) = (number["name"] for number in _numbers(rows) if number["part"] == SELECTED)
         evaluated = samples[["protocol", "model", "dataset", "method"]]
-        chosen = (evaluated == [*cell, _Depths(rows).best(DEVELOPMENT)]).all(axis="columns")
+        chosen = (evaluated == [*cell, best]).all(axis="columns")
         chosen &= samples["metric"].isin(_MEASURED[metric])
         chosen &= samples["sample_id"].isin(rows.loc[rows["part"] == REST, "sample_id"])
         parts.append(samples[chosen].assign(method=SELECTED_METHODS[weights]))
@@ -134,7 +127,7 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
     numbers = [
         dict(zip(CELL, key, strict=True)) | number
         for key, rows in study.groupby(CELL, sort=False)
-        for number in _Depths(rows).numbers()
+        for number in _numbers(rows)
     ]
     table = pd.DataFrame(numbers, columns=[*CELL, *NUMBER])
     width = half_widths(table["standard_error"], table["n"]).where(table["part"] != LEAKY)
@@ -142,46 +135,35 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns={"token_weights": "method"})
 
 
-class _Depths:
-    """The study's values of one dataset, token weighting and metric.
+def _numbers(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the numbers of one dataset, token weighting and metric.
 
-    Attributes:
-        methods: facts of each method, in the order of depth.
-        parts: values by sample and method, of each part and, as `leaky`, of all samples.
-        enough: whether each part has samples enough.
-        failures: in words, such as `1 nonfinite_attribution`.
+    Args:
+        rows: of `layer_study`.
+
+    Yields:
+        :data:`NUMBER`, and the `name` of the study's method; None: too few samples.
     """
-
-    def __init__(self, rows: pd.DataFrame) -> None:
-        self.methods = rows.drop_duplicates("method").set_index("method").sort_values("depth")
-        values = rows.pivot(index=["sample_id", "part"], columns="method", values="value")
-        part = values.index.get_level_values("part")
-        self.parts = {name: values[part == name] for name in (DEVELOPMENT, REST)} | {LEAKY: values}
-        sizes = [len(self.parts[name].dropna()) for name in (DEVELOPMENT, REST)]
-        self.enough = min(sizes) >= SMALLEST_PART
-        failed = rows[rows["status"] != OK].drop_duplicates("sample_id")
-        counts = failed["status"].value_counts()
-        self.failures = ", ".join(f"{count} {status}" for status, count in counts.items())
-
-    def best(self, part: str) -> str | None:
-        """Return the candidate with the highest mean; of equal ones, that of the smaller depth."""
-        candidates = self.methods.index[self.methods["candidate"]]
-        return self.parts[part].dropna()[candidates].mean().idxmax() if self.enough else None
-
-    def numbers(self) -> Iterator[dict[str, Any]]:
-        """Yield what :func:`depth_statistics` lists."""
-        for part in (DEVELOPMENT, REST):
-            for method in self.methods.index[self.methods["candidate"]]:
-                yield self._number(part, part, method)
-        yield self._number(SELECTED, REST, self.best(DEVELOPMENT))
-        yield self._number(FIXED, REST, self.methods.index[self.methods["fixed"]].item())
-        yield self._number(LEAKY, LEAKY, self.best(LEAKY))
-
-    def _number(self, name: str, part: str, method: str | None) -> dict[str, Any]:
-        """Return :data:`NUMBER` of the number called `name`: a method's mean over a part."""
-        whole = self.parts[part].dropna()
-        values = whole[method] if self.enough and method else pd.Series(dtype=float)
-        depth = self.methods["depth"].astype(float).get(method)
-        counts = len(whole), len(self.parts[part]) - len(whole)
-        numbers = (name, depth, values.mean(), values.sem(), *counts, self.failures)
-        return dict(zip(NUMBER, numbers, strict=True))
+    methods = rows.drop_duplicates("method").set_index("method").sort_values("depth")
+    candidates, (fixed,) = (methods.index[methods[name]] for name in ("candidate", "fixed"))
+    values = rows.pivot(index=["sample_id", "part"], columns="method", values="value")
+    part_of_sample = values.index.get_level_values("part")
+    samples = {name: values[part_of_sample == name] for name in (DEVELOPMENT, REST)}
+    samples[LEAKY] = values
+    complete = {name: of_part.dropna() for name, of_part in samples.items()}
+    enough = min(len(complete[name]) for name in (DEVELOPMENT, REST)) >= SMALLEST_PART
+    best = {  # of equal means, that of the smaller depth
+        name: complete[name][candidates].mean().idxmax() if enough else None
+        for name in (DEVELOPMENT, LEAKY)
+    }
+    failed = rows[rows["status"] != OK].drop_duplicates("sample_id")["status"].value_counts()
+    failures = ", ".join(f"{count} {status}" for status, count in failed.items())
+    numbers = [(part, part, name) for part in (DEVELOPMENT, REST) for name in candidates]
+    numbers += [(SELECTED, REST, best[DEVELOPMENT]), (FIXED, REST, fixed)]
+    for number, part, name in [*numbers, (LEAKY, LEAKY, best[LEAKY])]:
+        of_part = complete[part]
+        chosen = of_part[name] if enough and name else pd.Series(dtype=float)
+        depth = methods["depth"].astype(float).get(name)
+        counts = len(of_part), len(samples[part]) - len(of_part)
+        described = (number, depth, chosen.mean(), chosen.sem(), *counts, failures, name)
+        yield dict(zip([*NUMBER, "name"], described, strict=True))

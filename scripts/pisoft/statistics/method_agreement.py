@@ -44,33 +44,25 @@ def summaries(files: Files, settings: CompareSlice) -> dict[str, Summary]:
 
 
 def with_averages(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over datasets, each with equal weight, and below them the rows of datasets.
+    """Return the means over datasets, each with equal weight, and below them a model's results.
 
-    Args:
-        rows: results of one model.
-
-    Returns:
-        `dataset`, :data:`KEYS`, `value`, `standard_error`, and the samples of all datasets as `n`
-        and `n_failed`; a mean has no value if a dataset has none.
+    A mean is over the samples of all datasets, `n` and `n_failed`. It has no value if a dataset has
+    none.
     """
     groups = rows.assign(variance=rows["standard_error"] ** 2).groupby(KEYS, sort=False)
-    means = groups[["n", "n_failed"]].sum()
-    means["value"] = groups["value"].mean(skipna=False)
-    means["standard_error"] = np.sqrt(groups["variance"].mean(skipna=False) / groups.size())
-    columns = ["dataset", *KEYS, "value", "standard_error", "n", "n_failed"]
+    means = groups[["value", "variance"]].mean(skipna=False).join(groups[["n", "n_failed"]].sum())
+    means["standard_error"] = np.sqrt(means.pop("variance") / groups.size())
     averages = means.reset_index().assign(dataset=AVERAGE)
-    return pd.concat([averages[columns], rows[columns]], ignore_index=True)
+    columns = ["dataset", *KEYS, "value", "standard_error", "n", "n_failed"]
+    return pd.concat([averages, rows], ignore_index=True)[columns]
 
 
 def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd.DataFrame:
-    """Return how far every two methods agree on each sample, mean over its steps that count.
+    """Return how far every two methods agree, samples by :data:`KEYS`; NaN: no step counts.
 
     Args:
         steps: of one model and dataset, the steps of a sample next to each other.
         methods: names, in the order in which they are paired.
-
-    Returns:
-        Samples by :data:`KEYS`; NaN where no step counts.
     """
     columns = pd.MultiIndex.from_tuples(
         [(name, *pair) for pair in itertools.combinations(methods, 2) for name in METRICS],
@@ -84,13 +76,10 @@ def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd
 
 
 def top_overlaps(scores: np.ndarray) -> np.ndarray:
-    """Return the share of common tokens among the top tenth of every two methods.
+    """Return the share of common tokens among the top tenth of every two methods, (M, M).
 
     Args:
         scores: finite, shape (m tokens, M methods), m ≥ 1.
-
-    Returns:
-        Shares, shape (M, M).
     """
     count = max(1, (len(scores) + 5) // 10)  # a tenth, rounded half up
     top = np.argsort(-scores, axis=0, kind="stable")[:count]

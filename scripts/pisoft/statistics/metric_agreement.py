@@ -8,44 +8,32 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.metrics import AVERAGE, METRICS, RANKING_METRICS
 from pisoft.statistics.orders import kendall_taus, oriented_values
 
-SOFT_METRICS = {
-    "auc_pi_soft_ns": "π-Soft-NS",
-    "auc_pi_soft_nc": "π-Soft-NC",
-    "auc_low_pi_soft_ns": "π-Soft-NS, π ≤ 0.3",
-    "auc_low_pi_soft_nc": "π-Soft-NC, π ≤ 0.3",
-    "ratio_auc_pi_soft_ns": "π-Soft-NS, ratio of means",
-    "ratio_auc_pi_soft_nc": "π-Soft-NC, ratio of means",
-    "soft_ns": "Soft-NS",
-    "soft_nc": "Soft-NC",
-    "lds": "LDS",
-    "lds_given_count": "LDS given count",
-    "faithfulness_correlation": "Faithfulness correlation",
-    "infidelity": "Infidelity",
-}
-RANKING_METRICS = {"deletion_auc": "Deletion", "insertion_auc": "Insertion"}
+SOFT_METRICS = (
+    *("auc_pi_soft_ns", "auc_pi_soft_nc", "auc_low_pi_soft_ns", "auc_low_pi_soft_nc"),
+    *("ratio_auc_pi_soft_ns", "ratio_auc_pi_soft_nc", "soft_ns", "soft_nc"),
+    *("lds", "lds_given_count", "faithfulness_correlation", "infidelity"),
+)
 
 Labels = Mapping[tuple[str, str], str]
 """Label of each metric, by protocol (empty without one) and name."""
 
 
 def ordering_metrics(statistics: pd.DataFrame) -> tuple[Labels, Labels]:
-    """Return the metrics to compare, under each protocol and those without one last.
+    """Return the metrics to compare, those without a protocol last, and those that are left out.
+
+    Left out are metrics without any value, unless none has one.
 
     Args:
         statistics: results of one model.
-
-    Returns:
-        Metrics with a value for some dataset and method, or all of them if none has any; and the
-        others, which are left out.
     """
     candidates = {
-        (protocol, metric): f"{label} · {protocol}"
+        (protocol, metric): f"{METRICS[metric].name} · {protocol}"
         for protocol in filter(None, statistics["protocol"].unique())
-        for metric, label in SOFT_METRICS.items()
-    } | {("", metric): label for metric, label in RANKING_METRICS.items()}
+        for metric in SOFT_METRICS
+    } | {("", metric): METRICS[metric].name for metric in RANKING_METRICS}
     present = set(oriented_values(statistics).reset_index(["model", "dataset"]).index)
     compared = {key: label for key, label in candidates.items() if key in present} or candidates
     return compared, {key: label for key, label in candidates.items() if key not in compared}

@@ -76,30 +76,32 @@ def validation(
     rows: list[tuple[str, str, int, float, float, float]] = []
     for better, worse in PAIRS:
         pair = samples_of(better, worse)
-        rows.append((f"{better}_over_{worse}", "", len(pair), *_share(pair[better], pair[worse])))
+        share = _share(pair[better] - pair[worse])
+        rows.append((f"{better}_over_{worse}", "", len(pair), *share))
     steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
     tau, low, high = np.clip(_mean(sum(steps) / len(steps)), -1, 1)
     in_order, n = _in_order(common[CHAIN].to_numpy(), key), len(common)
     needed = min((size for size, share in in_order.items() if share >= ENOUGH), default=np.nan)
+    no_interval = (np.nan, np.nan)
     rows += [
         ("ladder", "", n, tau, low, high),
-        ("means_in_order", "", n, in_order.get(n, np.nan), np.nan, np.nan),
-        ("samples_needed", "", n, needed, np.nan, np.nan),
+        ("means_in_order", "", n, in_order.get(n, np.nan), *no_interval),
+        ("samples_needed", "", n, needed, *no_interval),
     ]
-    others = [worse for _, worse in PAIRS if worse not in ordered]
-    for method in (*settings.ladder, CONTROL, *others, "anti-oracle"):
-        of_method = samples_of(method)[method]
-        rows.append(("mean", method, len(of_method), *_mean(of_method)))
+    trivial = [worse for _, worse in PAIRS if worse not in ordered]
+    for method in (*settings.ladder, CONTROL, *trivial, "anti-oracle"):
+        scores = samples_of(method)[method]
+        rows.append(("mean", method, len(scores), *_mean(scores)))
     made = pd.DataFrame(rows, columns=["part", "method", "n", "value", "low", "high"])
     return made.assign(n_failed=len(values) - made["n"])
 
 
-def _share(better: pd.Series, worse: pd.Series) -> Numbers:
-    """Return how often one is better, ties counting one half, with Wilson's interval."""
-    if better.empty:
+def _share(differences: pd.Series) -> Numbers:
+    """Return how often they are positive, ties counting one half, with Wilson's interval."""
+    if differences.empty:
         return np.nan, np.nan, np.nan
-    wins = float((better > worse).sum() + (better == worse).sum() / 2)
-    return wins / len(better), *proportion_confint(wins, len(better), method="wilson")
+    wins, n = (np.sign(differences) + 1).sum() / 2, len(differences)
+    return wins / n, *proportion_confint(wins, n, method="wilson")
 
 
 def _mean(values: pd.Series) -> Numbers:

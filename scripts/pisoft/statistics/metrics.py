@@ -35,10 +35,15 @@ class Metric:
 
     label: str
     of: str
-    best: Best | None
+    best: Best | None = "highest"
     over: str | None = None
     median: bool = False
     decimals: int = 3
+
+    @property
+    def name(self) -> str:
+        """The label without arrow, and without saying that it is an area."""
+        return self.label.removeprefix("AUC ").rstrip(" ↑↓")
 
     @property
     def compared(self) -> bool:
@@ -46,35 +51,33 @@ class Metric:
         return self.best is not None and not self.median
 
 
-def _soft(label: str, of: str, over: str | None = None, median: bool = False) -> Metric:
-    return Metric(label, of, "highest", over, median)
-
-
 METRICS = {
-    "auc_pi_soft_ns": _soft("AUC π-Soft-NS ↑", "auc_pi_soft_ns"),
-    "auc_pi_soft_nc": _soft("AUC π-Soft-NC ↑", "auc_pi_soft_nc"),
-    "ratio_auc_pi_soft_ns": _soft("AUC π-Soft-NS, ratio of means ↑", "auc_numerator_ns", "h0"),
-    "ratio_auc_pi_soft_nc": _soft("AUC π-Soft-NC, ratio of means ↑", "auc_numerator_nc", "h0"),
-    "median_auc_pi_soft_ns": _soft("AUC π-Soft-NS, median ↑", "auc_pi_soft_ns", median=True),
-    "median_auc_pi_soft_nc": _soft("AUC π-Soft-NC, median ↑", "auc_pi_soft_nc", median=True),
-    "auc_low_pi_soft_ns": _soft("AUC π-Soft-NS, π ≤ 0.3 ↑", "auc_low_pi_soft_ns"),
-    "auc_low_pi_soft_nc": _soft("AUC π-Soft-NC, π ≤ 0.3 ↑", "auc_low_pi_soft_nc"),
-    "soft_ns": _soft("Soft-NS ↑", "soft_ns"),
-    "soft_nc": _soft("Soft-NC ↑", "soft_nc"),
+    "auc_pi_soft_ns": Metric("AUC π-Soft-NS ↑", "auc_pi_soft_ns"),
+    "auc_pi_soft_nc": Metric("AUC π-Soft-NC ↑", "auc_pi_soft_nc"),
+    "ratio_auc_pi_soft_ns": Metric(
+        "AUC π-Soft-NS, ratio of means ↑", "auc_numerator_ns", over="h0"
+    ),
+    "ratio_auc_pi_soft_nc": Metric(
+        "AUC π-Soft-NC, ratio of means ↑", "auc_numerator_nc", over="h0"
+    ),
+    "median_auc_pi_soft_ns": Metric("AUC π-Soft-NS, median ↑", "auc_pi_soft_ns", median=True),
+    "median_auc_pi_soft_nc": Metric("AUC π-Soft-NC, median ↑", "auc_pi_soft_nc", median=True),
+    "auc_low_pi_soft_ns": Metric("AUC π-Soft-NS, π ≤ 0.3 ↑", "auc_low_pi_soft_ns"),
+    "auc_low_pi_soft_nc": Metric("AUC π-Soft-NC, π ≤ 0.3 ↑", "auc_low_pi_soft_nc"),
+    "soft_ns": Metric("Soft-NS ↑", "soft_ns"),
+    "soft_nc": Metric("Soft-NC ↑", "soft_nc"),
     "expected_retained": Metric("E[R]", "expected_retained", None, decimals=1),
     "h0": Metric("H₀", "h0", None),
-    "lds": Metric("LDS ↑", "lds", "highest"),
-    "lds_given_count": Metric("LDS given count ↑", "lds_given_count", "highest"),
-    "faithfulness_correlation": Metric(
-        "Faithfulness correlation ↑", "faithfulness_correlation", "highest"
-    ),
+    "lds": Metric("LDS ↑", "lds"),
+    "lds_given_count": Metric("LDS given count ↑", "lds_given_count"),
+    "faithfulness_correlation": Metric("Faithfulness correlation ↑", "faithfulness_correlation"),
     "infidelity": Metric("Infidelity ↓", "infidelity", "lowest"),
-    "deletion_auc": Metric("Deletion ↑", "deletion_auc", "highest", decimals=4),
+    "deletion_auc": Metric("Deletion ↑", "deletion_auc", decimals=4),
     "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest", decimals=4),
-    "top_1_in_evidence": Metric("Top-1 in evidence ↑", "top_1_in_evidence", "highest"),
-    "recovery_at_k": Metric("Recovery@k ↑", "recovery_at_k", "highest"),
-    "mass_on_evidence": Metric("Mass on evidence ↑", "mass_on_evidence", "highest"),
-    "evidence_auprc": Metric("AUPRC of evidence ↑", "evidence_auprc", "highest"),
+    "top_1_in_evidence": Metric("Top-1 in evidence ↑", "top_1_in_evidence"),
+    "recovery_at_k": Metric("Recovery@k ↑", "recovery_at_k"),
+    "mass_on_evidence": Metric("Mass on evidence ↑", "mass_on_evidence"),
+    "evidence_auprc": Metric("AUPRC of evidence ↑", "evidence_auprc"),
     "evidence_by_chance": Metric("By chance", "evidence_by_chance", None),
     "auprc_by_chance": Metric("AUPRC by chance", "auprc_by_chance", None),
 }

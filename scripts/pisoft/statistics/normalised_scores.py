@@ -33,34 +33,33 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
         key = tuple(str(cell[name] or "") for name in CELL)
         datasets.setdefault(str(cell["dataset"]), {})[key] = values
     tables = [
-        normalised(cells, settings.seed, dataset, settings.resamples).assign(dataset=dataset)
+        normalised(cells, dataset, settings).assign(dataset=dataset)
         for dataset, cells in datasets.items()
     ]
     return {"normalised_scores": results_table("normalised_scores", tables)}
 
 
 def normalised(
-    cells: Mapping[tuple[str, ...], pd.DataFrame], seed: int, dataset: str, resamples: int
+    cells: Mapping[tuple[str, ...], pd.DataFrame], dataset: str, settings: ResamplingSlice
 ) -> pd.DataFrame:
-    """Return a row per cell, method and control of one dataset.
+    """Return a row per cell, method and control of one dataset, whose name keys the resamples.
 
     Args:
         cells: by :data:`CELL`, samples by methods and controls; higher is better, NaN failed.
-        seed: of the run.
         dataset: its name.
-        resamples: bootstrap resamples.
+        settings: seed and number of resamples.
     """
     gains, of_oracle = {}, {}
     for key, values in cells.items():
         gain = values.drop(columns=CONTROL).sub(values[CONTROL], axis="index")
         oracle = gain.pop(ORACLE)
         gains[key] = gain.where(oracle.notna(), axis="index")
-        of_oracle[key] = gain.apply(lambda own, oracle=oracle: oracle.where(own.notna()))
+        of_oracle[key] = gain.notna().apply(oracle.where)
     names = [*CELL, "method"]
     top, bottom = (pd.concat(part, axis="columns", names=names) for part in (gains, of_oracle))
     failed = pd.concat({key: gain.isna().sum() for key, gain in gains.items()})
     scores, advantage = (
-        estimate({dataset: samples}, seed, resamples)[dataset]
+        estimate({dataset: samples}, settings)[dataset]
         for samples in (Samples(top, bottom, failed), Samples.of_means(bottom))
     )
     table = scores.table()

@@ -36,12 +36,10 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
         protocol, model, dataset = path.with_suffix("").parts[-3:]
         samples = Samples.of_means(by_sample(load_rows(path, "inputs")))
         cells.setdefault((protocol, model), {})[dataset] = samples
-    frames = []
-    for (protocol, model), datasets in cells.items():
-        rows = estimate_rows(datasets, settings.seed, settings.resamples)
-        # A number without an operator is at 0, as a key of columns cannot be NaN.
-        rows["position"] = rows["position"].where(rows["operator"] != "")
-        frames.append(rows.assign(protocol=protocol, model=model))
+    frames = [
+        estimate_rows(datasets, settings).assign(protocol=protocol, model=model)
+        for (protocol, model), datasets in cells.items()
+    ]
     return {"off_distribution": results_table("off_distribution", frames)}
 
 
@@ -60,5 +58,5 @@ def by_sample(rows: pd.DataFrame) -> pd.DataFrame:
         (name.removeprefix("clean_"), CLEAN if name in CLEAN_MEASURES else "", *cell): values
         for (name, *cell), values in by_cell.items()
     }
-    columns |= {(name.removeprefix("clean_"), CLEAN, "", 0.0): clean[name] for name in CLEAN_INPUT}
+    columns |= {(name.removeprefix("clean_"), CLEAN, "", ""): clean[name] for name in CLEAN_INPUT}
     return pd.concat(columns, axis="columns", names=KEYS)

@@ -1,4 +1,4 @@
-"""Orders of the methods by their numbers, and how far two orders agree."""
+"""Orders of the methods by their numbers, how far two agree, and what single datasets decide."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from pisoft.statistics.metrics import DECIMALS, METRICS
+from pisoft.statistics.metrics import DECIMALS, METRICS, Best
 
 FEWEST_METHODS = 2  # of an order
 CELL = ["protocol", "model", "metric", "dataset"]
+
+
+def ranks(values: np.ndarray, best: Best) -> np.ndarray:
+    """Return ranks along the last axis, 1 best; ties share their mean rank, NaN has none.
+
+    Args:
+        values: numbers of methods, (M,) or (B, M); those equal to 12 decimals are ties.
+        best: which end of the scale is rank 1.
+    """
+    rows = pd.DataFrame(np.atleast_2d(values).round(DECIMALS))
+    return rows.rank(axis=1, ascending=best == "lowest").to_numpy().reshape(np.shape(values))
 
 
 def kendall_taus(first: ArrayLike, second: ArrayLike) -> np.ndarray:
@@ -33,13 +44,9 @@ def kendall_taus(first: ArrayLike, second: ArrayLike) -> np.ndarray:
 
 
 def oriented_values(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return the methods' numbers so that higher is better, a row per cell with a number.
+    """Return the numbers of `statistics` so that higher is better, cells with a number × methods.
 
-    Args:
-        statistics: rows of kind `statistics`.
-
-    Returns:
-        Cells (:data:`CELL`) in their order of appearance, by methods.
+    Cells (:data:`CELL`) are in their order of appearance.
     """
     rows = statistics.dropna(subset="value")
     lowest = rows["metric"].isin([name for name, of in METRICS.items() if of.best == "lowest"])
@@ -50,3 +57,42 @@ def oriented_values(statistics: pd.DataFrame) -> pd.DataFrame:
 def best_methods(ranks: pd.Series) -> tuple[str, ...]:
     """Return the methods that share the first rank; none if there is no rank."""
     return tuple(ranks.index[ranks == ranks.min()])
+
+
+def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
+    """Return the mean over datasets and its rank for every method, with each dataset left out.
+
+    Args:
+        values: datasets × methods, NaN where a method has no value.
+        best: which end of the scale is rank 1.
+
+    Returns:
+        `other`, the dataset left out, `method`, `value` and `rank`. The rows of all datasets
+        (empty) come first. A method that lacks one of the datasets that remain has no value. Of a
+        single dataset nothing can be left out.
+    """
+    left_out = ["", *values.index] if len(values) > 1 else [""]
+    means = pd.DataFrame(
+        [values.drop(index=name, errors="ignore").mean(skipna=False) for name in left_out],
+        index=pd.Index(left_out, name="other"),
+    )
+    rows = means.rename_axis(columns="method").stack(future_stack=True).rename("value")
+    return rows.reset_index().assign(rank=ranks(means.to_numpy(), best).ravel())
+
+
+def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
+    """Compare the order of the methods without each dataset with that on all of them.
+
+    Args:
+        averages: rows of :func:`leave_one_out`.
+
+    Returns:
+        One row per dataset left out, `other`: `kendall_tau` (τ-b) between the two orders, `best`,
+        a tuple of the methods that share the first rank, and `best_changes`, whether they are
+        others than on all datasets.
+    """
+    orders = averages.set_index(["other", "method"])["rank"].unstack(sort=False)
+    best = [best_methods(order) for _, order in orders.iterrows()]
+    changes = {"kendall_tau": kendall_taus(orders.loc[""], orders), "best": best}
+    changes["best_changes"] = [names != best[0] for names in best]
+    return pd.DataFrame(changes, orders.index).reset_index()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from pisoft.config.slices import PermutedSlice
-from pisoft.statistics.estimates import Samples, estimate_and_test_rows, sample_matrix
+from pisoft.statistics.estimates import Samples, estimate_rows, sample_matrix
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
 
@@ -26,41 +26,28 @@ Settings = PermutedSlice
 
 def summaries(files: Files, settings: PermutedSlice) -> dict[str, Summary]:
     """Return one file, from the samples of methods and of their permuted scores."""
-    permuted = settings.permuted
     samples = files.rows("soft_samples")
     samples = samples[samples["metric"].isin(METRICS)]
-    tables = [
-        gains(rows, permuted, settings.seed, settings.resamples).assign(
-            protocol=protocol, model=model
-        )
-        for (protocol, model), rows in samples.groupby(["protocol", "model"], sort=False)
-        if set(rows["method"]) & set(permuted)
-    ]
+    tables = []
+    for (protocol, model), of_model in samples.groupby(["protocol", "model"], sort=False):
+        datasets = {
+            str(name): gains(rows, settings.permuted)
+            for name, rows in of_model.groupby("dataset", sort=False)
+            if rows["method"].isin(list(settings.permuted)).any()
+        }
+        if datasets:
+            rows = estimate_rows(datasets, settings, tested=[GAIN])
+            tables.append(rows.assign(protocol=protocol, model=model))
     return {"permutation_baseline": results_table("permutation_baseline", tables)}
 
 
-def gains(
-    samples: pd.DataFrame, permuted: Mapping[str, str], seed: int, resamples: int
-) -> pd.DataFrame:
-    """Return the results of one protocol and model.
+def gains(samples: pd.DataFrame, permuted: Mapping[str, str]) -> Samples:
+    """Return the samples of every metric, method and part of one protocol, model and dataset.
 
     Args:
         samples: `soft_samples` rows of methods and of their permuted scores.
         permuted: the method whose scores each permutation shuffles.
-        seed: of the run.
-        resamples: bootstrap resamples, and sign flips of a test.
     """
-    datasets = {
-        str(name): _of_dataset(rows, permuted)
-        for name, rows in samples.groupby("dataset", sort=False)
-        if rows["method"].isin(list(permuted)).any()
-    }
-    tested = {name: parts.of_parts([GAIN]) for name, parts in datasets.items()}
-    return estimate_and_test_rows(datasets, tested, seed, resamples, ["metric"])
-
-
-def _of_dataset(samples: pd.DataFrame, permuted: Mapping[str, str]) -> Samples:
-    """Return the samples of every metric, method and part."""
     rows = samples[samples["method"].isin(list(permuted))]
     # A sample that one of the permutations failed on has no mean over them.
     groups = rows.groupby(["sample_id", "metric", rows["method"].map(permuted)])["value"]

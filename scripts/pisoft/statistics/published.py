@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,21 +27,20 @@ CITATION = (
 )
 
 
-@dataclass(frozen=True)
-class PublishedMetric:
+class PublishedMetric(NamedTuple):
     """A metric of the paper; one that is `routed` is of a protocol."""
 
     label: str
     best: Best | None  # None: neither end is better
-    routed: bool
+    routed: bool = True
 
 
 METRICS = {
-    "auc_pi_soft_ns": PublishedMetric("AUC π-Soft-NS ↑", "highest", routed=True),
-    "auc_pi_soft_nc": PublishedMetric("AUC π-Soft-NC ↑", "highest", routed=True),
-    "soft_ns": PublishedMetric("Original Soft-NS ↑", "highest", routed=True),
-    "soft_nc": PublishedMetric("Original Soft-NC ↑", "highest", routed=True),
-    "expected_retained": PublishedMetric("E[R]", None, routed=True),
+    "auc_pi_soft_ns": PublishedMetric("AUC π-Soft-NS ↑", "highest"),
+    "auc_pi_soft_nc": PublishedMetric("AUC π-Soft-NC ↑", "highest"),
+    "soft_ns": PublishedMetric("Original Soft-NS ↑", "highest"),
+    "soft_nc": PublishedMetric("Original Soft-NC ↑", "highest"),
+    "expected_retained": PublishedMetric("E[R]", None),
     "deletion_auc": PublishedMetric("Deletion ↑", "highest", routed=False),
     "insertion_auc": PublishedMetric("Insertion ↓", "lowest", routed=False),
     "seconds_per_sample": PublishedMetric("Seconds per sample ↓", "lowest", routed=False),
@@ -97,17 +96,14 @@ _PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def load_published(path: Path) -> pd.DataFrame:
-    """Read the published numbers.
+    """Read the published numbers, a row per printed cell in the order of the file.
 
-    Returns:
-        One row per printed cell, in the order of the file, with the columns of :data:`HEADER`
-        (`protocol` is empty where there is none; `value` is a float) and `decimals`, the number of
-        digits that are printed after the point.
+    Columns are those of :data:`HEADER` (`protocol` is empty where there is none; `value` is a
+    float) and `decimals`, the number of digits that are printed after the point.
 
     Raises:
         BenchmarkError: no such file, another header, or a line with a missing or unknown name, a
-            protocol too many or too few, something that is no plain number, or a cell that an
-            earlier line has.
+            protocol too many or too few, no plain number, or a cell that an earlier line has.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -130,67 +126,52 @@ def load_published(path: Path) -> pd.DataFrame:
     return published.assign(value=published["value"].astype(np.float64), decimals=decimals)
 
 
-def columns_of(published: pd.DataFrame) -> dict[tuple[str, str, str], pd.DataFrame]:
-    """Return the rows of each protocol, model and metric, in the order of the paper."""
-    groups = published.groupby(COLUMN, sort=False)
-    return {(str(a), str(b), str(c)): rows for (a, b, c), rows in groups}
+def averaged_columns(
+    published: pd.DataFrame,
+) -> Iterator[tuple[dict[str, str], pd.DataFrame, pd.DataFrame]]:
+    """Yield the protocol, model and metric of each average over datasets that is printed.
 
-
-def matrix(column: pd.DataFrame, values: str = "value") -> pd.DataFrame:
-    """Return a column's cells as datasets × methods, in the order of the paper."""
-    cells = column.pivot(index="dataset", columns="method", values=values)
-    return cells.reindex(index=column["dataset"].unique(), columns=column["method"].unique())
+    Beside them: the cells that it is of, datasets × methods in the order of the paper; and the
+    rows of the averages.
+    """
+    for key, rows in published.groupby(COLUMN, sort=False):
+        averages = rows[rows["dataset"] == AVERAGE]
+        if len(averages):
+            cells = rows.set_index(["dataset", "method"])["value"].unstack(sort=False)
+            yield dict(zip(COLUMN, key, strict=True)), cells.drop(index=AVERAGE), averages
 
 
 def average_deviations(published: pd.DataFrame) -> pd.DataFrame:
-    """Compare the printed averages with the means of the cells that they are averages of.
+    """Return the printed averages that are not the rounded means of their cells.
 
-    Returns:
-        One row per printed average that is not its cells' mean, rounded: protocol, model, metric,
-        method, decimals, `printed`, `mean`, and `explained`: whether cells and average rounded (or
-        cut off) from more digits could have given it.
+    Each with `printed`, `mean`, and `explained`: whether cells and average rounded (or cut off)
+    from more digits could have given it.
     """
-    rows = []
-    for key, column in columns_of(published).items():
-        cells = matrix(column)
-        if AVERAGE not in cells.index:
-            continue
-        means = cells.drop(index=AVERAGE).mean(skipna=False)
-        decimals = matrix(column, "decimals").loc[AVERAGE]
-        for method, printed in cells.loc[AVERAGE].items():
-            unit = 10.0 ** -decimals[method]
-            difference = abs(means[method] - printed)
-            if difference > unit / 2 * (1 + 1e-9):  # not at a tie, which either digit rounds
-                rows.append(
-                    {
-                        **dict(zip(COLUMN, key, strict=True)),
-                        "method": method,
-                        "decimals": int(decimals[method]),
-                        "printed": printed,
-                        "mean": means[method],
-                        # Half a unit for the average, another half for its rounded cells.
-                        "explained": bool(difference <= unit * (1 + 1e-9)),
-                    }
-                )
+    parts = []
+    for _, cells, averages in averaged_columns(published):
+        means = cells.mean(skipna=False).rename("mean")
+        parts.append(averages.rename(columns={"value": "printed"}).merge(means, on="method"))
+    rows = pd.concat(parts, ignore_index=True)
+    unit = 10.0 ** -rows["decimals"]
+    difference = (rows["mean"] - rows["printed"]).abs()
+    # Half a unit for the average, another half for its rounded cells.
+    rows["explained"] = difference <= unit * (1 + 1e-9)
     names = [*COLUMN, "method", "decimals", "printed", "mean", "explained"]
-    return pd.DataFrame(rows, columns=names)
+    # Either digit rounds a tie.
+    return rows.loc[difference > unit / 2 * (1 + 1e-9), names]
 
 
 def _check_line(cells: list[str], where: str) -> None:
     if len(cells) != len(HEADER):
         raise BenchmarkError(f"{where}: {len(cells)} values, but {len(HEADER)} columns")
     line = dict(zip(HEADER, cells, strict=True))
-    for name, legal in _LEGAL.items():
-        if line[name] not in legal:
-            raise BenchmarkError(
-                f"{where}: {name}: unknown '{line[name]}'" + did_you_mean(line[name], legal)
-            )
-    if METRICS[line["metric"]].routed and line["protocol"] not in PROTOCOLS:
-        raise BenchmarkError(
-            f"{where}: protocol: unknown '{line['protocol']}'"
-            + did_you_mean(line["protocol"], PROTOCOLS)
-        )
-    if not METRICS[line["metric"]].routed and line["protocol"]:
+    routed = line["metric"] in METRICS and METRICS[line["metric"]].routed
+    legal = {**_LEGAL, "protocol": PROTOCOLS} if routed else _LEGAL
+    for name, names in legal.items():
+        if line[name] not in names:
+            hint = did_you_mean(line[name], names)
+            raise BenchmarkError(f"{where}: {name}: unknown '{line[name]}'{hint}")
+    if line["protocol"] and not routed:
         raise BenchmarkError(
             f"{where}: protocol: '{line['protocol']}' is not allowed; "
             f"'{line['metric']}' has none, so leave it empty"

@@ -22,6 +22,7 @@ _SOFT = _NS | _CURVES | {"soft_nc"}
 _RANKING = frozenset({"deletion_auc", "insertion_auc"})
 _OPEN = frozenset({"tellmewhy", "wikibio", AVERAGE})  # where answers of several steps count
 _ALL: frozenset[str] = frozenset()  # no restriction
+_METRICS, _DETAILS = "§Faithfulness Metrics", "app:implementation"  # where the paper states it
 
 # Options that the paper gives, or takes over from Inseq's defaults (app:implementation).
 _GRADIENT = {"attributed_function": "probability"}
@@ -89,57 +90,26 @@ def differences(settings: PublishedSlice) -> list[Difference]:
 def _stated(settings: PublishedSlice) -> Iterator[Difference]:
     """Yield every setting that the paper states, beside that of the run."""
     here = settings.evaluation
+    step_interval = settings.generation.step_interval
     grid = tuple(round(0.05 * k, 2) for k in range(1, 20))
-    yield Difference(
-        "draws per retaining probability", here.draws, 15, "§Faithfulness Metrics", decides=False
-    )
+    soft: dict[str, Any] = {"metrics": _SOFT}
+    steps = {**soft, "datasets": _OPEN}
     counted = here.sampler == "count"  # no mask of Eq. 1 has this law
-    yield Difference(
-        "sampler of the masks", here.sampler, "iid", "Eq. 1", metrics=_SOFT, decides=counted
-    )
-    yield Difference("one bit per", here.mask, "token", "Eq. 1", metrics=_SOFT)
-    yield Difference("tokens are taken away by", here.operator, "zero", "Eq. 1", metrics=_SOFT)
+    yield Difference("draws per retaining probability", here.draws, 15, _METRICS, decides=False)
+    yield Difference("sampler of the masks", here.sampler, "iid", "Eq. 1", counted, **soft)
+    yield Difference("one bit per", here.mask, "token", "Eq. 1", **soft)
+    yield Difference("tokens are taken away by", here.operator, "zero", "Eq. 1", **soft)
     yield Difference("Soft-NS clamped at 0 by", here.clamp, "draw", "Eq. 4", metrics=_NS)
-    yield Difference(
-        "retaining probabilities", here.pi_grid, grid, "§Faithfulness Metrics", metrics=_CURVES
-    )
-    yield Difference(
-        "scores of a step",
-        here.step_scores,
-        "aggregated",
-        "app:implementation",
-        metrics=_SOFT,
-        datasets=_OPEN,
-    )
-    yield Difference(
-        "tokens from one explained step to the next",
-        settings.generation.step_interval,
-        5,
-        "§Faithfulness Metrics",
-        metrics=_SOFT,
-        datasets=_OPEN,
-    )
-    yield Difference(
-        "ReAGent's masked model",
-        settings.masked_model,
-        "roberta-base",
-        "§Setup",
-        methods=frozenset({"reagent"}),
-    )
+    yield Difference("retaining probabilities", here.pi_grid, grid, _METRICS, metrics=_CURVES)
+    yield Difference("scores of a step", here.step_scores, "aggregated", _DETAILS, **steps)
+    between = "tokens from one explained step to the next"
+    yield Difference(between, step_interval, 5, _METRICS, **steps)
+    model, reagent = settings.masked_model, frozenset({"reagent"})
+    yield Difference("ReAGent's masked model", model, "roberta-base", "§Setup", methods=reagent)
     if settings.ranking is not None:
-        yield Difference(
-            "steps of insertion and deletion",
-            settings.ranking.steps,
-            20,
-            "app:insertion/deletion",
-            metrics=_RANKING,
-        )
+        what, n_steps = "steps of insertion and deletion", settings.ranking.steps
+        yield Difference(what, n_steps, 20, "app:insertion/deletion", metrics=_RANKING)
     for name, options in settings.options.items():
         for option, stated in STATED_OPTIONS.get(name, {}).items():
-            yield Difference(
-                f"option {option} of method {name}",
-                options.get(option, "not known"),
-                stated,
-                "app:implementation",
-                methods=frozenset({name}),
-            )
+            what, value = f"option {option} of method {name}", options.get(option, "not known")
+            yield Difference(what, value, stated, _DETAILS, methods=frozenset({name}))

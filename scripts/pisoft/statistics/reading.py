@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import reduce
-from operator import and_
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pisoft.columns import SCHEMAS
 from pisoft.contracts import read_table
@@ -31,15 +29,18 @@ def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.Da
         BenchmarkError: an unreadable file, or no such row.
     """
     paths = [path] if isinstance(path, Path) else path
-    rows = _rows(paths, kind, [pc.field(column) == value for column, value in selection.items()])
+    rows = _rows(paths, kind, {column: [value] for column, value in selection.items()})
     if selection and rows.empty:
         values = ", ".join(f"{column} '{value}'" for column, value in selection.items())
         raise BenchmarkError(f"{paths[0]}: holds no row for {values}")
     return rows
 
 
-def _rows(paths: Sequence[Path], kind: str, conditions: Sequence[pc.Expression]) -> pd.DataFrame:
-    where = reduce(and_, conditions) if conditions else None
+def _rows(
+    paths: Sequence[Path], kind: str, selection: Mapping[str, Collection[str]]
+) -> pd.DataFrame:
+    filters = [(column, "in", list(values)) for column, values in selection.items()]
+    where = pq.filters_to_expression(filters) if filters else None
     tables = [read_table(path, kind, where=where) for path in paths]
     table = pa.concat_tables(tables) if tables else SCHEMAS[kind].empty_table()
     return table.to_pandas()
@@ -88,5 +89,4 @@ class Files(dict[str, list[Path]]):
         Raises:
             BenchmarkError: an unreadable file.
         """
-        conditions = [pc.field(column).isin(list(names)) for column, names in selection.items()]
-        return _rows(self[kind], kind, conditions)
+        return _rows(self[kind], kind, selection)

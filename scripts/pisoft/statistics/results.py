@@ -34,12 +34,12 @@ def results_table(question: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
         raise ValueError(f"{question}: results have no column {odd}")
     rows["question"] = question
     for field in schema:
+        column = rows[field.name].astype(object)
         if pa.types.is_string(field.type):
-            rows[field.name] = rows[field.name].astype(object).where(rows[field.name].notna(), "")
-        elif pa.types.is_integer(field.type):
-            rows[field.name] = rows[field.name].astype(float).fillna(0)
-        else:
-            rows[field.name] = rows[field.name].astype(float)
+            rows[field.name] = column.where(column.notna(), "")
+        else:  # as a key of columns cannot be NaN, a position that does not apply may be empty
+            numbers = column.where(column != "").astype(float)
+            rows[field.name] = numbers.fillna(0) if pa.types.is_integer(field.type) else numbers
     if len(twice := rows[rows.duplicated(KEYS)]):
         keys = twice[KEYS].iloc[0].to_dict()
         raise ValueError(f"{question}: two numbers of the same keys: {keys}")

@@ -38,19 +38,17 @@ def summaries(files: Files, settings: SanityChecksSlice) -> dict[str, Summary]:
     for model, methods in settings.methods.items():
         by_dataset = {}
         for dataset in settings.datasets:
-            columns: dict[tuple[str, str, str, int], pd.Series] = {}
+            columns: dict[tuple[str, str, str, int | str], pd.Series] = {}
             for method, changed in methods.items():
                 paths = [scores[model, name, dataset] for name in (method, *changed)]
                 steps = list(read_scores(prompts[model, dataset], paths, settings))
                 for name, layers in changed.items():
                     part = "labels" if layers is None else "layers"
-                    columns["rho", method, part, layers or 0] = similarities(steps, method, name)
-                columns["rho", method, "input", 0] = input_similarities(steps, method)
+                    columns["rho", method, part, layers or ""] = similarities(steps, method, name)
+                columns["rho", method, "input", ""] = input_similarities(steps, method)
             names = ["metric", "method", "part", "position"]
             by_dataset[dataset] = Samples.of_means(pd.concat(columns, axis="columns", names=names))
-        rows = estimate_rows(by_dataset, settings.seed, settings.resamples)
-        rows["position"] = rows["position"].where(rows["part"] == "layers")
-        tables.append(rows.assign(model=model))
+        tables.append(estimate_rows(by_dataset, settings).assign(model=model))
     return {"sanity_checks": results_table("sanity_checks", tables)}
 
 
@@ -61,7 +59,7 @@ def similarities(steps: Iterable[StepScores], method: str, other: str) -> pd.Ser
         of_sample = correlations.setdefault(step.prompt["sample_id"], [])
         if {method, other} <= step.raw.keys():
             of_sample.append(_correlation(step.scores(method), step.scores(other)))
-    return _means(correlations)
+    return _sample_means(correlations)
 
 
 def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
@@ -83,7 +81,7 @@ def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
             if rest:
                 mean = np.mean(rest, axis=0).round(DECIMALS)
                 correlations[sample_id].append(_correlation(scores, mean))
-    return _means(correlations)
+    return _sample_means(correlations)
 
 
 def stretched(scores: np.ndarray, size: int) -> np.ndarray:
@@ -96,9 +94,7 @@ def _correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float(rank_correlations(one[None], other[None])[0])
 
 
-def _means(correlations: Mapping[str, Sequence[float]]) -> pd.Series:
+def _sample_means(correlations: Mapping[str, Sequence[float]]) -> pd.Series:
     """Return by sample the mean of the numbers that there are; NaN without any."""
-    means = {
-        name: pd.Series(values, dtype=np.float64).mean() for name, values in correlations.items()
-    }
-    return pd.Series(means, dtype=np.float64)
+    values = pd.Series(correlations, dtype=object).explode().astype(float)
+    return values.groupby(level=0, sort=False).mean()

@@ -16,7 +16,7 @@ computed anew; the resamples are those of all other statistics, the same for eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +36,9 @@ from pisoft.statistics.alternatives import (
     alternatives_of,
     sample_areas,
 )
-from pisoft.statistics.estimates import Estimates, estimate, ranks
+from pisoft.statistics.estimates import Estimates, estimate
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus
+from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
 from pisoft.statistics.soft_files import Cell
@@ -59,8 +59,9 @@ def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
             for (variant, name), draws in cells.items()
             if name == model and (alternative := _alternative(variant, protocol))
         }
-        rows = sensitivities(datasets, new_draws, settings)
-        frames += [frame.assign(protocol=protocol, model=model) for frame in rows]
+        for metric in METRICS:
+            rows = sensitivities(metric, datasets, new_draws, settings)
+            frames += [frame.assign(protocol=protocol, model=model) for frame in rows]
     return {"sensitivity": results_table("sensitivity", frames)}
 
 
@@ -86,33 +87,29 @@ def _alternative(variant: str, protocol: str) -> str | None:
 
 
 def sensitivities(
-    datasets: Datasets, new_draws: Mapping[str, Datasets], settings: SensitivitySlice
-) -> list[pd.DataFrame]:
-    """Return results of one protocol and model, but for these two keys.
+    metric: str, datasets: Datasets, new_draws: Mapping[str, Datasets], settings: SensitivitySlice
+) -> Iterator[pd.DataFrame]:
+    """Yield results of one metric, protocol and model, but for the latter two keys.
 
     Args:
+        metric: a key of :data:`METRICS`.
         datasets: by dataset and method, areas of the run's draws.
-        new_draws: the same of other draws, by alternative: those under the other routing, or with
-            another operator.
+        new_draws: the same by alternative, under the other routing or with another operator.
         settings: clamp, seed and number of resamples.
     """
-    frames = []
-    for metric, label in METRICS.items():
-        samples, missing = {}, {}
-        for name, methods in datasets.items():
-            if any(len(areas.values) for areas in methods.values()):
-                of_dataset = {key: draws.get(name, {}) for key, draws in new_draws.items()}
-                samples[name], missing[name] = alternative_samples(
-                    metric, name, methods, of_dataset, settings
-                )
-        if not samples:
-            continue
+    samples, missing = {}, {}
+    for name, methods in datasets.items():
+        if any(len(areas.values) for areas in methods.values()):
+            of_dataset = {key: draws.get(name, {}) for key, draws in new_draws.items()}
+            samples[name], missing[name] = alternative_samples(
+                metric, name, methods, of_dataset, settings
+            )
+    if samples:
         missing[AVERAGE] = {key: why for of in missing.values() for key, why in of.items()}
         alternatives = alternatives_of(metric, settings.clamp, new_draws)
-        for name, estimates in estimate(samples, settings.seed, settings.resamples).items():
+        for name, estimates in estimate(samples, settings).items():
             rows = compare_orders(estimates, alternatives, missing[name])
-            frames.append(rows.assign(metric=label, dataset=name))
-    return frames
+            yield rows.assign(metric=METRICS[metric], dataset=name)
 
 
 def compare_orders(
@@ -156,9 +153,8 @@ def compare_orders(
     changes = pd.DataFrame(facts, columns=[*FACTS, "best", "reason"])
     parts = [rows.assign(text=changes["reason"])]
     for fact in FACTS:
-        text = changes["best"] if fact == "best_changes" else ""
-        numbers = rows[["part", "n", "n_failed"]]
-        parts.append(numbers.assign(other=fact, value=changes[fact], text=text))
+        numbers = rows[["part", "n", "n_failed"]].assign(other=fact, value=changes[fact])
+        parts.append(numbers.assign(text=changes["best"] if fact == "best_changes" else ""))
     return pd.concat(parts)
 
 
@@ -178,14 +174,7 @@ def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
 
 
 def _reason(alternative: str, ranked: int, common: int, missing: Mapping[str, str]) -> str:
-    """Say why an alternative has no τ.
-
-    Args:
-        alternative: its name.
-        ranked: number of methods with a value in the run's order.
-        common: how many of them have one with the alternative, too.
-        missing: why an alternative has no value, by alternative.
-    """
+    """Say why an alternative has no τ, of so many methods in the run's order and in both."""
     if ranked < FEWEST_METHODS:
         return "fewer than two methods have a value"
     if alternative in missing:

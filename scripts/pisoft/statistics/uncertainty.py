@@ -26,13 +26,12 @@ from pisoft.statistics.estimates import (
     Samples,
     estimate,
     paired_tests,
-    ranks,
     sample_matrix,
 )
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
+from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
-from pisoft.statistics.robustness import leave_one_out
 from pisoft.statistics.soft import NOISE_METRICS
 
 CELL = ["metric", "protocol", "model"]
@@ -52,123 +51,99 @@ SAMPLE_METRICS = {
     *(name for pair in VARIANCES.values() for name in pair),
     NUMERICAL,
 }
+OPTIONAL = {"protocol", "reason"}  # texts that not all samples have
 Settings = UncertaintySlice
 
 
 def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
-    """Return one file of each kind of statistic, from the samples of all metrics."""
+    """Return one file of each kind of statistic, from the samples of all metrics.
+
+    The files are `soft_samples.parquet` and, if there are any, `ranking_samples.parquet`,
+    `evidence_samples.parquet` and `datamodel_samples.parquet`.
+    """
     paths = files["samples"]
-    tables = uncertainty(paths, settings.datasets, settings.seed, settings.resamples)
-    tables |= {"coverage": coverage(paths), "noise": noise(paths)}
+    reported, components = {}, []
+    for dataset in settings.datasets:  # one at a time, as all samples may be many
+        columns = [*KEYS, "sample_id", "value", "status"]
+        rows = read_samples(paths, SAMPLE_METRICS, columns, pc.field("dataset") == dataset)
+        rows = rows[rows["sample_id"].notna()]  # the others say why a dataset has no samples
+        if len(rows):
+            values = sample_matrix(rows, KEYS)
+            failed = rows.assign(failed=rows["status"] != OK).groupby(KEYS)["failed"].sum()
+            reported[dataset] = reported_samples(values, failed.reindex(values.columns))
+            components.append(variance_components(values).assign(dataset=dataset))
+    estimates = estimate(reported, settings)
+    ranked = [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
+    statistics = pd.concat(ranked, ignore_index=True)
+    comparisons = paired_tests(differences(reported), settings, [*CELL, "with_control"])
+    tables = {
+        "statistics": with_p_values(statistics, comparisons).drop(columns=RANKS),
+        "comparisons": comparisons.drop(columns="with_control"),
+        "ranks": pd.concat([rank_rows(statistics), averages_without(statistics)]),
+        "variance_components": pd.concat(components),
+        "coverage": coverage(paths),
+        "noise": noise(paths),
+    }
     return {question: results_table(question, [table]) for question, table in tables.items()}
 
 
-def uncertainty(
-    paths: Sequence[Path], datasets: Sequence[str], seed: int, resamples: int
-) -> dict[str, pd.DataFrame]:
-    """Estimate the uncertainty of every reported statistic.
-
-    Args:
-        paths: files `soft_samples.parquet` and, if there are any, `ranking_samples.parquet`,
-            `evidence_samples.parquet` and `datamodel_samples.parquet`.
-        datasets: in the order of the tables.
-        seed: of the run.
-        resamples: bootstrap resamples, and sign flips of a permutation test.
-
-    Returns:
-        Rows of `statistics`, `comparisons`, `ranks` and `variance_components`.
-
-    Raises:
-        BenchmarkError: an unreadable file.
-    """
-    reported, components = {}, []
-    for dataset in datasets:
-        rows = read_samples(paths, dataset, SAMPLE_METRICS)
-        if len(rows):
-            values = sample_matrix(rows, KEYS)
-            failures = (rows["status"] != OK).groupby([rows[name] for name in KEYS], observed=True)
-            reported[dataset] = reported_samples(values, failures.sum().reindex(values.columns))
-            components.append(variance_components(values).assign(dataset=dataset))
-    estimates = estimate(reported, seed, resamples)
-    ranked = {name: with_ranks(part).assign(dataset=name) for name, part in estimates.items()}
-    statistics = pd.concat(ranked.values(), ignore_index=True)
-    comparisons = paired_tests(differences(reported), seed, resamples, [*CELL, "with_control"])
-    single = statistics[statistics["dataset"] != AVERAGE]
-    return {
-        "statistics": with_p_values(statistics, comparisons).drop(columns=RANKS),
-        "comparisons": comparisons.drop(columns="with_control"),
-        "ranks": pd.concat([rank_rows(statistics), averages_without(single)], ignore_index=True),
-        "variance_components": pd.concat(components, ignore_index=True),
-    }
-
-
 def rank_rows(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return the ranks over resamples as rows of their own."""
+    """Return rank, mean rank and share of first ranks as rows of their own."""
     ranked = statistics.dropna(subset="rank")
     keys = ranked[[*KEYS, "dataset", "n", "n_failed"]]
     interval = {"low": ranked["rank_low"], "high": ranked["rank_high"]}
-    parts = {
-        "rank": keys.assign(value=ranked["rank"], **interval),
-        "mean_rank": keys.assign(value=ranked["mean_rank"]),
-        "best_share": keys.assign(value=ranked["best_share"]),
-    }
-    return pd.concat([rows.assign(part=name) for name, rows in parts.items()], ignore_index=True)
+    parts = [keys.assign(part="rank", value=ranked["rank"], **interval)]
+    parts += [keys.assign(part=name, value=ranked[name]) for name in ("mean_rank", "best_share")]
+    return pd.concat(parts)
 
 
 def coverage(paths: Sequence[Path]) -> pd.DataFrame:
     """Return how many samples of each cell have which status, by a metric of each kind."""
     keys = ["protocol", "model", "dataset", "method", "metric", "status", "reason"]
-    rows = outcomes(paths, COUNTED, keys)
-    counts = rows.groupby(keys, sort=False).size().rename("value").reset_index()
-    return counts.rename(columns={"status": "part", "reason": "text"})
+    counts = read_samples(paths, COUNTED, keys).groupby(keys, sort=False).size()
+    rows = counts.rename("value").reset_index()
+    return rows.rename(columns={"status": "part", "reason": "text"})
 
 
 def noise(paths: Sequence[Path]) -> pd.DataFrame:
     """Return the mean and the largest size of what rounding alone changes, by model."""
     keys = ["protocol", "model", "metric"]
-    rows = outcomes(paths, NOISE, [*keys, "status", "value"])
-    sizes = rows[rows["status"] == OK].assign(value=rows["value"].abs()).dropna(subset="value")
+    rows = read_samples(paths, NOISE, [*keys, "value"], pc.field("status") == OK)
+    sizes = rows.assign(value=rows["value"].abs()).dropna(subset="value")
     groups = sizes.groupby(keys, sort=False)["value"]
     return groups.agg(value="mean", high="max", n="size").reset_index()
 
 
-def outcomes(
-    paths: Sequence[Path], metrics: Collection[str], columns: Sequence[str]
+def read_samples(
+    paths: Sequence[Path],
+    metrics: Collection[str],
+    columns: Sequence[str],
+    where: pc.Expression | None = None,
 ) -> pd.DataFrame:
-    """Return samples of some metrics, and rows that say why a dataset has none; texts may be ""."""
-    where = pc.field("metric").isin(list(metrics))
-    tables = []
-    for path in paths:
-        names = [name for name in columns if name in SCHEMAS[path.stem].names]
-        tables.append(read_table(path, path.stem, names, where))
-    rows = pa.concat_tables(tables, promote_options="default").to_pandas()
-    rows = rows.reindex(columns=list(columns))
-    texts = rows[[name for name in ("protocol", "reason") if name in columns]].astype(object)
-    return rows.assign(**texts.where(texts.notna(), ""))
+    """Return samples of some metrics in the order of the files, with texts as categories.
 
-
-def read_samples(paths: Sequence[Path], dataset: str, metrics: Collection[str]) -> pd.DataFrame:
-    """Return the samples of one dataset in the order of the files; `protocol` is "" without one.
+    `protocol` and `reason` are "" where a file or a row has none.
 
     Args:
         paths: summary files, named after their kind.
-        dataset: its name.
         metrics: sample metrics to read.
+        columns: to return.
+        where: which rows to read.
 
     Raises:
         BenchmarkError: an unreadable file.
     """
-    names = [*KEYS, "sample_id", "value", "status"]
-    where = (pc.field("dataset") == dataset) & pc.field("metric").isin(list(metrics))
+    of_metrics = pc.field("metric").isin(list(metrics))
+    where = of_metrics if where is None else of_metrics & where
     tables = []
     for path in paths:
-        columns = [name for name in names if name in SCHEMAS[path.stem].names]
-        table = read_table(path, path.stem, [*columns, "dataset"], where)
-        # Rows that say why a dataset has no samples are none.
-        table = table.filter(pc.is_valid(table.column("sample_id")))
-        if "protocol" not in columns:
-            table = table.append_column("protocol", pa.repeat("", table.num_rows))
-        tables.append(table.select(names))
+        names = [name for name in columns if name in SCHEMAS[path.stem].names]
+        table = read_table(path, path.stem, names, where)
+        for name in OPTIONAL.intersection(columns):
+            texts = table[name].fill_null("") if name in names else pa.repeat("", len(table))
+            table = table.drop_columns(name) if name in names else table
+            table = table.append_column(name, texts)
+        tables.append(table.select(columns))
     joined = pa.concat_tables(tables, promote_options="default")
     return joined.to_pandas(strings_to_categorical=True)
 
@@ -180,25 +155,21 @@ def reported_samples(values: pd.DataFrame, failed: pd.Series) -> Samples:
         values: samples by :data:`KEYS`, of sample metrics.
         failed: failed samples of each column.
     """
-    measured = values.columns.unique("metric")
-    metrics = {name: metric for name, metric in METRICS.items() if metric.of in measured}
-    # Indexing by the metric alone would drop an empty protocol, too, where there is one column.
-    of_metric = {name: values.xs(name, axis="columns", level="metric") for name in measured}
-    numerators = {name: of_metric[metric.of] for name, metric in metrics.items()}
-    denominators = {
-        name: numerators[name].notna().astype(float)
-        if metric.over is None
-        else of_metric[metric.over][numerators[name].columns]
-        for name, metric in metrics.items()
-    }
-    names = values.columns.names
-    columns = pd.concat(numerators, axis="columns", names=["metric"])
-    return Samples(
-        columns.rename_axis(columns=names),
-        pd.concat(denominators, axis="columns", names=["metric"]).rename_axis(columns=names),
-        pd.concat({name: failed[metric.of] for name, metric in metrics.items()}),
-        [METRICS[name].median for name in columns.columns.get_level_values("metric")],
+    keys = values.columns.to_frame(index=False)
+    chosen = pd.concat(
+        [
+            keys[keys["metric"] == metric.of].assign(metric=name, over=metric.over)
+            for name, metric in METRICS.items()
+        ]
     )
+    columns = pd.MultiIndex.from_frame(chosen[KEYS])
+    numerators = values.iloc[:, chosen.index].set_axis(columns, axis="columns")
+    denominators = numerators.notna().astype(float)
+    for metric, rows in chosen.groupby("over"):
+        over = pd.MultiIndex.from_frame(rows[KEYS].assign(metric=metric))
+        denominators[pd.MultiIndex.from_frame(rows[KEYS])] = values[over].to_numpy()
+    medians = [METRICS[name].median for name in chosen["metric"]]
+    return Samples(numerators, denominators, failed.iloc[chosen.index].set_axis(columns), medians)
 
 
 def with_ranks(estimates: Estimates) -> pd.DataFrame:
@@ -230,8 +201,8 @@ def differences(datasets: Mapping[str, Samples]) -> dict[str, Samples]:
     every = every[[METRICS[name].compared for name in every["metric"]]]
     by_dataset = {}
     for dataset, samples in datasets.items():
-        present = samples.numerators.columns.unique("metric")
-        keys = every[every["metric"].isin(present)].reset_index(drop=True)
+        present = every["metric"].isin(samples.numerators.columns.unique("metric"))
+        keys = every[present].reset_index(drop=True)
         cells = keys.groupby(CELL, sort=False).indices.values()
         pairs = [pair for cell in cells for pair in combinations(cell, 2)]
         first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
@@ -261,19 +232,17 @@ def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.Dat
 
 def averages_without(statistics: pd.DataFrame) -> pd.DataFrame:
     """Return means and ranks over all datasets and, as `other`, without each of them."""
+    single = statistics[statistics["dataset"] != AVERAGE]
     tables = []
-    for cell, rows in statistics.groupby(CELL, sort=False):
+    for cell, rows in single.groupby(CELL, sort=False):
         best = METRICS[str(cell[0])].best
         if best is not None:
-            datasets = rows["dataset"].unique()
+            values = rows.set_index(["dataset", "method"])["value"].unstack(sort=False)
             # A method of some datasets alone would come and go with the one that is left out.
-            counts = rows.groupby("method")["dataset"].transform("size")
-            everywhere = rows[counts == len(datasets)]
-            values = everywhere.pivot(index="dataset", columns="method", values="value")
-            values = values.reindex(index=datasets, columns=everywhere["method"].unique())
-            keys = dict(zip(CELL, cell, strict=True))
-            tables.append(leave_one_out(values, best).assign(**keys))
-    return pd.concat(tables, ignore_index=True).assign(dataset=AVERAGE, part="without")
+            everywhere = rows["method"].value_counts().reindex(values.columns) == len(values)
+            averages = leave_one_out(values.loc[:, everywhere], best)
+            tables.append(averages.assign(**dict(zip(CELL, cell, strict=True))))
+    return pd.concat(tables).assign(dataset=AVERAGE, part="without")
 
 
 def variance_components(values: pd.DataFrame) -> pd.DataFrame:
@@ -286,18 +255,20 @@ def variance_components(values: pd.DataFrame) -> pd.DataFrame:
     Args:
         values: samples of one dataset by :data:`KEYS`.
     """
-    tables = []
+    tables = [pd.DataFrame(columns=[*KEYS, "part", "value", "n"])]
     for metric, (area, draws) in VARIANCES.items():
         if area in values.columns.unique("metric"):
             present = values[area].notna()
-            sources = {
-                "total": values[area].var(),
-                "monte_carlo": values[draws].where(present).mean(),
-                "numerical": (values[NUMERICAL].where(present) ** 2).mean(),
-            }
-            parts = pd.DataFrame(sources).where(present.sum() > 1)
+            parts = pd.DataFrame(
+                {
+                    "total": values[area].var(),
+                    "monte_carlo": values[draws].where(present).mean(),
+                    "numerical": (values[NUMERICAL].where(present) ** 2).mean(),
+                }
+            )
+            parts = parts.where(present.sum() > 1)
             parts["between_samples"] = parts["total"] - parts["monte_carlo"] - parts["numerical"]
-            rows = parts.rename_axis(columns="part").stack(future_stack=True).rename("value")
-            rows = rows.to_frame().join(present.sum().rename("n"))
-            tables.append(rows.reset_index().assign(metric=metric))
-    return pd.concat(tables) if tables else pd.DataFrame(columns=[*KEYS, "part", "value", "n"])
+            parts = parts.assign(metric=metric, n=present.sum()).reset_index()
+            rows = parts.set_index([*KEYS, "n"]).rename_axis(columns="part")
+            tables.append(rows.stack(future_stack=True).rename("value").reset_index())
+    return pd.concat(tables)

@@ -4,10 +4,11 @@ import math
 
 import pytest
 
+from pisoft.config.slices import RunSlice
 from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.accuracy import accuracy_rows
-from pisoft.statistics.results import results_table
+from pisoft.statistics.accuracy import summaries
+from pisoft.statistics.reading import Files
 from rooms import summarise
 
 
@@ -15,39 +16,19 @@ def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
-    asked = {"evidence_mask": None, "prompt_text": "", "label": None}
-    asked |= {"label_words": [], "label_token_ids": []}
-    answered = {
-        "output_text": "",
-        "output_token_texts": [],
-        "steps": [0],
-        "target_ids": [1],
-        "predicted_label": None,
-    }
-    answered |= {"label": None, "greedy_token_id": None}
-    write_rows(
-        prompts,
-        "prompts",
-        [
-            asked
-            | {"sample_id": name, "input_ids": [1] * n, "truncated": cut, "status": status}
-            | dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)
-            | {"token_texts": ["x"] * n}
-            for name, status, n, cut, _, _ in rows
-        ],
-        {},
-    )
-    write_rows(
-        generations,
-        "generations",
-        [
-            answered
-            | {"sample_id": name, "output_ids": [1, 2], "correct": correct}
-            | {"greedy_is_label": greedy, "status": status}
-            for name, status, _, _, correct, greedy in rows
-        ],
-        {},
-    )
+    asked = {"evidence_mask": None, "prompt_text": "", "label": None, "label_words": []}
+    answered = {"output_text": "", "output_token_texts": [], "steps": [0], "target_ids": [1]}
+    answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id"))
+    written = {prompts: [], generations: []}
+    for name, status, n, cut, correct, greedy in rows:
+        masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)
+        tokens = {"input_ids": [1] * n, "token_texts": ["x"] * n, "label_token_ids": []}
+        both = {"sample_id": name, "status": status}
+        written[prompts].append(asked | both | masks | tokens | {"truncated": cut})
+        facts = {"output_ids": [1, 2], "correct": correct, "greedy_is_label": greedy}
+        written[generations].append(answered | both | facts)
+    for kind, path in zip(kinds, written, strict=True):
+        write_rows(path, kind, written[path], {})
     return prompts, generations
 
 
@@ -75,10 +56,10 @@ def test_accuracy_is_over_ok_samples(tmp_path):
     assert rows["low"].count() == 2
 
 
-def by_metric(files):
+def by_metric(paths):
     """Return the numbers of one model and dataset."""
-    table = results_table("accuracy", [accuracy_rows([files])])
-    return table.to_pandas().set_index("metric")
+    files = Files(dict(zip(("prompts", "generations"), ([path] for path in paths), strict=True)))
+    return summaries(files, RunSlice(run="demo"))["accuracy"].to_pandas().set_index("metric")
 
 
 def wilson(share, n, z=1.959963984540054):
@@ -108,10 +89,10 @@ def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):
     prompts, _ = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)])
     _, generations = write_answers(tmp_path / "two", [("b", "ok", 1, False, None, None)])
     with pytest.raises(BenchmarkError, match=r"sst2\.parquet: sample 'b': is not in .*prompts"):
-        accuracy_rows([(prompts, generations)])
+        by_metric((prompts, generations))
     _, other = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)], "imdb")
     with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is of another cell than .*sst2"):
-        accuracy_rows([(prompts, other)])
+        by_metric((prompts, other))
 
 
 def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_path):

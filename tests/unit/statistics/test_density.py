@@ -34,29 +34,13 @@ def area_rows(metric, methods, missing=()):
 
 def summarised(folder, methods=METHODS, missing=(), unexplained=()):
     """Return the rows of both summaries."""
-    asked = [explained.prompt(name, ["t"] * 9) for name in SAMPLES]
-    prompts = explained.write(folder, "prompts", asked, "llama")
-    attributions = [
-        explained.write(
-            folder,
-            "attributions",
-            [
-                explained.attribution(s, None, 0, "nonfinite_attribution")
-                if (m, s) in unexplained
-                else explained.attribution(s, RAW[m, s])
-                for s in SAMPLES
-            ],
-            "llama",
-            m,
-        )
-        for m in methods
-    ]
+    raw = {m: {s: [None if (m, s) in unexplained else RAW[m, s]] for s in SAMPLES} for m in methods}
     samples = folder / "soft_samples.parquet"
     metrics = ("auc_pi_soft_ns", "auc_pi_soft_nc", "identity")
     rows = [row for metric in metrics for row in area_rows(metric, methods, missing)]
     write_rows(samples, "soft_samples", rows, {})
     made = {kind: folder / f"{kind}.parquet" for kind in ("density", "density_correlations")}
-    files = {"prompts": [prompts], "attributions": attributions, "soft_samples": samples}
+    files = explained.write_scores(folder, raw, 9) | {"soft_samples": samples}
     rooms.summarise("density", SETTINGS, files, made)
     return [pd.DataFrame(read_rows(path, kind)) for kind, path in made.items()]
 

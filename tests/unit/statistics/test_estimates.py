@@ -12,25 +12,25 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import bootstrap, kstest, norm, permutation_test, t
+from scipy.stats import norm, permutation_test, t
 
 import pisoft
 from flipping import step_down
+from pisoft.config.slices import ResamplingSlice
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.estimates import (
     EXACT_TEST,
     NUMBERS,
     Samples,
     estimate,
-    estimate_and_test_rows,
     estimate_rows,
     medians,
     paired_tests,
-    ranks,
     sample_matrix,
     sign_flip_tests,
 )
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.orders import ranks
 
 NAN = np.nan
 ADJUSTED = ["p_value", "p_adjusted"]
@@ -51,8 +51,12 @@ def ratios(numerators, denominators):
     return Samples(top, frame({"x": denominators}), top.isna().sum())
 
 
+def drawing(resamples, seed=1):
+    return ResamplingSlice(seed=seed, resamples=resamples)
+
+
 def rows_of(datasets, resamples=200):
-    return estimate_rows(datasets, 1, resamples).set_index(["dataset", "metric", "method"])
+    return estimate_rows(datasets, drawing(resamples)).set_index(["dataset", "metric", "method"])
 
 
 def drawn_samples(n, resamples, dataset="d", seed=1):
@@ -71,13 +75,6 @@ def test_intervals_are_percentiles_of_resampled_means_widened_to_students_t():
     tail = norm.sf(factor * t.ppf(0.975, 12))
     expected = [values.mean(), *np.quantile(draws, [tail, 1 - tail]), draws.std() * factor, 13, 0]
     assert row[NUMBERS].tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_resamples_are_distributed_like_those_of_scipy():
-    values = np.random.default_rng(2).gamma(2, size=40)
-    found = estimate({"d": means({"x": values})}, 1, 10_000)["d"].replicates.to_numpy()[1:, 0]
-    reference = bootstrap((values,), np.mean, n_resamples=10_000, rng=np.random.default_rng(1))
-    assert kstest(found, reference.bootstrap_distribution).pvalue > 1e-3
 
 
 def simulated(shape):
@@ -106,14 +103,16 @@ def simulated(shape):
 @pytest.mark.parametrize("shape", ["normal", "skewed", "ratio", "average"])
 def test_intervals_cover_the_truth_in_95_percent(shape):
     datasets, truth = simulated(shape)
-    rows = estimate_rows(datasets, 1, 2000).query("dataset == @AVERAGE")
+    rows = estimate_rows(datasets, drawing(2000)).query("dataset == @AVERAGE")
     assert 0.93 <= ((rows["low"] <= truth) & (truth <= rows["high"])).mean() <= 0.97
 
 
 def test_all_columns_of_a_dataset_share_their_resamples_and_each_seed_has_others():
     values = np.random.default_rng(4).random(12)
     both = means({"a": values, "b": values + 1})
-    first, again, other = (estimate({"d": both}, seed, 300)["d"].replicates for seed in (1, 1, 2))
+    first, again, other = (
+        estimate({"d": both}, drawing(300, seed))["d"].replicates for seed in (1, 1, 2)
+    )
     assert np.allclose(first["m", "b"] - first["m", "a"], 1)
     assert first.equals(again)
     assert not first.equals(other)
@@ -124,7 +123,7 @@ def test_a_ratio_of_sums_leaves_a_failed_sample_out_of_both_sums():
     row = rows_of({"d": samples}).loc["d", "m", "x"]
     assert row["value"] == pytest.approx(0.8 / 1.6)
     assert row[["n", "n_failed"]].tolist() == [3, 1]
-    assert samples.parts.sum().tolist() == pytest.approx([0.5])
+    assert samples.contributions.sum().tolist() == pytest.approx([0.5])
 
 
 @settings(deadline=None)
@@ -142,7 +141,7 @@ def test_a_median_and_its_interval_are_of_the_resamples_of_the_means():
     values = np.array([3.0, NAN, 1.0, 8.0, 4.0])
     samples = means({"mean": values, "median": values})
     samples = Samples(samples.numerators, samples.denominators, samples.failed, [False, True])
-    replicates = estimate({"d": samples}, 1, 700)["d"].replicates["m"]
+    replicates = estimate({"d": samples}, drawing(700))["d"].replicates["m"]
     drawn = values[drawn_samples(5, 700)]
     expected = np.nanmedian(np.concatenate([values[None], drawn]), axis=1)
     assert replicates["median"].to_numpy() == pytest.approx(expected, nan_ok=True)
@@ -163,7 +162,7 @@ def test_one_sample_has_no_interval_and_none_has_no_value():
 
 def test_an_average_weighs_datasets_equally_and_adds_their_samples():
     datasets = {"a": means({"x": [0.0, 0.2]}), "b": means({"x": [0.6] * 7 + [NAN]})}
-    estimates = estimate(datasets, 1, 100)
+    estimates = estimate(datasets, drawing(100))
     halves = [estimates[name].replicates / 2 for name in datasets]
     assert np.allclose(estimates[AVERAGE].replicates, sum(halves))
     row = rows_of(datasets).loc[AVERAGE, "m", "x"]
@@ -178,7 +177,9 @@ def test_an_average_is_over_the_datasets_that_have_the_metric_and_needs_all_of_t
     assert rows.loc[("m", "x"), "value"] == 4.5
     assert np.isnan(rows.loc[("m", "y"), "value"]), "the other dataset has the metric, not y"
     assert rows.loc[("other", "x"), ["value", "n"]].tolist() == [5, 2]
-    tests = paired_tests(datasets, 1, 100, ["metric"]).set_index(["dataset", "metric", "method"])
+    tests = paired_tests(datasets, drawing(100), ["metric"]).set_index(
+        ["dataset", "metric", "method"]
+    )
     assert (AVERAGE, "m", "y") not in tests.index
     assert tests.loc[AVERAGE, "other", "x"]["value"] == 5
 
@@ -291,7 +292,7 @@ def test_under_the_null_a_family_finds_something_in_5_percent():
 def test_an_average_is_tested_with_the_samples_of_every_dataset_at_its_weight():
     generator = np.random.default_rng(10)
     datasets = {name: means({"x": generator.random(n)}) for name, n in (("a", 5), ("b", 8))}
-    row = paired_tests(datasets, 1, 10, ["metric"]).query("dataset == @AVERAGE").iloc[0]
+    row = paired_tests(datasets, drawing(10), ["metric"]).query("dataset == @AVERAGE").iloc[0]
     parts = np.concatenate([s.numerators / len(s.numerators) / 2 for s in datasets.values()])
     assert row[["value", "n"]].tolist() == pytest.approx([parts.sum(), 13])
     assert row["p_value"] == pytest.approx(step_down(parts)[0])
@@ -300,12 +301,13 @@ def test_an_average_is_tested_with_the_samples_of_every_dataset_at_its_weight():
 def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value():
     parts = {"own": frame({"x": [1.0, 2.0], "y": [NAN, NAN]}), "gain": frame({"x": [1.0, 3.0]})}
     samples = {"d": Samples.of_means(pd.concat(parts, axis="columns", names=["part"]))}
-    tested = {"d": samples["d"].of_parts(["gain"])}
-    for chosen, expected in ((samples, [True, False, True]), (tested, [False, False, True])):
-        rows = estimate_and_test_rows(samples, chosen, 1, 50, ["metric"])
+    for tested, expected in (
+        (("own", "gain"), [True, False, True]),
+        (["gain"], [False, False, True]),
+    ):
+        rows = estimate_rows(samples, drawing(50), tested)
         assert rows["p_value"].notna().tolist() == expected * 2
-    nothing = {"d": samples["d"].of_parts([])}
-    assert estimate_and_test_rows(samples, nothing, 1, 50, ["metric"])["p_value"].isna().all()
+    assert estimate_rows(samples, drawing(50), ["none"])["p_value"].isna().all()
 
 
 # Threads ----------------------------------------------------------------------------------------
@@ -315,15 +317,18 @@ def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value()
 TIED = """
 import json
 import numpy as np, pandas as pd
-from pisoft.statistics.estimates import Samples, estimate, estimate_rows, paired_tests, ranks
+from pisoft.config.slices import ResamplingSlice
+from pisoft.statistics.estimates import Samples, estimate, estimate_rows, paired_tests
+from pisoft.statistics.orders import ranks
+settings = ResamplingSlice(seed=1, resamples=1000)
 generator = np.random.default_rng(1)
 tied = np.tile(generator.random((300, 22)).round(2), (1, 7))
 columns = pd.MultiIndex.from_product([["m"], range(154)], names=["metric", "method"])
 datasets = {name: Samples.of_means(pd.DataFrame(tied, columns=columns)) for name in ("a", "b")}
-replicates = estimate(datasets, 1, 1000)["average"].replicates.to_numpy()
+replicates = estimate(datasets, settings)["average"].replicates.to_numpy()
 differences = pd.DataFrame(tied - generator.permuted(tied, axis=0), columns=columns)
-tests = paired_tests({"a": Samples.of_means(differences)}, 1, 1000, ["metric"])
-rows = estimate_rows(datasets, 1, 1000)
+tests = paired_tests({"a": Samples.of_means(differences)}, settings, ["metric"])
+rows = estimate_rows(datasets, settings)
 numbers = [
     ranks(replicates, "highest").mean(axis=0),
     tests[["p_value", "p_adjusted", "p_smallest"]].to_numpy().ravel(),

@@ -1,5 +1,6 @@
 """The layer study: the split, selection without leakage, its scripts."""
 
+import itertools
 import math
 import random
 import statistics
@@ -12,11 +13,12 @@ from pisoft.attribution import load_method
 from pisoft.config.models import HubModel
 from pisoft.config.slices import LayerStudySlice
 from pisoft.config.studies import LayerStudy, study_methods
-from pisoft.contracts import read_rows, write_rows
+from pisoft.contracts import read_rows
 from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select
+from pisoft.statistics.soft_files import Cell
 from rooms import plot, summarise, tabulate
 from studying import (
     DISAGREEING,
@@ -25,6 +27,7 @@ from studying import (
     with_small_part,
     without_number_of_layers,
 )
+from summarising import soft_rows, write_soft
 
 NS, NC = AUC_METRICS
 
@@ -190,45 +193,22 @@ STUDY = LayerStudySlice(
 )
 
 
-def write_soft(folder, samples=12, lost=(), study=STUDY):
+def write_study(folder, samples=12, lost=(), study=STUDY):
     """Write the study's soft files: NS = NC = .1 per layer + a little per sample, at every π."""
+    steps = {name: 1 for name in (f"s{k}" for k in range(samples)) if name not in lost}
     paths = []
-    for method in study.methods:
-        for dataset in STUDY_DATASETS:
-            rows = [
-                {
-                    "sample_id": f"s{k}",
-                    "step": 0,
-                    "pi": pi,
-                    "perturbable": 7,
-                    "alpha": 1.0,
-                    "achieved": pi or 0.5,
-                    "feasible": True,
-                    "floored": 0,
-                    "ceiled": 0,
-                    "h0": 0.5,
-                    "identity": 0.0,
-                    **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise")),
-                    "ns_distances": [0.5 * (1 - height(method.depth, k))],
-                    "ns_total_variations": [0.5],
-                    "ns_log_probability_changes": [-1.0],
-                    "nc_distances": [0.5 * height(method.depth, k)],
-                    "nc_total_variations": [0.5],
-                    "nc_log_probability_changes": [-1.0],
-                    "status": "ok",
-                }
-                for k in range(samples)
-                if f"s{k}" not in lost
-                for pi in (None, 0.1, 0.9)
-            ]
-            path = folder / f"soft/dynamic/llama/{method.name}/{dataset}.parquet"
-            write_rows(path, "soft", rows, {})
-            paths.append(path)
+    for method, dataset in itertools.product(study.methods, STUDY_DATASETS):
+        rows = soft_rows(steps, draws=1)
+        for row in rows:
+            value = height(method.depth, row["sample_id"])
+            distances = {"ns_distances": [0.5 * (1 - value)], "nc_distances": [0.5 * value]}
+            row |= distances | {"h0": 0.5}
+        paths.append(write_soft(folder, rows, Cell("dynamic", "llama", method.name, dataset)))
     return paths
 
 
-def height(depth, number):
-    return 0.1 * (depth or 3) + number / 100
+def height(depth, sample):
+    return 0.1 * (depth or 3) + int(sample[1:]) / 100
 
 
 def summarised(paths, study=STUDY, kind="layer_study"):
@@ -236,10 +216,10 @@ def summarised(paths, study=STUDY, kind="layer_study"):
 
 
 def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
-    rows = summarised(write_soft(tmp_path)).to_pylist()
+    rows = summarised(write_study(tmp_path)).to_pylist()
     assert len(rows) == 6 * 2 * 12 * 2
     for row in rows:
-        area = 0.8 * height(row["depth"], int(row["sample_id"][1:]))
+        area = 0.8 * height(row["depth"], row["sample_id"])
         assert row["value"] == pytest.approx(area, abs=1e-6)  # distances are float32
         assert row["part"] == part_of(5, row["dataset"], row["sample_id"], 0.4)
         assert row["fixed"] == (row["depth"] is None) == (not row["candidate"])
@@ -253,7 +233,7 @@ def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_pa
     (*_, whole) = STUDY.methods
     shared = whole.shared({"grad_ellm_original": whole.method})
     study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], shared)})
-    rows = summarised(write_soft(tmp_path, study=study), study).to_pylist()
+    rows = summarised(write_study(tmp_path, study=study), study).to_pylist()
     found = {(row["method"], row["token_weights"], row["depth"], row["fixed"]) for row in rows}
     assert len(found) == 6
     assert ("grad_ellm_original", "original", None, True) in found
@@ -261,7 +241,7 @@ def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_pa
 
 def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
     def parts(folder, **changes):
-        rows = summarised(write_soft(folder, **changes)).to_pylist()
+        rows = summarised(write_study(folder, **changes)).to_pylist()
         return {(row["dataset"], row["sample_id"]): row["part"] for row in rows}
 
     every, fewer = parts(tmp_path / "a"), parts(tmp_path / "b", lost=("s0", "s5"))
@@ -272,7 +252,7 @@ def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
 def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
     kinds = ("layer_study", "depths", "soft_samples")
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
-    summarise("layer_study", STUDY, {"soft": write_soft(tmp_path)}, files)
+    summarise("layer_study", STUDY, {"soft": write_study(tmp_path)}, files)
     assert len(read_rows(files["layer_study"], "layer_study")) == 288
     datasets = {"imdb": "IMDb", "sst2": "SST2"}
     shown = {"models": {"llama": "Llama"}, "datasets": datasets, "methods": {}}
@@ -289,7 +269,7 @@ def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
 def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_not_select_it(
     tmp_path,
 ):
-    paths = write_soft(tmp_path)
+    paths = write_study(tmp_path)
     rows = summarised(paths, kind="soft_samples").to_pandas()
     assert set(rows["method"]) == {"grad_ellm_selected", "grad_ellm_original_selected"}
     for _, own in rows.groupby(["dataset", "method"]):
@@ -297,7 +277,7 @@ def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_no
         rest = {f"s{k}" for k in range(12) if part_of(5, dataset, f"s{k}", 0.4) == "rest"}
         for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc"):
             values = own[own["metric"] == metric].set_index("sample_id")["value"]
-            expected = {name: 0.8 * height(2, int(name[1:])) for name in rest}
+            expected = {name: 0.8 * height(2, name) for name in rest}
             assert values.to_dict() == pytest.approx(expected, abs=1e-6)
         assert not own.duplicated(["sample_id", "metric"]).any()
         assert {"monte_carlo_ns", "monte_carlo_nc", "identity"} < set(own["metric"])
@@ -305,6 +285,6 @@ def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_no
 
 @pytest.mark.parametrize("samples", [0, 1])
 def test_without_samples_in_both_parts_no_depth_is_selected(tmp_path, samples):
-    made = summaries(Files({"soft": write_soft(tmp_path, samples=samples)}), STUDY)
+    made = summaries(Files({"soft": write_study(tmp_path, samples=samples)}), STUDY)
     assert made["soft_samples"].num_rows == 0
     assert made["depths"].column("value").null_count == made["depths"].num_rows

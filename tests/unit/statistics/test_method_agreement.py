@@ -96,26 +96,7 @@ def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
         for method in METHODS
     }
     raw["mine"]["s2"] = [None, None]
-    prompts = [explained.prompt(name, ["t"] * 31) for name in names]
-    files = {
-        "prompts": explained.write(tmp_path, "prompts", prompts, "llama"),
-        "attributions": [
-            explained.write(
-                tmp_path,
-                "attributions",
-                [
-                    explained.attribution(
-                        name, scores, step, "ok" if scores else "nonfinite_attribution"
-                    )
-                    for name, steps in by_sample.items()
-                    for step, scores in enumerate(steps)
-                ],
-                "llama",
-                method,
-            )
-            for method, by_sample in raw.items()
-        ],
-    }
+    files = explained.write_scores(tmp_path, raw, 31)
     settings = CompareSlice(methods=tuple(METHODS), scope="content", normalisation="minmax")
     output = tmp_path / "out.parquet"
     summarise("method_agreement", settings, files, {"method_agreement": output})

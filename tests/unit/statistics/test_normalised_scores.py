@@ -12,7 +12,8 @@ from typesetting import needs_latex, typeset
 
 
 def by_method(values):
-    rows = normalised({("dynamic", "llama", "m"): values}, 1, "sst2", 200)
+    settings = ResamplingSlice(seed=1, resamples=200)
+    rows = normalised({("dynamic", "llama", "m"): values}, "sst2", settings)
     return rows.set_index("method")
 
 

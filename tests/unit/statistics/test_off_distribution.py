@@ -32,16 +32,8 @@ def input_rows(samples, seed=0, labels=True):
         if not labels:
             numbers |= {"label_probability": None, "clean_label_probability": None}
         status = "nonfinite_logits" if failed else "ok"
-        rows.append(
-            {
-                "sample_id": sample,
-                "step": step,
-                "operator": operator,
-                "pi": pi,
-                **(dict.fromkeys(numbers) if failed else numbers),
-                "status": status,
-            }
-        )
+        row = {"sample_id": sample, "step": step, "operator": operator, "pi": pi}
+        rows.append(row | (dict.fromkeys(numbers) if failed else numbers) | {"status": status})
     return rows
 
 
@@ -56,7 +48,7 @@ def test_a_sample_has_the_mean_over_its_steps():
         ]
         assert len(values) == 2
         clean = name.startswith("clean_")
-        cell = ("", 0.0) if name in CLEAN_INPUT else (operator, pi)
+        cell = ("", "") if name in CLEAN_INPUT else (operator, pi)
         key = (name.removeprefix("clean_"), "clean" if clean else "", *cell)
         assert table.loc[sample, key] == pytest.approx(np.mean(values))
     assert table.loc["c"].isna().all()

@@ -1,10 +1,16 @@
-"""Orders of methods: τ-b against SciPy, ties by rounding, direction."""
+"""Orders of methods: τ-b against SciPy, ties by rounding, direction, datasets left out."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from pisoft.statistics.orders import kendall_taus, oriented_values
+from pisoft.statistics.orders import (
+    kendall_taus,
+    leave_one_out,
+    order_changes,
+    oriented_values,
+)
 from viewing import results
 
 
@@ -40,3 +46,74 @@ def test_cells_keep_their_order_and_lower_is_turned_into_higher():
     values = oriented_values(results("statistics", rows))
     assert list(values.index.get_level_values("metric")) == ["soft_nc", "insertion_auc"]
     assert values.iloc[1].tolist() == [-0.5, -0.75]
+
+
+# Each dataset left out
+
+VALUES = pd.DataFrame(
+    {"random": [0.1, 0.2, 0.3], "attention": [0.4, 0.5, 0.1], "mine": [0.2, 0.2, 2.4]},
+    index=["sst2", "imdb", "boolq"],
+)
+
+
+def changes_of(values):
+    changes = order_changes(leave_one_out(values, "highest"))
+    return {row.other: row for row in changes.itertuples()}
+
+
+@pytest.mark.parametrize("best", ["highest", "lowest"])
+def test_values_and_ranks_are_those_of_a_plain_loop_with_all_datasets_first(best):
+    numbers = np.random.default_rng(3).normal(size=(5, 7))
+    rows = leave_one_out(pd.DataFrame(numbers, index=list("vwxyz"), columns=list("abcdefg")), best)
+    expected = []
+    for left_out in ("", *"vwxyz"):
+        kept = [k for k, dataset in enumerate("vwxyz") if dataset != left_out]
+        means = [sum(numbers[k, column] for k in kept) / len(kept) for column in range(7)]
+        ordered = sorted(means, reverse=best == "highest")
+        expected += [
+            (left_out, method, pytest.approx(mean, rel=1e-12), 1 + ordered.index(mean))
+            for method, mean in zip("abcdefg", means, strict=True)
+        ]
+    columns = ["other", "method", "value", "rank"]
+    assert list(rows[columns].itertuples(index=False)) == expected
+
+
+def test_ties_share_the_mean_rank_whatever_the_order_of_summation():
+    tied = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [0.1, 0.1, 0.1]})
+    assert tied["a"].mean() != tied["b"].mean()  # in the last bit
+    assert leave_one_out(tied, "highest")["rank"][:3].tolist() == [1.5, 1.5, 3]
+    assert leave_one_out(tied, "lowest")["rank"][:3].tolist() == [2.5, 2.5, 1]
+
+
+def test_a_method_has_a_value_only_where_it_has_all_datasets_that_remain():
+    values = VALUES.copy()
+    values.loc["boolq", "mine"] = np.nan
+    rows = leave_one_out(values, "highest")
+    mine = rows[rows["method"] == "mine"].set_index("other")
+    missing = {"": True, "sst2": True, "imdb": True, "boolq": False}
+    assert mine["rank"].isna().to_dict() == missing
+    assert mine.loc["boolq", ["value", "rank"]].tolist() == [pytest.approx(0.2), 2]
+
+
+def test_of_a_single_dataset_nothing_is_left_out():
+    rows = leave_one_out(VALUES.loc[["sst2"]], "highest")
+    assert (rows["other"] == "").all()
+    assert rows["value"].tolist() == [0.1, 0.4, 0.2]
+    assert order_changes(rows)["other"].tolist() == [""]
+
+
+def test_the_order_hangs_on_the_dataset_that_decides_it():
+    changes = changes_of(VALUES)
+    assert (changes[""].best, changes[""].kendall_tau) == (("mine",), 1)
+    assert changes["boolq"].best == ("attention",)
+    assert changes["boolq"].kendall_tau == pytest.approx(1 / 3)  # 2 pairs as before, 1 not
+    flags = {name: row.best_changes for name, row in changes.items()}
+    assert flags == {"": False, "sst2": False, "imdb": False, "boolq": True}
+    shared = changes_of(pd.DataFrame({"a": [1.0, 1.0], "b": [1.0, 0.0]}, index=["x", "y"]))["y"]
+    assert (shared.best, shared.best_changes) == (("a", "b"), True)
+
+
+def test_without_a_number_nobody_is_best_and_orders_have_no_agreement():
+    changes = changes_of(pd.DataFrame({"a": [np.nan, 1.0], "b": [np.nan, 2.0]}, index=["x", "y"]))
+    assert (changes[""].best, changes["x"].best) == ((), ("b",))
+    assert np.isnan(changes["x"].kendall_tau)

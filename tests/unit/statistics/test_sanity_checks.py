@@ -116,30 +116,15 @@ def test_what_has_no_other_text_to_be_compared_with_has_no_rho():
 
 def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
     samples, raw = ("a", "b", "c"), np.random.default_rng(2)
-    asked = [explained.prompt(name, ["t"] * 8) for name in samples]
-    prompts = explained.write(tmp_path, "prompts", asked, "llama")
     others = {"mine-randomised-02": 2, "mine-shuffled-labels": None}
     drawn = {(m, s): raw.random(8) for m in ("mine", *others) for s in samples}
-    paths = [
-        explained.write(
-            tmp_path,
-            "attributions",
-            [
-                explained.attribution(s, None, 0, "nonfinite_attribution")
-                if (method, s) == ("mine-shuffled-labels", "b")
-                else explained.attribution(s, drawn[method, s])
-                for s in samples
-            ],
-            "llama",
-            method,
-        )
-        for method in ("mine", *others)
-    ]
+    scores = {m: {s: [drawn[m, s]] for s in samples} for m in ("mine", *others)}
+    scores["mine-shuffled-labels"]["b"] = [None]
     settings = {
         "methods": {"llama": {"mine": others}}, "datasets": ["sst2"], "seed": 1, "resamples": 50,
     }  # fmt: skip
     made = tmp_path / "sanity_checks.parquet"
-    files = {"prompts": [prompts], "attributions": paths}
+    files = explained.write_scores(tmp_path, scores, 8)
     rooms.summarise("sanity_checks", settings, files, {"sanity_checks": made})
     rows = pd.DataFrame(read_rows(made, "sanity_checks")).set_index(["dataset", "part"])
     assert set(rows["method"]) == {"mine"}

@@ -17,13 +17,9 @@ MODELS = {"llama": "Llama", "mistral": "Mistral"}
 
 
 def step(sample, number, seconds, tokens=4, status="ok"):
-    return {
-        "sample_id": sample,
-        "step": number,
-        "prompt_tokens": None if seconds is None else tokens,
-        "seconds": seconds,
-        "status": status,
-    }
+    tokens = None if seconds is None else tokens
+    row = {"sample_id": sample, "step": number, "seconds": seconds}
+    return {**row, "prompt_tokens": tokens, "status": status}
 
 
 STEPS = [

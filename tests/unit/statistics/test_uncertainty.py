@@ -31,22 +31,18 @@ def samples_of(values, dataset="sst2"):
     ]
 
 
-def cell(table, **keys):
-    return select(table, **keys)
-
-
 NAN = pytest.approx(np.nan, nan_ok=True)
 
 
 def compared(values):
     """Comparisons on a dataset, by both methods."""
-    found = cell(estimated(samples_of(values)).comparisons, dataset="sst2")
+    found = select(estimated(samples_of(values)).comparisons, dataset="sst2")
     return found.set_index(["method", "other"])
 
 
 def test_a_failed_sample_is_counted_and_a_method_without_samples_has_no_rank():
     found = estimated(samples_of({"one": [0.5, None], "none": [None, None]})).statistics
-    found = cell(found, metric="auc_pi_soft_nc", dataset="sst2").set_index("method")
+    found = select(found, metric="auc_pi_soft_nc", dataset="sst2").set_index("method")
     assert found.loc["one", ["value", "n", "n_failed", "rank"]].tolist() == [0.5, 1, 1, 1]
     assert found.loc["none", ["value", "n", "n_failed", "rank"]].tolist() == [NAN, 0, 2, NAN]
     assert found[["low", "high", "standard_error"]].isna().all(axis=None)
@@ -57,10 +53,10 @@ def test_ranks_of_resamples_of_a_clear_order_are_certain(metric):
     noise = np.random.default_rng(11).normal(0, 0.01, 30)
     values = {"low": noise, "high": noise + 1, "middle": noise + 0.5}
     results = estimated(samples_of({name: list(column) for name, column in values.items()}))
-    found = cell(results.statistics, metric=metric, dataset="sst2").set_index("method")
+    found = select(results.statistics, metric=metric, dataset="sst2").set_index("method")
     assert found["rank"].to_dict() == {"low": 3, "high": 1, "middle": 2}
     assert (found["best"] == "high").all()
-    found = cell(results.ranks, metric=metric, dataset="sst2")
+    found = select(results.ranks, metric=metric, dataset="sst2")
     parts = {part: rows.set_index("method") for part, rows in found.groupby("part")}
     for column in ("value", "low", "high"):
         assert parts["rank"][column].to_dict() == {"low": 3, "high": 1, "middle": 2}
@@ -71,42 +67,39 @@ def test_ranks_of_resamples_of_a_clear_order_are_certain(metric):
 def test_equal_methods_share_ranks_and_are_never_significantly_different():
     data = np.random.default_rng(12).random(20)
     found = estimated(samples_of({"a": data, "b": data, "c": data - 0.5}))
-    table = cell(found.statistics, metric="auc_pi_soft_nc", dataset="sst2").set_index("method")
+    table = select(found.statistics, metric="auc_pi_soft_nc", dataset="sst2").set_index("method")
     assert table["rank"].tolist() == [1.5, 1.5, 3]
-    shares = cell(found.ranks, metric="auc_pi_soft_nc", dataset="sst2", part="best_share")
+    shares = select(found.ranks, metric="auc_pi_soft_nc", dataset="sst2", part="best_share")
     assert shares["value"].tolist() == [1, 1, 0]
     assert table.loc["b", "p_value"] == 1
     assert table.loc["c", "p_value"] < 0.05
 
 
-def test_insertion_is_best_where_lowest():
-    rows = [
+def ranking_rows(values, samples):
+    """Rows of `ranking_samples`; `values` = {method: its first sample's value}."""
+    return [
         {
             "model": "llama", "method": method, "dataset": "sst2", "sample_id": f"s{number}",
             "metric": metric, "value": value + number / 100, "status": "ok", "reason": None,
         }
-        for method, value in (("a", 0.1), ("b", 0.9))
-        for number in range(8)
+        for method, value in values.items()
+        for number in range(samples)
         for metric in ("deletion_auc", "insertion_auc")
     ]  # fmt: skip
-    found = estimated(rows, "ranking_samples").statistics
+
+
+def test_insertion_is_best_where_lowest():
+    found = estimated(ranking_rows({"a": 0.1, "b": 0.9}, 8), "ranking_samples").statistics
     assert (found["protocol"] == "").all()
-    assert cell(found, metric="insertion_auc", method="b")["p_value"].notna().all()
-    assert set(cell(found, metric="insertion_auc")["best"]) == {"a"}
-    assert set(cell(found, metric="deletion_auc")["best"]) == {"b"}
+    assert select(found, metric="insertion_auc", method="b")["p_value"].notna().all()
+    assert set(select(found, metric="insertion_auc")["best"]) == {"a"}
+    assert set(select(found, metric="deletion_auc")["best"]) == {"b"}
 
 
 def test_a_single_method_has_numbers_of_metrics_without_a_protocol():
-    rows = [
-        {
-            "model": "llama", "method": "a", "dataset": "sst2", "sample_id": f"s{number}",
-            "metric": "deletion_auc", "value": number / 4, "status": "ok", "reason": None,
-        }
-        for number in range(4)
-    ]  # fmt: skip
-    single = cell(estimated(rows, "ranking_samples").statistics, dataset="sst2")
-    assert single["value"].tolist() == [0.375]
-    assert single["method"].tolist() == ["a"]
+    found = estimated(ranking_rows({"a": 0.25}, 4), "ranking_samples").statistics
+    assert select(found, dataset="sst2")["value"].tolist() == pytest.approx([0.265] * 2)
+    assert set(found["method"]) == {"a"}
 
 
 def test_pairs_with_the_control_are_a_family_of_their_own():
@@ -140,8 +133,8 @@ def test_methods_without_a_common_sample_are_not_compared_at_all():
 def test_a_pair_that_lacks_a_dataset_has_no_test_of_the_average():
     rows = samples_of({"a": [1.0, 2.0], "b": [2.0, 4.0]}) + samples_of({"a": [1.0, 2.0]}, "imdb")
     found = estimated(rows)
-    assert cell(found.comparisons, dataset="average").empty
-    table = cell(found.statistics, dataset="average", metric="auc_pi_soft_nc").set_index("method")
+    assert select(found.comparisons, dataset="average").empty
+    table = select(found.statistics, dataset="average", metric="auc_pi_soft_nc").set_index("method")
     assert table["value"].to_dict() == {"a": 1.5, "b": pytest.approx(np.nan, nan_ok=True)}
 
 
@@ -150,16 +143,18 @@ def test_ratios_of_means_are_compared_by_their_own_denominator():
     bottom = {method: [0.2, 0.9, 0.7, 0.5] for method in top}
     rows = rows_of(top, metric="auc_numerator_nc") + rows_of(bottom, metric="h0")
     found = estimated(rows)
-    row = cell(found.statistics, metric="ratio_auc_pi_soft_nc", dataset="sst2", method="a").iloc[0]
+    row = select(found.statistics, metric="ratio_auc_pi_soft_nc", dataset="sst2", method="a").iloc[
+        0
+    ]
     assert row[["value", "n", "n_failed"]].tolist() == pytest.approx([0.8 / 1.6, 3, 1])
-    pair = cell(found.comparisons, metric="ratio_auc_pi_soft_nc", dataset="sst2").iloc[0]
+    pair = select(found.comparisons, metric="ratio_auc_pi_soft_nc", dataset="sst2").iloc[0]
     assert pair["value"] == pytest.approx((-0.1 - 0.1 + 0.2) / 1.6)
 
 
 def test_a_dataset_left_out_changes_the_ranks_of_the_methods_that_all_datasets_have():
     rows = samples_of({"a": [1.0], "b": [2.0], "some": [9.0]})
     rows += samples_of({"a": [4.0], "b": [2.0]}, "imdb")
-    found = cell(estimated(rows).ranks, metric="auc_pi_soft_nc", part="without")
+    found = select(estimated(rows).ranks, metric="auc_pi_soft_nc", part="without")
     assert found["other"].tolist() == ["", "", "sst2", "sst2", "imdb", "imdb"]
     assert found["method"].tolist() == ["a", "b"] * 3
     assert found["value"].tolist() == [2.5, 2, 4, 2, 1, 2]
