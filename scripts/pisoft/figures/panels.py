@@ -44,7 +44,7 @@ def draw(
 
     Args:
         title: above the panels.
-        panels: by label, a function that fills the axes.
+        panels: by label, a function that fills the axes and may change how they look.
         size: inches.
         legend: whether there is one; lines may be named beside the panels instead.
         columns: panels in a row; None: all of them.
@@ -53,29 +53,33 @@ def draw(
     with theme():
         figure = Figure(figsize=size, layout="constrained")
         columns = columns or len(panels)
-        axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False, **layout)
-        for panel, (label, fill) in zip(axes.flat, panels.items(), strict=True):
+        axes = list(
+            figure.subplots(-(-len(panels) // columns), columns, squeeze=False, **layout).flat
+        )
+        for panel, (label, fill) in zip(axes, panels.items(), strict=False):
             panel.set_ylabel(label)
-            fill(panel)
             seaborn.despine(ax=panel)
+            fill(panel)
+        for panel in axes[len(panels) :]:
+            panel.set_axis_off()
         figure.suptitle(title, fontsize="medium")
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        if legend and handles:
-            figure.legend(
-                handles,
-                labels,
-                loc="outside lower center",
-                ncols=legend_columns(labels),
-                frameon=False,
-                handlelength=3.5,
-            )
+        if legend:
+            legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])
     return figure
 
 
-def legend_columns(labels: Sequence[str]) -> int:
-    """Return as many columns as fit below the panels if all were as wide as the longest label."""
-    longest = max(len(label) for label in labels)
-    return max(1, min(len(labels), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
+def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
+    """Name lines below the panels, in as many columns as fit if all had the longest label."""
+    longest = max((len(handle.get_label()) for handle in handles), default=0)
+    columns = max(1, min(len(handles), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
+    if handles:
+        figure.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            handlelength=3.5,
+        )
 
 
 def n_text(rows: pd.DataFrame) -> str:
