@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from pisoft.displays import display
@@ -48,13 +47,12 @@ def plot(view: View) -> Figure:
     }
     title = f"Metric validation · {view.where} · {n_text(results.rows)}"
     figure = draw(title, above | below, (10.4, 7.6), legend=False, columns=len(METRICS))
-    axes = np.reshape(figure.axes, (2, -1))
-    over_pi(axes[0], means.rows["value"])
-    over_pi(axes[1], shares["value"])
-    for panel in axes[1]:
+    over_pi(figure.axes[: len(METRICS)], means.rows["value"])
+    over_pi(figure.axes[len(METRICS) :], shares["value"])
+    for panel in figure.axes[len(METRICS) :]:
         panel.axhline(CHANCE, color=GREY, linewidth=1)
         panel.set_ylim(-0.03, 1.03)
     with theme():
-        for panel in axes[:, -1]:
+        for panel in figure.axes[1::2]:
             panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return figure

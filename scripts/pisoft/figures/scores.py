@@ -117,7 +117,8 @@ def _draw_rows(
 ) -> None:
     """Draw each method's histogram on a floor, with its mean."""
     beside: dict[str, Any] = {"fontsize": "small", "clip_on": False}
-    for floor, (method, look) in enumerate(reversed(line_styles(methods).items())):
+    floors = range(len(methods))[::-1]
+    for floor, (method, look) in zip(floors, line_styles(methods).items(), strict=True):
         one = found.get(method)
         if one is None or not one.n:
             panel.text(0.5, floor + 0.3, "no value", ha="center", fontsize="small", style="italic")
