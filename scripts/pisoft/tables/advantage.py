@@ -102,16 +102,19 @@ def _better(
     signs: Mapping[tuple[str, str], pd.Series],
 ) -> str:
     """Say which methods are better than random scores where, and where more so."""
-    where = {
-        verdict: [label for name, label in methods.items() if verdicts[metric, name] == verdict]
-        for verdict in (*VERDICTS.values(), NO_VALUE)
-    }
-    slopes = {
-        slope: [
-            label
-            for name, label in methods.items()
-            if signs[metric, name]["upper_minus_lower"] == sign
-        ]
-        for sign, slope in SLOPES.items()
-    }
-    return notes.better_than_random(CURVE_METRICS[metric], where, slopes)
+    slopes = {name: SLOPES.get(signs[metric, name]["upper_minus_lower"]) for name in methods}
+    better, differs = (
+        "; ".join(
+            f"{words}: {', '.join(label for name, label in methods.items() if of[name] == words)}"
+            for words in order
+            if words in of.values()
+        )
+        for of, order in (
+            ({name: verdicts[metric, name] for name in methods}, [*VERDICTS.values(), NO_VALUE]),
+            (slopes, SLOPES.values()),
+        )
+    )
+    differs = differs or "not significantly different between the halves for any method"
+    return (
+        f"{CURVE_METRICS[metric]}: better than random scores {better}. The advantage is {differs}."
+    )
