@@ -8,17 +8,7 @@ import numpy as np
 
 from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
-from pisoft.tables import notes
-from pisoft.tables.grid import (
-    Column,
-    Labelled,
-    blocks,
-    columns,
-    each,
-    grid_table,
-    plain,
-    with_interval,
-)
+from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
 from pisoft.units import NOTHING
 from pisoft.views import MISSING, Number, Results, View
@@ -51,18 +41,18 @@ def table(view: View) -> Table:
         }
         for protocol, metric in sorted(keys, key=_place)
     }
-    grid = [
-        *columns("part", SHARES, with_interval(2)),
-        Column("Means in order", {"part": "means_in_order"}, plain(2)),
-        Column("Samples needed", {"part": NEEDED}, _needed),
+    shown = [
+        *grid.columns("part", SHARES, grid.with_interval(2)),
+        grid.Column("Means in order", {"part": "means_in_order"}, grid.plain(2)),
+        grid.Column("Samples needed", {"part": NEEDED}, _needed),
     ]
-    made = blocks(whole, each("dataset", whole.datasets), lines, grid, sparse=True)
+    made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, shown, sparse=True)
     counts = notes.samples(whole.rows, whole.datasets)
     below = [*_verdicts(whole, lines), *notes.METRIC_VALIDATION, counts]
-    return grid_table(view, "Metric validation", results, grid, made, below, corner="Metric")
+    return grid.grid_table(view, "Metric validation", results, shown, made, below, corner="Metric")
 
 
-def _verdicts(whole: Results, lines: Labelled) -> Iterator[str]:
+def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
     """Name the metrics that recover the order of the controls, and those that do not."""
     for dataset, of_dataset in whole.datasets.items():
         numbers = {
