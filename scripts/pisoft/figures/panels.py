@@ -119,14 +119,8 @@ def lines(
     looks = styles or line_styles(labels)
     for index, (name, label) in enumerate(labels.items()):
         line, look = rows[rows["method"] == name].sort_values("position"), looks[name]
-        shown = label if line["value"].notna().any() else f"{label} (no value)"
-        style: dict[str, Any] = {
-            "color": look.colour,
-            "marker": look.marker,
-            "linestyle": look.dash,
-            "linewidth": 1.4,
-            "label": shown,
-        }
+        named = label if line["value"].notna().any() else f"{label} (no value)"
+        style = {**look.point, **look.line, "linewidth": 1.4, "label": named}
         if dodge is not None:
             positions = line["position"] * dodge ** (index - (len(labels) - 1) / 2)
             panel.errorbar(
@@ -185,7 +179,7 @@ def dots(panel: Axes, rows: pd.DataFrame, labels: Mapping[str, str], label: str)
     for index, row in enumerate(rows.itertuples()):
         look = looks[row.method]
         panel.plot([row.low, row.high], [index, index], color=look.colour, linewidth=2.5)
-        panel.plot(row.value, index, color=look.colour, marker=look.marker, markersize=8)
+        panel.plot(row.value, index, markersize=8, **look.point)
     named = [or_no_value(labels[row.method], row.value) for row in rows.itertuples()]
     panel.set_yticks(range(len(rows)), named)
     panel.set_ylim(len(rows) - 0.5, -0.5)
@@ -207,15 +201,9 @@ def scatter(panel: Axes, across: pd.DataFrame, up: pd.DataFrame, labels: Mapping
         x, y, look = across.loc[name], up.loc[name], looks[name]
         panel.plot([x["low"], x["high"]], [y["value"]] * 2, color=look.colour, linewidth=1.2)
         panel.plot([x["value"]] * 2, [y["low"], y["high"]], color=look.colour, linewidth=1.2)
-        panel.plot(
-            x["value"],
-            y["value"],
-            color=look.colour,
-            marker=look.marker,
-            markersize=8,
-            linestyle="none",
-            label=or_no_value(label, x["value"], y["value"]),
-        )
+        named = or_no_value(label, x["value"], y["value"])
+        style = {**look.point, "linestyle": "none", "markersize": 8, "label": named}
+        panel.plot(x["value"], y["value"], **style)
 
 
 # Heatmaps ---------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def plot(view: View) -> Figure:
     bands are 95 % confidence intervals of the mean over samples (Student's t).
     """
     curves, statistics = view.results("curves"), view.results("statistics")
-    shown = {
+    parts = {
         label: {
             "rows": select(curves.rows, metric=metric, method=curves.methods),
             "areas": standings(select(statistics.rows, metric=f"auc_{metric}"), curves.methods),
@@ -51,11 +51,11 @@ def plot(view: View) -> Figure:
         }
         for metric, label in CURVE_METRICS.items()
     }
-    panels = {label: partial(_draw_lines, **of_metric) for label, of_metric in shown.items()}
+    panels = {label: partial(_draw_lines, **of_metric) for label, of_metric in parts.items()}
     title = f"{view.where} · {n_text(curves.rows)}"
     figure = of_one_range(draw(title, panels, (11.5, 4.6), legend=False), curves.rows["value"])
     with theme():
-        for panel, of_metric in zip(figure.axes, shown.values(), strict=True):
+        for panel, of_metric in zip(figure.axes, parts.values(), strict=True):
             _name_lines(panel, **of_metric)
     return figure
 
@@ -91,9 +91,9 @@ def _draw_lines(
     labels = {name: label for name, label in methods.items() if name in coloured}
     lines(panel, rows, labels, styles=line_styles(methods))
     leading = areas["best"] | areas["tied"]
-    shown = (leading & areas["coloured"]).sum()
+    in_colour = leading & areas["coloured"]
     title = f"Best or tied (≈): {leading.sum()} of {len(areas)} methods"
-    title += "" if shown == leading.sum() else f", {shown} in colour"
+    title += "" if in_colour.equals(leading) else f", {in_colour.sum()} in colour"
     panel.set_title(title, fontsize="small")
 
 
@@ -118,7 +118,7 @@ def _name_lines(
         arrow = {"arrowstyle": "-", "color": look.colour, "shrinkA": 0, "shrinkB": 0}
         xy = {"xy": end, "xytext": (KEYS, place), "textcoords": "axes fraction"}
         panel.annotate("", arrowprops=arrow, **xy)
-        panel.plot(KEYS, place, color=look.colour, marker=look.marker, **key)
+        panel.plot(KEYS, place, **look.point, **key)
         weight = "bold" if area.best else "normal"
         panel.text(LABELS, place, methods[area.Index] + " ≈" * area.tied, weight=weight, **label)
     if len(last) > len(upwards):

@@ -203,8 +203,7 @@ def _draw_example(
     for panel, scores in ((before, example.before), (after, example.after)):
         for name, values in scores.items():
             places = (np.arange(values.size) + 0.5) / values.size
-            look = looks[name]
-            panel.plot(places, np.sort(values)[::-1], color=look.colour, linestyle=look.dash)
+            panel.plot(places, np.sort(values)[::-1], **looks[name].line)
     for name, values in example.before.items():
         before.axhline(values.mean(), color=looks[name].colour, linewidth=0.8, alpha=0.7)
     after.axhline(pi, color="black", linewidth=0.8)
@@ -216,7 +215,7 @@ def _draw_curves(panel: Axes, curves: pd.DataFrame, shares: pd.DataFrame, looks:
     means = shares.groupby("method")[["share", "soft_nc"]].mean()
     for name, look in looks.items():
         curve = select(curves, metric="pi_soft_nc", method=name).sort_values("position")
-        panel.plot(curve["position"], curve["value"], color=look.colour, linestyle=look.dash)
+        panel.plot(curve["position"], curve["value"], **look.line)
         _draw_point(panel, means["share"][name], means["soft_nc"][name], look)
     panel.set(xlim=(0, 1), xlabel="Retaining probability π, or E[R] / m", ylabel="π-Soft-NC ↑")
     panel.set_ylim(bottom=0)
@@ -225,20 +224,17 @@ def _draw_curves(panel: Axes, curves: pd.DataFrame, shares: pd.DataFrame, looks:
 
 def _draw_point(panel: Axes, x: float, y: float, look: LineStyle) -> None:
     edge = look.colour if look.marker == "x" else "black"  # a cross is nothing but edge
-    point: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": POINT_SIZE}
-    panel.plot([x], [y], markeredgecolor=edge, zorder=3, **point)
+    panel.plot([x], [y], markersize=POINT_SIZE, markeredgecolor=edge, zorder=3, **look.point)
 
 
 def _handles(example: Calibrated | None, methods: Mapping[str, str], looks: Looks) -> list[Line2D]:
     """Return the legend's entries: methods, with the mean and α of their scores in panel (b)."""
     handles = []
     for name, label in methods.items():
-        look = looks[name]
         if example is not None:
             mean, alpha = example.before[name].mean(), example.alpha[name]
             label += f": mean {mean:.2f}, α = {alpha:.2g}"
-        line: dict[str, Any] = {"color": look.colour, "marker": look.marker, "linestyle": look.dash}
-        handles.append(Line2D([], [], label=label, **line))
+        handles.append(Line2D([], [], label=label, **looks[name].point | looks[name].line))
     point: dict[str, Any] = {"marker": "o", "color": "white", "markersize": POINT_SIZE}
     label = "original Soft-NC (α = 1)"
     original = Line2D([], [], linestyle="", markeredgecolor="black", label=label, **point)

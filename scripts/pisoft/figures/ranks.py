@@ -44,9 +44,9 @@ def plot(view: View) -> Figure:
         rows = select(averages, metric=metric)
         mean_ranks = select(rows, part="mean_rank").set_index("method")["value"]
         p_values = _p_values(select(pairs.rows, metric=metric), mean_ranks.index)
-        shown = {"mean_ranks": mean_ranks, "methods": ranks.methods}
-        panels[METRICS[metric].label] = partial(_draw_intervals, rows=rows, **shown)
-        panels[metric] = partial(_draw_differences, p_values=p_values, **shown)
+        common = {"mean_ranks": mean_ranks, "methods": ranks.methods}
+        panels[METRICS[metric].label] = partial(_draw_intervals, rows=rows, **common)
+        panels[metric] = partial(_draw_differences, p_values=p_values, **common)
     title = f"Ranks for the mean over datasets · {view.where} · {n_text(averages)}"
     figure = draw(title, panels, (WIDTH, WIDTH), legend=False, columns=2)
     lowest = min(text.get_position()[1] for panel in figure.axes[1::2] for text in panel.texts)
@@ -114,8 +114,7 @@ def _draw_differences(
         name = names[int(text.get_text())]
         text.set(text=f"{methods[name]} ({mean_ranks[name]:.1f})", color="black")
         text.set_x(text.get_position()[0] + (LABEL_GAP if text.get_ha() == "left" else -LABEL_GAP))
-        look, rank = looks[name], mean_ranks[name]
-        panel.plot(rank, 0, color=look.colour, marker=look.marker, markersize=8)
+        panel.plot(mean_ranks[name], 0, markersize=8, **looks[name].point)
     panel.grid(visible=False)
     panel.spines["top"].set_visible(True)
     _show_all_ranks(panel, len(methods))

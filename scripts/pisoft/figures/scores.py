@@ -53,17 +53,16 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
         steps: of one model and dataset, the steps of a sample next to each other.
         method: whose scores.
     """
-    samples = [scores for _, scores in scores_by_sample(steps, method)]
-    scored = [scores for scores in samples if scores]
-    if not scored:
-        return Distribution(np.zeros(EDGES.size - 1), np.nan, 0, len(samples))
-    shares = [
-        np.mean([np.histogram(s, EDGES)[0] / s.size for s in steps], axis=0) for steps in scored
-    ]
-    means = [np.mean([scores.mean() for scores in steps]) for steps in scored]
-    return Distribution(
-        np.mean(shares, axis=0), float(np.mean(means)), len(scored), len(samples) - len(scored)
-    )
+    shares, means, n_failed = [], [], 0
+    for _, scored in scores_by_sample(steps, method):
+        if scored:
+            shares.append(np.mean([np.histogram(s, EDGES)[0] / s.size for s in scored], axis=0))
+            means.append(np.mean([scores.mean() for scores in scored]))
+        else:
+            n_failed += 1
+    if not means:
+        return Distribution(np.zeros(EDGES.size - 1), np.nan, 0, n_failed)
+    return Distribution(np.mean(shares, axis=0), float(np.mean(means)), len(means), n_failed)
 
 
 @display(
@@ -78,19 +77,21 @@ def plot(view: View) -> Figure:
     """Draw the figure of one model, reading one method and dataset at a time."""
     files, settings, cell = view.files, view.settings, view.cell
     prompts = {path.stem: path for path in files["prompts"]}
-    found: dict[str, dict[str, Distribution]] = {}
+    distributions: dict[str, dict[str, Distribution]] = {}
     for path in files["attributions"]:
         method, dataset = path.parts[-2], path.stem
         steps = read_scores(prompts[dataset], [path], settings)
-        found.setdefault(settings.datasets[dataset], {})[method] = distribution(steps, method)
-    explained_by = {name for by_method in found.values() for name in by_method}
+        distributions.setdefault(settings.datasets[dataset], {})[method] = distribution(
+            steps, method
+        )
+    explained_by = {name for by_method in distributions.values() for name in by_method}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
     where = f"{settings.where(cell)} · normalisation: {settings.normalisation}"
-    return plot_scores(found, methods, where)
+    return plot_scores(distributions, methods, where)
 
 
 def plot_scores(
-    found: Mapping[str, Mapping[str, Distribution]], methods: Mapping[str, str], where: str
+    distributions: Mapping[str, Mapping[str, Distribution]], methods: Mapping[str, str], where: str
 ) -> Figure:
     """Draw the distributions of all methods, one row each, in one panel per dataset.
 
@@ -98,38 +99,37 @@ def plot_scores(
     sparse. The marker and the number beside the row are the mean.
 
     Args:
-        found: by dataset's label, by method.
+        distributions: by dataset's label, by method.
         methods: label of each method, from top to bottom.
         where: the model, for the title.
     """
-    columns = min(len(found), COLUMNS)
-    rows = -(-len(found) // columns)
+    columns = min(len(distributions), COLUMNS)
+    rows = -(-len(distributions) // columns)
     size = (1.8 + 3.1 * columns, (ROW_HEIGHT * len(methods) + 0.9) * rows + 0.4)
     panels = {
-        dataset: partial(_draw_rows, dataset=dataset, found=by_method, methods=methods)
-        for dataset, by_method in found.items()
+        dataset: partial(_draw_rows, dataset=dataset, distributions=by_method, methods=methods)
+        for dataset, by_method in distributions.items()
     }
     return draw(where, panels, size, legend=False, columns=columns, sharey=True)
 
 
 def _draw_rows(
-    panel: Axes, dataset: str, found: Mapping[str, Distribution], methods: Mapping[str, str]
+    panel: Axes, dataset: str, distributions: Mapping[str, Distribution], methods: Mapping[str, str]
 ) -> None:
     """Draw each method's histogram on a floor, with its mean."""
     beside: dict[str, Any] = {"fontsize": "small", "clip_on": False}
     floors = range(len(methods))[::-1]
     for floor, (method, look) in zip(floors, line_styles(methods).items(), strict=True):
-        one = found.get(method)
+        one = distributions.get(method)
         if one is None or not one.n:
             panel.text(0.5, floor + 0.3, "no value", ha="center", fontsize="small", style="italic")
             continue
         heights = floor + TALLEST * one.shares / one.shares.max()
         panel.stairs(heights, EDGES, baseline=floor, fill=True, color=look.colour, alpha=OPACITY)
-        point: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 7}
-        panel.plot([one.mean], [floor], clip_on=False, zorder=3, **point)
+        panel.plot([one.mean], [floor], markersize=7, clip_on=False, zorder=3, **look.point)
         failed = f" ({one.n_failed} failed)" if one.n_failed else ""
         panel.text(BESIDE[0], floor + 0.25, f"{one.mean:.2f}{failed}", va="center", **beside)
-    counts = pd.DataFrame({"n": [one.n for one in found.values()]})
+    counts = pd.DataFrame({"n": [one.n for one in distributions.values()]})
     panel.set_title(f"{dataset} · {n_text(counts)}", fontsize="medium")
     panel.text(*BESIDE, "mean", transform=panel.transAxes, **beside)
     panel.set(xlabel="Score s of a token", ylabel="", xlim=(0, 1), ylim=(-0.2, len(methods)))

@@ -62,7 +62,7 @@ class Example:
         heading: what the model answered, and which token is explained.
         texts: what each perturbable token says, (m,).
         positions: of these tokens in the prompt, (m,).
-        evidence: whether a token is part of the known evidence, (m,); None: not known.
+        evidence: whether a token is part of the evidence, (m,); None: no evidence is marked.
         top: by method, whether a token is among its highest scores, (m,).
         missing: by method without such tokens, why.
     """
@@ -114,8 +114,9 @@ def plot(view: View) -> Figure:
     assert share is not None, "without it, there are no such figures"
     texts = examples(chosen, steps, methods, share)
     where = f"{settings.where(cell)} · top {100 * share:g} % of tokens"
-    shown = [key_sentence(text) for text in texts] if cell["part"] == "sentence" else texts
-    return plot_tokens(shown, methods, where)
+    if cell["part"] == "sentence":
+        texts = [key_sentence(text) for text in texts]
+    return plot_tokens(texts, methods, where)
 
 
 # Samples, and what is shown of them ---------------------------------------------------------------
@@ -167,11 +168,11 @@ def top_count(tokens: int, share: float) -> int:
 
 
 def top_tokens(raw: np.ndarray, share: float) -> np.ndarray:
-    """Return whether a token is among the highest raw scores; of equal ones, the earlier token.
+    """Return whether a token is among the highest raw scores, (m,); of equal ones, the earlier.
 
     Args:
         raw: raw scores of the perturbable tokens of a step, finite, (m,).
-        share: of these tokens, rounded up to a whole number of them.
+        share: see :func:`top_count`.
     """
     top = np.zeros(raw.size, dtype=bool)
     top[np.argsort(-raw, kind="stable")[: top_count(raw.size, share)]] = True

@@ -41,15 +41,17 @@ def table(view: View) -> Table:
         }
         for protocol, metric in sorted(keys, key=_place)
     }
-    shown = [
+    columns = [
         *grid.columns("part", SHARES, grid.with_interval(2)),
         grid.Column("Means in order", {"part": "means_in_order"}, grid.plain(2)),
         grid.Column("Samples needed", {"part": NEEDED}, _needed),
     ]
-    made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, shown, sparse=True)
+    made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
     counts = notes.samples(whole.rows, whole.datasets)
     below = [*_verdicts(whole, lines), *notes.METRIC_VALIDATION, counts]
-    return grid.grid_table(view, "Metric validation", results, shown, made, below, corner="Metric")
+    return grid.grid_table(
+        view, "Metric validation", results, columns, made, below, corner="Metric"
+    )
 
 
 def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:

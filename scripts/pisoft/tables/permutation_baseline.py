@@ -23,9 +23,11 @@ def table(view: View) -> Table:
     means = grid.columns(
         "part", {"method": "Method", "permuted": "Permuted"}, grid.plain(3), dataset=results.summary
     )
-    shown = [*means, *gains, grid.Column("p", gains[-1].keys, grid.p_value)]
+    columns = [*means, *gains, grid.Column("p", gains[-1].keys, grid.p_value)]
     lines = grid.each("method", results.methods)
-    made = grid.blocks(results, grid.metrics(METRICS), lines, shown, order_by=gains[-1])
+    made = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
     counts = notes.samples(results.select(part="gain").rows, results.datasets)
     below = [*notes.PERMUTATION_BASELINE, counts]
-    return grid.grid_table(view, "Gain over the permutation baseline", results, shown, made, below)
+    return grid.grid_table(
+        view, "Gain over the permutation baseline", results, columns, made, below
+    )

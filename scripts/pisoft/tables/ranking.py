@@ -35,11 +35,11 @@ def ranking(
     by_dataset = grid.columns("dataset", coverage.with_average, grid.ranked)
     rank = grid.Column("Rank", by_dataset[-1].keys, grid.rank)
     titles, lines = grid.metrics(names), grid.each("method", coverage.methods)
-    shown, families = [rank, *by_dataset], view.settings.families
-    made = grid.blocks(results, titles, lines, shown, order_by=rank, families=families)
+    columns, families = [rank, *by_dataset], view.settings.families
+    made = grid.blocks(results, titles, lines, columns, order_by=rank, families=families)
     if below:
-        made += grid.blocks(results, {"By chance": {}}, below, shown)
+        made += grid.blocks(results, {"By chance": {}}, below, columns)
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
     meanings = [*on_metrics, notes.marks(results), clamp]
     counts = [*notes.of_average(coverage), *notes.of_coverage(coverage)]
-    return grid.grid_table(view, title, results, shown, made, [*meanings, *counts])
+    return grid.grid_table(view, title, results, columns, made, [*meanings, *counts])

@@ -31,7 +31,7 @@ def table(view: View) -> Table:
         methods = ", ".join(labels.get(name, name) for name in number.text.split(", "))
         return Entry(methods if number.value else "no")
 
-    shown = [
+    columns = [
         *grid.columns("dataset", results.with_average, grid.with_interval(2)),
         grid.Column("Another is best", {"dataset": summary, "other": "best_changes"}, best),
         grid.Column(
@@ -39,11 +39,11 @@ def table(view: View) -> Table:
         ),
     ]
     lines = grid.each("part", ALTERNATIVES)
-    made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, shown, sparse=True)
+    made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, columns, sparse=True)
     title = "Order of the methods with one choice changed"
     below = [
         *notes.SENSITIVITY,
         *notes.of_orders(results, ALTERNATIVES),
         notes.samples(results.rows, results.datasets),
     ]
-    return grid.grid_table(view, title, results, shown, made, below, corner="Changed choice")
+    return grid.grid_table(view, title, results, columns, made, below, corner="Changed choice")
