@@ -38,20 +38,12 @@ Looks = Mapping[str, LineStyle]  # by method
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One explained step of one sample, calibrated to π for a few methods.
-
-    Attributes:
-        sample_id: the sample.
-        step: index of the generated token.
-        before: by method, scores of the perturbable tokens, (m,).
-        after: by method, the same to the power of α, (m,).
-        alpha: by method.
-    """
+    """One explained step of one sample, calibrated to π for a few methods."""
 
     sample_id: str
-    step: int
-    before: Mapping[str, np.ndarray]
-    after: Mapping[str, np.ndarray]
+    step: int  # index of the generated token
+    before: Mapping[str, np.ndarray]  # by method, scores of the perturbable tokens, (m,)
+    after: Mapping[str, np.ndarray]  # the same to the power of α
     alpha: Mapping[str, float]
 
 
@@ -129,12 +121,14 @@ def plot(view: View) -> Figure:
     cell = {**view.cell, "dataset": first}
     samples, curves = files.rows("soft_samples", **cell), view.results("curves", dataset=first)
     shares = retaining_shares(samples, perturbable_counts(prompts, settings.scope))
-    shown = shown_methods(shares, curves.methods)
+    drawn = shown_methods(shares, curves.methods)
     pi = min(curves.rows["position"], key=lambda pi: abs(pi - TARGET), default=TARGET)
-    by_method = {path.parts[-2]: path for path in files["soft"] if path.stem == first}
-    alphas = {name: read_alphas(path, pi) for name, path in by_method.items() if name in shown}
-    scores = [path for path in files["attributions"] if path.stem == first]
-    steps = read_scores(prompts, [path for path in scores if path.parts[-2] in shown], settings)
+    soft, scores = (
+        [path for path in files[kind] if path.stem == first and path.parts[-2] in drawn]
+        for kind in ("soft", "attributions")
+    )
+    alphas = {path.parts[-2]: read_alphas(path, pi) for path in soft}
+    steps = read_scores(prompts, scores, settings)
     example = calibrated(steps, alphas, settings.score_floor)
     return plot_protocol(shares, example, curves, pi, settings.where(cell))
 
@@ -151,7 +145,7 @@ def plot_protocol(
         pi: the retaining probability of panel (b).
         where: model, dataset and protocol, for the title.
     """
-    methods, shown = curves.methods, shown_methods(shares, curves.methods)
+    methods, drawn = curves.methods, shown_methods(shares, curves.methods)
     looks = line_styles(methods)
     with theme():
         figure = Figure(figsize=(13.5, 5.4), layout="constrained")
@@ -159,11 +153,11 @@ def plot_protocol(
         left, before, after, right = (figure.add_subplot(grid[place]) for place in PLACES)
         _draw_shares(left, shares, methods, looks)
         _draw_example(before, after, example, looks, pi)
-        _draw_curves(right, curves.rows, shares, {name: looks[name] for name in shown})
+        _draw_curves(right, curves.rows, shares, {name: looks[name] for name in drawn})
         seaborn.despine(figure)
         sample = "" if example is None else f" · sample of panel (b): {example.sample_id}"
         figure.suptitle(where + sample, fontsize="medium")
-        legend_below(figure, _handles(example, {name: methods[name] for name in shown}, looks))
+        legend_below(figure, _handles(example, {name: methods[name] for name in drawn}, looks))
     return figure
 
 

@@ -28,19 +28,12 @@ BESIDE = (1.02, 0.98)  # of a panel, where the column of means begins
 
 @dataclass(frozen=True)
 class Distribution:
-    """A method's scores on one dataset, each sample with equal weight.
+    """A method's scores on one dataset, each sample with equal weight."""
 
-    Attributes:
-        shares: of the scores in each bin between :data:`EDGES`, (bins,).
-        mean: of the scores; NaN without a sample.
-        n: samples with scores.
-        n_failed: samples without.
-    """
-
-    shares: np.ndarray
-    mean: float
-    n: int
-    n_failed: int
+    shares: np.ndarray  # of the scores in each bin between EDGES, (bins,)
+    mean: float  # NaN without a sample
+    n: int  # samples with scores
+    n_failed: int  # samples without
 
 
 def distribution(steps: Iterable[StepScores], method: str) -> Distribution:

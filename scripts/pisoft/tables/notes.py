@@ -62,7 +62,7 @@ def samples(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
     """
     counts = rows.groupby("dataset").agg({"n": ["min", "max"], "n_failed": "max"})
     listed = []
-    for name in filter(counts.index.__contains__, datasets):
+    for name in (name for name in datasets if name in counts.index):
         fewest, most, failed = counts.loc[name]
         n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
         listed.append(f"{datasets[name]} {n}" + (f" (at most {failed} failed)" if failed else ""))
