@@ -56,24 +56,15 @@ HEADING = 16
 
 @dataclass(frozen=True)
 class Example:
-    """One explained step of one sample.
-
-    Attributes:
-        heading: what the model answered, and which token is explained.
-        texts: what each perturbable token says, (m,).
-        positions: of these tokens in the prompt, (m,).
-        evidence: whether a token is part of the evidence, (m,); None: no evidence is marked.
-        top: by method, whether a token is among its highest scores, (m,).
-        missing: by method without such tokens, why.
-    """
+    """One explained step of one sample: its m perturbable tokens, and how methods see them."""
 
     sample_id: str
-    heading: str
-    texts: tuple[str, ...]
-    positions: np.ndarray
-    evidence: np.ndarray | None
-    top: Mapping[str, np.ndarray]
-    missing: Mapping[str, str]
+    heading: str  # what the model answered, and which token is explained
+    texts: tuple[str, ...]  # (m,)
+    positions: np.ndarray  # in the prompt, (m,)
+    evidence: np.ndarray | None  # whether a token is part of it, (m,); None: none is marked
+    top: Mapping[str, np.ndarray]  # by method, whether a token is among its highest scores, (m,)
+    missing: Mapping[str, str]  # by method without such tokens, why
 
 
 @dataclass(frozen=True)
