@@ -7,17 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.displays import display
-from pisoft.figures.panels import (
-    OVERLAP,
-    TAU,
-    TAU_MEANING,
-    add_scale,
-    heatmap,
-    lower_triangle,
-    mark_gaps,
-    n_text,
-    name_cells,
-)
+from pisoft.figures import panels
 from pisoft.figures.style import theme
 from pisoft.statistics.method_agreement import METRICS, with_averages
 from pisoft.statistics.metrics import AVERAGE
@@ -51,14 +41,22 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
         for index, (dataset, title) in enumerate(titles.items()):
             line, column = divmod(index + (gap if index else 0), 2)
             panel, shown = figure.add_subplot(grid[line, column]), select(rows, dataset=dataset)
-            tau, overlap = (lower_triangle(select(shown, metric=m), [*methods]) for m in METRICS)
-            heatmap(panel, tau, TAU)
-            heatmap(panel, overlap.T, OVERLAP)
-            mark_gaps(panel, np.isnan(tau) & np.isnan(overlap.T))
+            tau, overlap = (
+                panels.lower_triangle(select(shown, metric=m), [*methods]) for m in METRICS
+            )
+            panels.heatmap(panel, tau, panels.TAU)
+            panels.heatmap(panel, overlap.T, panels.OVERLAP)
+            panels.mark_gaps(panel, np.isnan(tau) & np.isnan(overlap.T))
             names = list(methods.values())
-            name_cells(panel, names if line == lines - 1 else [], [] if column else names)
-            panel.set_title(f"{title} · {n_text(shown)}", fontsize="medium")
+            panels.name_cells(panel, names if line == lines - 1 else [], [] if column else names)
+            panel.set_title(f"{title} · {panels.n_text(shown)}", fontsize="medium")
         figure.suptitle(f"Agreement of methods on tokens · {view.where}", fontsize="medium")
-        add_scale(figure.add_subplot(grid[lines, 0]), TAU, f"Below the diagonal: {TAU_MEANING}")
-        add_scale(figure.add_subplot(grid[lines, 1]), OVERLAP, f"Above it: {OVERLAP_MEANING}")
+        panels.add_scale(
+            figure.add_subplot(grid[lines, 0]),
+            panels.TAU,
+            f"Below the diagonal: {panels.TAU_MEANING}",
+        )
+        panels.add_scale(
+            figure.add_subplot(grid[lines, 1]), panels.OVERLAP, f"Above it: {OVERLAP_MEANING}"
+        )
     return figure, rows

@@ -9,14 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.displays import display
-from pisoft.figures.panels import (
-    TAU,
-    TAU_MEANING,
-    add_scale,
-    heatmap,
-    mark_gaps,
-    name_cells,
-)
+from pisoft.figures import panels
 from pisoft.figures.style import theme
 from pisoft.statistics.metric_agreement import Labels, metric_agreement, ordering_metrics
 from pisoft.statistics.metrics import AVERAGE
@@ -50,21 +43,21 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
         figure = Figure(figsize=(side + 3.2, sum(heights)), layout="constrained")
         top, middle, bottom = figure.subfigures(3, 1, squeeze=False, height_ratios=heights)[:, 0]
         panel, average = top.subplots(), _triangle(rows, AVERAGE, metrics)
-        heatmap(panel, average, TAU)
-        mark_gaps(panel, np.isnan(average) & np.tri(len(metrics), k=-1, dtype=bool))
+        panels.heatmap(panel, average, panels.TAU)
+        panels.mark_gaps(panel, np.isnan(average) & np.tri(len(metrics), k=-1, dtype=bool))
         named = [f"{label}  {number}" for number, label in enumerate(metrics.values(), start=1)]
-        name_cells(panel, [str(1 + index) for index in range(len(named))], named, rotation=0)
+        panels.name_cells(panel, [str(1 + index) for index in range(len(named))], named, rotation=0)
         panel.set_title("Mean over datasets", fontsize="small")
-        panels = middle.subplots(lines, abreast, squeeze=False).ravel()
-        for panel, (dataset, label) in zip(panels, results.datasets.items(), strict=False):
-            heatmap(panel, _triangle(rows, dataset, metrics), TAU, numbers=False)
+        small = middle.subplots(lines, abreast, squeeze=False).ravel()
+        for panel, (dataset, label) in zip(small, results.datasets.items(), strict=False):
+            panels.heatmap(panel, _triangle(rows, dataset, metrics), panels.TAU, numbers=False)
             panel.set_title(label, fontsize="small")
-        for panel in panels[len(results.datasets) :]:
+        for panel in small[len(results.datasets) :]:
             panel.set_axis_off()
         most = 0 if rows.empty else rows["n"].max()
         title = f"Agreement of metrics on methods · {view.where} · {most} methods"
         figure.suptitle(title + _left_out_text(left_out), fontsize="medium")
-        add_scale(bottom.add_axes((0.3, 0.75, 0.4, 0.15)), TAU, TAU_MEANING)
+        panels.add_scale(bottom.add_axes((0.3, 0.75, 0.4, 0.15)), panels.TAU, panels.TAU_MEANING)
     return figure, rows
 
 

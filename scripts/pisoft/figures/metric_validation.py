@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import seaborn
+from functools import partial
+
 from matplotlib.figure import Figure
 
 from pisoft.displays import display
-from pisoft.figures.panels import GREY, lines, n_text, over_pi
+from pisoft.figures.panels import GREY, draw, lines, n_text, over_pi
 from pisoft.figures.style import theme
+from pisoft.statistics.results import select
 from pisoft.views import View
 
 METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
@@ -33,23 +35,24 @@ def plot(view: View) -> Figure:
     controls = {name: means.methods[name] for name in means.rows["method"].unique()}
     pairs = results.select(part=PAIRS)
     shares = pairs.rows.assign(method=pairs.rows["part"])
-    with theme():
-        figure = Figure(figsize=(10.4, 7.6), layout="constrained")
-        axes = figure.subplots(2, len(METRICS))
-        for (above, below), (metric, label) in zip(axes.T, METRICS.items(), strict=True):
-            lines(above, means.select(metric=metric).rows, controls)
-            lines(below, shares[shares["metric"] == metric], PAIRS)
-            above.set_ylabel(label)
-            below.set_ylabel("Share of samples in this order ↑")
-            below.axhline(CHANCE, color=GREY, linewidth=1)
-        over_pi(axes[0], means.rows["value"])
-        over_pi(axes[1], shares["value"])
-        for panel in axes[1]:
-            panel.set_ylim(-0.03, 1.03)
-        for panel in axes[:, -1]:
-            panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-        seaborn.despine(figure)
-        figure.suptitle(
-            f"Metric validation · {view.where} · {n_text(results.rows)}", fontsize="medium"
+    above = {
+        label: partial(lines, rows=select(means.rows, metric=metric), labels=controls)
+        for metric, label in METRICS.items()
+    }
+    below = {
+        f"{label.rstrip(' ↑')}, share in this order ↑": partial(
+            lines, rows=select(shares, metric=metric), labels=PAIRS
         )
+        for metric, label in METRICS.items()
+    }
+    title = f"Metric validation · {view.where} · {n_text(results.rows)}"
+    figure = draw(title, above | below, (10.4, 7.6), legend=False, columns=len(METRICS))
+    over_pi(figure.axes[: len(METRICS)], means.rows["value"])
+    over_pi(figure.axes[len(METRICS) :], shares["value"])
+    for panel in figure.axes[len(METRICS) :]:
+        panel.axhline(CHANCE, color=GREY, linewidth=1)
+        panel.set_ylim(-0.03, 1.03)
+    with theme():
+        for panel in figure.axes[1::2]:
+            panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return figure

@@ -44,7 +44,7 @@ def draw(
 
     Args:
         title: above the panels.
-        panels: by label, a function that fills the axes.
+        panels: by label, a function that fills the axes and may change how they look.
         size: inches.
         legend: whether there is one; lines may be named beside the panels instead.
         columns: panels in a row; None: all of them.
@@ -53,29 +53,33 @@ def draw(
     with theme():
         figure = Figure(figsize=size, layout="constrained")
         columns = columns or len(panels)
-        axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False, **layout)
-        for panel, (label, fill) in zip(axes.flat, panels.items(), strict=True):
+        axes = list(
+            figure.subplots(-(-len(panels) // columns), columns, squeeze=False, **layout).flat
+        )
+        for panel, (label, fill) in zip(axes, panels.items(), strict=False):
             panel.set_ylabel(label)
-            fill(panel)
             seaborn.despine(ax=panel)
+            fill(panel)
+        for panel in axes[len(panels) :]:
+            panel.set_axis_off()
         figure.suptitle(title, fontsize="medium")
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        if legend and handles:
-            figure.legend(
-                handles,
-                labels,
-                loc="outside lower center",
-                ncols=legend_columns(labels),
-                frameon=False,
-                handlelength=3.5,
-            )
+        if legend:
+            legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])
     return figure
 
 
-def legend_columns(labels: Sequence[str]) -> int:
-    """Return as many columns as fit below the panels if all were as wide as the longest label."""
-    longest = max(len(label) for label in labels)
-    return max(1, min(len(labels), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
+def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
+    """Name lines below the panels, in as many columns as fit if all had the longest label."""
+    longest = max((len(handle.get_label()) for handle in handles), default=0)
+    columns = max(1, min(len(handles), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
+    if handles:
+        figure.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            handlelength=3.5,
+        )
 
 
 def n_text(rows: pd.DataFrame) -> str:
@@ -115,14 +119,8 @@ def lines(
     looks = styles or line_styles(labels)
     for index, (name, label) in enumerate(labels.items()):
         line, look = rows[rows["method"] == name].sort_values("position"), looks[name]
-        shown = label if line["value"].notna().any() else f"{label} (no value)"
-        style: dict[str, Any] = {
-            "color": look.colour,
-            "marker": look.marker,
-            "linestyle": look.dash,
-            "linewidth": 1.4,
-            "label": shown,
-        }
+        named = label if line["value"].notna().any() else f"{label} (no value)"
+        style = {**look.point, **look.line, "linewidth": 1.4, "label": named}
         if dodge is not None:
             positions = line["position"] * dodge ** (index - (len(labels) - 1) / 2)
             panel.errorbar(
@@ -181,7 +179,7 @@ def dots(panel: Axes, rows: pd.DataFrame, labels: Mapping[str, str], label: str)
     for index, row in enumerate(rows.itertuples()):
         look = looks[row.method]
         panel.plot([row.low, row.high], [index, index], color=look.colour, linewidth=2.5)
-        panel.plot(row.value, index, color=look.colour, marker=look.marker, markersize=8)
+        panel.plot(row.value, index, markersize=8, **look.point)
     named = [or_no_value(labels[row.method], row.value) for row in rows.itertuples()]
     panel.set_yticks(range(len(rows)), named)
     panel.set_ylim(len(rows) - 0.5, -0.5)
@@ -203,15 +201,9 @@ def scatter(panel: Axes, across: pd.DataFrame, up: pd.DataFrame, labels: Mapping
         x, y, look = across.loc[name], up.loc[name], looks[name]
         panel.plot([x["low"], x["high"]], [y["value"]] * 2, color=look.colour, linewidth=1.2)
         panel.plot([x["value"]] * 2, [y["low"], y["high"]], color=look.colour, linewidth=1.2)
-        panel.plot(
-            x["value"],
-            y["value"],
-            color=look.colour,
-            marker=look.marker,
-            markersize=8,
-            linestyle="none",
-            label=or_no_value(label, x["value"], y["value"]),
-        )
+        named = or_no_value(label, x["value"], y["value"])
+        style = {**look.point, "linestyle": "none", "markersize": 8, "label": named}
+        panel.plot(x["value"], y["value"], **style)
 
 
 # Heatmaps ---------------------------------------------------------------------------------------

@@ -43,24 +43,20 @@ def plot(view: View) -> Figure:
     bands are 95 % confidence intervals of the mean over samples (Student's t).
     """
     curves, statistics = view.results("curves"), view.results("statistics")
-    methods = curves.methods
-    rows = {
-        label: select(curves.rows, metric=metric, method=methods)
+    parts = {
+        label: {
+            "rows": select(curves.rows, metric=metric, method=curves.methods),
+            "areas": standings(select(statistics.rows, metric=f"auc_{metric}"), curves.methods),
+            "methods": curves.methods,
+        }
         for metric, label in CURVE_METRICS.items()
     }
-    areas = {
-        label: standings(select(statistics.rows, metric=f"auc_{metric}"), methods)
-        for metric, label in CURVE_METRICS.items()
-    }
-    panels = {
-        label: partial(_draw_lines, rows=rows[label], areas=areas[label], methods=methods)
-        for label in rows
-    }
+    panels = {label: partial(_draw_lines, **of_metric) for label, of_metric in parts.items()}
     title = f"{view.where} · {n_text(curves.rows)}"
     figure = of_one_range(draw(title, panels, (11.5, 4.6), legend=False), curves.rows["value"])
     with theme():
-        for panel, label in zip(figure.axes, rows, strict=True):
-            _name_lines(panel, rows[label], areas[label], methods)
+        for panel, of_metric in zip(figure.axes, parts.values(), strict=True):
+            _name_lines(panel, **of_metric)
     return figure
 
 
@@ -95,11 +91,10 @@ def _draw_lines(
     labels = {name: label for name, label in methods.items() if name in coloured}
     lines(panel, rows, labels, styles=line_styles(methods))
     leading = areas["best"] | areas["tied"]
+    in_colour = leading & areas["coloured"]
     title = f"Best or tied (≈): {leading.sum()} of {len(areas)} methods"
-    shown = (leading & areas["coloured"]).sum()
-    panel.set_title(
-        title if shown == leading.sum() else f"{title}, {shown} in colour", fontsize="small"
-    )
+    title += "" if in_colour.equals(leading) else f", {in_colour.sum()} in colour"
+    panel.set_title(title, fontsize="small")
 
 
 def _name_lines(
@@ -109,27 +104,26 @@ def _name_lines(
 
     All lines meet at π = 1, so that the order by AUC says more than that of the ends.
     """
-    styles = line_styles(methods)
+    looks = line_styles(methods)
     last = rows.dropna(subset="value").sort_values("position").groupby("method").last()
     upwards = areas[areas["coloured"]][::-1]
     low, high = panel.get_ylim()
     heights = (last.loc[upwards.index, "value"] - low) / (high - low)
     others, *places = spread(np.r_[0, heights], LABEL_HEIGHT)
-
-    def write(place: float, colour: str, marker: str, name: str, weight: str = "normal") -> None:
-        beside: dict[str, Any] = {"transform": panel.transAxes, "clip_on": False}
-        panel.plot(KEYS, place, color=colour, marker=marker, markersize=5, **beside)
-        panel.text(LABELS, place, name, va="center", fontsize="small", fontweight=weight, **beside)
-
+    beside: dict[str, Any] = {"transform": panel.transAxes, "clip_on": False}
+    key: dict[str, Any] = {"markersize": 5, **beside}
+    label: dict[str, Any] = {"va": "center", "fontsize": "small", **beside}
     for area, place in zip(upwards.itertuples(), places, strict=True):
-        style, end = styles[area.Index], last.loc[area.Index, ["position", "value"]]
-        arrow = {"arrowstyle": "-", "color": style.colour, "shrinkA": 0, "shrinkB": 0}
-        beside = (KEYS, place)
-        panel.annotate("", xy=end, xytext=beside, textcoords="axes fraction", arrowprops=arrow)
-        name = methods[area.Index] + " ≈" * area.tied
-        write(place, style.colour, style.marker, name, "bold" if area.best else "normal")
+        look, end = looks[area.Index], last.loc[area.Index, ["position", "value"]]
+        arrow = {"arrowstyle": "-", "color": look.colour, "shrinkA": 0, "shrinkB": 0}
+        xy = {"xy": end, "xytext": (KEYS, place), "textcoords": "axes fraction"}
+        panel.annotate("", arrowprops=arrow, **xy)
+        panel.plot(KEYS, place, **look.point, **key)
+        weight = "bold" if area.best else "normal"
+        panel.text(LABELS, place, methods[area.Index] + " ≈" * area.tied, weight=weight, **label)
     if len(last) > len(upwards):
-        write(others, OTHERS, "_", "others")
+        panel.plot(KEYS, others, color=OTHERS, marker="_", **key)
+        panel.text(LABELS, others, "others", **label)
 
 
 def spread(places: np.ndarray, gap: float) -> np.ndarray:

@@ -7,9 +7,10 @@ between methods. (b) On one sample, each method's own power α brings its scores
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from matplotlib.lines import Line2D
 from pisoft.contracts import OK, read_table
 from pisoft.displays import display
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.figures.panels import legend_columns
+from pisoft.figures.panels import legend_below, n_text
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.results import select
@@ -30,25 +31,19 @@ from pisoft.statistics.scores import StepScores, perturbable_counts, read_scores
 from pisoft.views import Results, View
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
+PLACES = (np.s_[:, 0], np.s_[0, 1], np.s_[1, 1], np.s_[:, 2])  # of panels (a), (b) twice, (c)
 POINT_SIZE = 8
+Looks = Mapping[str, LineStyle]  # by method
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One explained step of one sample, calibrated to π for a few methods.
-
-    Attributes:
-        sample_id: the sample.
-        step: index of the generated token.
-        before: by method, scores of the perturbable tokens, (m,).
-        after: by method, the same to the power of α, (m,).
-        alpha: by method.
-    """
+    """One explained step of one sample, calibrated to π for a few methods."""
 
     sample_id: str
-    step: int
-    before: Mapping[str, np.ndarray]
-    after: Mapping[str, np.ndarray]
+    step: int  # index of the generated token
+    before: Mapping[str, np.ndarray]  # by method, scores of the perturbable tokens, (m,)
+    after: Mapping[str, np.ndarray]  # the same to the power of α
     alpha: Mapping[str, float]
 
 
@@ -77,14 +72,13 @@ def shown_methods(shares: pd.DataFrame, methods: Iterable[str]) -> list[str]:
     means = shares.groupby("method")["share"].mean()
     by_mean = sorted((method for method in methods if method in means), key=means.__getitem__)
     others = [method for method in by_mean if method != CONTROL]
-    chosen = {others[place] for place in (0, len(others) // 2, -1)} if others else set()
-    return [method for method in by_mean if method in chosen | {CONTROL}]
+    chosen = {*others[:1], *others[len(others) // 2 :][:1], *others[-1:], CONTROL}
+    return [method for method in by_mean if method in chosen]
 
 
 def read_alphas(path: Path, pi: float) -> dict[tuple[str, int], float]:
     """Return α by sample and step, of the ok rows of a `soft` file at one π."""
-    table = read_table(path, "soft")
-    rows = table.filter(pc.and_kleene(pc.equal(table["status"], OK), pc.equal(table["pi"], pi)))
+    rows = read_table(path, "soft").filter((pc.field("status") == OK) & (pc.field("pi") == pi))
     keys = zip(rows["sample_id"].to_pylist(), rows["step"].to_pylist(), strict=True)
     return dict(zip(keys, rows["alpha"].to_pylist(), strict=True))
 
@@ -127,22 +121,20 @@ def plot(view: View) -> Figure:
     cell = {**view.cell, "dataset": first}
     samples, curves = files.rows("soft_samples", **cell), view.results("curves", dataset=first)
     shares = retaining_shares(samples, perturbable_counts(prompts, settings.scope))
-    shown = shown_methods(shares, curves.methods)
+    drawn = shown_methods(shares, curves.methods)
     pi = min(curves.rows["position"], key=lambda pi: abs(pi - TARGET), default=TARGET)
-    by_method = {path.parts[-2]: path for path in files["soft"] if path.stem == first}
-    alphas = {name: read_alphas(path, pi) for name, path in by_method.items() if name in shown}
-    scores = [path for path in files["attributions"] if path.stem == first]
-    steps = read_scores(prompts, [path for path in scores if path.parts[-2] in shown], settings)
+    soft, scores = (
+        [path for path in files[kind] if path.stem == first and path.parts[-2] in drawn]
+        for kind in ("soft", "attributions")
+    )
+    alphas = {path.parts[-2]: read_alphas(path, pi) for path in soft}
+    steps = read_scores(prompts, scores, settings)
     example = calibrated(steps, alphas, settings.score_floor)
     return plot_protocol(shares, example, curves, pi, settings.where(cell))
 
 
 def plot_protocol(
-    shares: pd.DataFrame,
-    example: Calibrated | None,
-    curves: Results,
-    pi: float,
-    where: str,
+    shares: pd.DataFrame, example: Calibrated | None, curves: Results, pi: float, where: str
 ) -> Figure:
     """Draw the three panels.
 
@@ -153,134 +145,91 @@ def plot_protocol(
         pi: the retaining probability of panel (b).
         where: model, dataset and protocol, for the title.
     """
-    methods = curves.methods
-    styles = line_styles(methods)
-    shown = shown_methods(shares, methods)
+    methods, drawn = curves.methods, shown_methods(shares, curves.methods)
+    looks = line_styles(methods)
     with theme():
         figure = Figure(figsize=(13.5, 5.4), layout="constrained")
         grid = figure.add_gridspec(2, 3, width_ratios=(1.15, 1, 1.1))
-        _draw_shares(figure.add_subplot(grid[:, 0]), shares, methods, styles)
-        before = figure.add_subplot(grid[0, 1])
-        _draw_example(before, figure.add_subplot(grid[1, 1], sharex=before), example, styles, pi)
-        panel = figure.add_subplot(grid[:, 2])
-        _draw_curves(panel, select(curves.rows, metric="pi_soft_nc"), shares, shown, styles)
-        handles = [
-            _handle(styles[name], _legend_label(methods[name], name, example)) for name in shown
-        ]
-        if handles:
-            handles.append(
-                Line2D([], [], linestyle="", marker="o", color="white", markeredgecolor="black",
-                       markersize=POINT_SIZE, label="original Soft-NC (α = 1)")
-            )  # fmt: skip
+        left, before, after, right = (figure.add_subplot(grid[place]) for place in PLACES)
+        _draw_shares(left, shares, methods, looks)
+        _draw_example(before, after, example, looks, pi)
+        _draw_curves(right, curves.rows, shares, {name: looks[name] for name in drawn})
+        seaborn.despine(figure)
         sample = "" if example is None else f" · sample of panel (b): {example.sample_id}"
         figure.suptitle(where + sample, fontsize="medium")
-        figure.legend(
-            handles=handles,
-            loc="outside lower center",
-            ncols=legend_columns([str(handle.get_label()) for handle in handles] or [""]),
-            frameon=False,
-            handlelength=3.5,
-        )
+        legend_below(figure, _handles(example, {name: methods[name] for name in drawn}, looks))
     return figure
 
 
 def _draw_shares(
-    panel: Axes, shares: pd.DataFrame, methods: Mapping[str, str], styles: Mapping[str, LineStyle]
+    panel: Axes, shares: pd.DataFrame, methods: Mapping[str, str], looks: Looks
 ) -> None:
     """Draw a mark for each sample, and the mean, one method per row."""
+    by_method = dict(iter(shares.groupby("method")["share"]))
     rows = range(len(methods))[::-1]
-    for row, method in zip(rows, methods, strict=True):
-        found = shares.loc[shares["method"] == method, "share"]
-        style = styles[method]
-        if found.empty:
+    for row, name in zip(rows, methods, strict=True):
+        if name not in by_method:
             panel.text(0.5, row, "no value", ha="center", va="center", style="italic")
             continue
-        panel.plot(found, [row] * len(found), color=style.colour, marker="|", linestyle="",
-                   markersize=9, alpha=0.6)  # fmt: skip
-        _draw_point(panel, found.mean(), row, style)
+        ticks: dict[str, Any] = {"marker": "|", "linestyle": "", "markersize": 9, "alpha": 0.6}
+        values = by_method[name]
+        panel.plot(values, [row] * len(values), color=looks[name].colour, **ticks)
+        _draw_point(panel, values.mean(), row, looks[name])
     panel.set_yticks(rows, list(methods.values()))
-    panel.set_ylim(-0.6, len(methods) - 0.4)
-    panel.set_xlim(0, 1)
+    panel.set(xlim=(0, 1), ylim=(-0.6, len(methods) - 0.4))
     panel.set_xlabel("Mean of the scores = expected retaining share E[R] / m")
-    panel.set_title(f"(a) Scores as they are · {_sample_text(shares)}", fontsize="medium")
-    seaborn.despine(ax=panel)
+    n = n_text(pd.DataFrame({"n": map(len, by_method.values())}))
+    panel.set_title(f"(a) Scores as they are · {n}", fontsize="medium")
 
 
 def _draw_example(
-    before: Axes,
-    after: Axes,
-    example: Calibrated | None,
-    styles: Mapping[str, LineStyle],
-    pi: float,
+    before: Axes, after: Axes, example: Calibrated | None, looks: Looks, pi: float
 ) -> None:
     """Draw one sample's scores from highest to lowest, before and after calibration."""
     before.set_title("(b) One sample's scores, sorted", fontsize="medium")
-    before.set_ylabel("score s")
-    after.set_ylabel("s to the power of α")
+    before.set(ylabel="Score s", xlim=(0, 1), ylim=(0, 1.02))
+    after.set(ylabel="s to the power of α", xlim=(0, 1), ylim=(0, 1.02))
     after.set_xlabel("Share of tokens with a higher score")
-    for panel in (before, after):
-        panel.set_xlim(0, 1)
-        panel.set_ylim(0, 1.02)
-        seaborn.despine(ax=panel)
     before.tick_params(labelbottom=False)
     if example is None:
         before.text(0.5, 0.5, "no sample has scores of all these methods", ha="center")
         return
     for panel, scores in ((before, example.before), (after, example.after)):
-        for method, values in scores.items():
-            style = styles[method]
+        for name, values in scores.items():
             places = (np.arange(values.size) + 0.5) / values.size
-            panel.plot(places, np.sort(values)[::-1], color=style.colour, linestyle=style.dash)
-    for method, values in example.before.items():
-        before.axhline(values.mean(), color=styles[method].colour, linewidth=0.8, alpha=0.7)
+            panel.plot(places, np.sort(values)[::-1], **looks[name].line)
+    for name, values in example.before.items():
+        before.axhline(values.mean(), color=looks[name].colour, linewidth=0.8, alpha=0.7)
     after.axhline(pi, color="black", linewidth=0.8)
     after.text(0.99, pi + 0.02, f"all means: π = {pi:g}", ha="right", fontsize="small")
 
 
-def _draw_curves(
-    panel: Axes,
-    curves: pd.DataFrame,
-    shares: pd.DataFrame,
-    shown: Sequence[str],
-    styles: Mapping[str, LineStyle],
-) -> None:
+def _draw_curves(panel: Axes, curves: pd.DataFrame, shares: pd.DataFrame, looks: Looks) -> None:
     """Draw the π-Soft-NC curves, and the original metric at each method's own mean share."""
-    for method in shown:
-        curve, style = select(curves, method=method).sort_values("position"), styles[method]
-        panel.plot(curve["position"], curve["value"], color=style.colour, linestyle=style.dash)
-        original = shares[shares["method"] == method]
-        _draw_point(panel, original["share"].mean(), original["soft_nc"].mean(), style)
-    panel.set_xlim(0, 1)
+    means = shares.groupby("method")[["share", "soft_nc"]].mean()
+    for name, look in looks.items():
+        curve = select(curves, metric="pi_soft_nc", method=name).sort_values("position")
+        panel.plot(curve["position"], curve["value"], **look.line)
+        _draw_point(panel, means["share"][name], means["soft_nc"][name], look)
+    panel.set(xlim=(0, 1), xlabel="Retaining probability π, or E[R] / m", ylabel="π-Soft-NC ↑")
     panel.set_ylim(bottom=0)
-    panel.set_xlabel("Retaining probability π, or E[R] / m")
-    panel.set_ylabel("π-Soft-NC ↑")
     panel.set_title("(c) π-Soft-NC, and the original Soft-NC", fontsize="medium")
-    seaborn.despine(ax=panel)
 
 
-def _draw_point(panel: Axes, x: float, y: float, style: LineStyle) -> None:
-    edge = style.colour if style.marker == "x" else "black"  # a cross is nothing but edge
-    panel.plot([x], [y], color=style.colour, marker=style.marker, markersize=POINT_SIZE,
-               markeredgecolor=edge, zorder=3)  # fmt: skip
+def _draw_point(panel: Axes, x: float, y: float, look: LineStyle) -> None:
+    edge = look.colour if look.marker == "x" else "black"  # a cross is nothing but edge
+    panel.plot([x], [y], markersize=POINT_SIZE, markeredgecolor=edge, zorder=3, **look.point)
 
 
-def _handle(style: LineStyle, label: str) -> Line2D:
-    line = Line2D([], [], color=style.colour, marker=style.marker, label=label)
-    line.set(linestyle=style.dash)
-    return line
-
-
-def _legend_label(label: str, method: str, example: Calibrated | None) -> str:
-    """Name a method, and what happens to its scores in panel (b)."""
-    if example is None:
-        return label
-    return f"{label}: mean {example.before[method].mean():.2f}, α = {example.alpha[method]:.2g}"
-
-
-def _sample_text(shares: pd.DataFrame) -> str:
-    """Return `n = 98`, or a range over the methods that have a value where they differ."""
-    counts = shares["method"].value_counts()
-    if counts.empty:
-        return "n = 0"
-    fewest, most = counts.min(), counts.max()
-    return f"n = {most}" if fewest == most else f"n = {fewest}\N{EN DASH}{most}"
+def _handles(example: Calibrated | None, methods: Mapping[str, str], looks: Looks) -> list[Line2D]:
+    """Return the legend's entries: methods, with the mean and α of their scores in panel (b)."""
+    handles = []
+    for name, label in methods.items():
+        if example is not None:
+            mean, alpha = example.before[name].mean(), example.alpha[name]
+            label += f": mean {mean:.2f}, α = {alpha:.2g}"
+        handles.append(Line2D([], [], label=label, **looks[name].point | looks[name].line))
+    point: dict[str, Any] = {"marker": "o", "color": "white", "markersize": POINT_SIZE}
+    label = "original Soft-NC (α = 1)"
+    original = Line2D([], [], linestyle="", markeredgecolor="black", label=label, **point)
+    return [*handles, original] if handles else []

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from pisoft.displays import display
-from pisoft.figures.panels import dots
-from pisoft.figures.style import line_styles, theme
+from pisoft.figures.panels import GREY, dots, draw, n_text
+from pisoft.figures.style import line_styles
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
 from pisoft.statistics.standing import LEVEL
@@ -21,7 +20,7 @@ from pisoft.views import View
 WIDTH = 13.0  # inches
 LINE = 0.26  # inches per method or bar
 MOST_TICKS = 10  # with a number each; of more ranks, every other one has one
-LABEL_GAP = 0.15  # ranks between a label and the line that leads to it
+LABEL_GAP = 0.15  # ranks between a label, the line that leads to it, and the first or last rank
 
 
 @display(
@@ -38,24 +37,24 @@ def plot(view: View) -> Figure:
     circles it holds, no two of which differ significantly or were not tested.
     """
     ranks = view.results("ranks", metric=AUC_METRICS)
+    averages = select(ranks.rows, dataset=AVERAGE)
     pairs = view.results_if_any("comparisons").select(dataset=AVERAGE)  # of one method: none
-    methods = ranks.methods
-    with theme():
-        layout = ConstrainedLayoutEngine(h_pad=LINE / 2)
-        figure = Figure(figsize=(WIDTH, WIDTH), layout=layout)
-        panels = figure.subplots(len(AUC_METRICS), 2)
-        heights = [len(methods)]  # in lines
-        for (left, right), metric in zip(panels, AUC_METRICS, strict=True):
-            left.set_title(METRICS[metric].label.removeprefix("AUC "), fontsize="medium")
-            rows = select(ranks.rows, metric=metric, dataset=AVERAGE)
-            _draw_intervals(left, rows, methods)
-            mean_ranks = select(rows, part="mean_rank").set_index("method")["value"]
-            p_values = _p_values(select(pairs.rows, metric=metric), mean_ranks.index)
-            heights.append(_draw_differences(right, mean_ranks, p_values, methods))
-        figure.set_figheight(LINE * (max(heights) + 5) * len(AUC_METRICS))
-        for right in panels[:, 1]:
-            right.set_ylim(-max(heights) - 0.5, 0.5)
-        figure.suptitle(f"Ranks for the mean over datasets · {view.where}", fontsize="medium")
+    panels = {}
+    for metric in AUC_METRICS:
+        rows = select(averages, metric=metric)
+        mean_ranks = select(rows, part="mean_rank").set_index("method")["value"]
+        p_values = _p_values(select(pairs.rows, metric=metric), mean_ranks.index)
+        common = {"mean_ranks": mean_ranks, "methods": ranks.methods}
+        panels[METRICS[metric].label] = partial(_draw_intervals, rows=rows, **common)
+        panels[metric] = partial(_draw_differences, p_values=p_values, **common)
+    title = f"Ranks for the mean over datasets · {view.where} · {n_text(averages)}"
+    figure = draw(title, panels, (WIDTH, WIDTH), legend=False, columns=2)
+    lowest = min(text.get_position()[1] for panel in figure.axes[1::2] for text in panel.texts)
+    lines = max(len(ranks.methods), round(-lowest))
+    figure.set_figheight(LINE * (lines + 5) * len(AUC_METRICS))
+    figure.set_layout_engine("constrained", h_pad=LINE / 2)
+    for panel in figure.axes[1::2]:
+        panel.set_ylim(-lines - 0.5, 0.5)
     return figure
 
 
@@ -66,37 +65,36 @@ def _p_values(pairs: pd.DataFrame, methods: pd.Index) -> pd.DataFrame:
     return matrix.fillna(matrix.T).fillna(1.0)
 
 
-def _draw_intervals(panel: Axes, rows: pd.DataFrame, methods: Mapping[str, str]) -> None:
+def _draw_intervals(
+    panel: Axes, rows: pd.DataFrame, mean_ranks: pd.Series, methods: Mapping[str, str]
+) -> None:
     """Draw each method's rank with its interval, the best first, and write how often it is best."""
-    parts = {
-        part: select(rows, part=part).set_index("method").reindex(list(methods))
-        for part in ("rank", "mean_rank", "best_share")
-    }
-    ordered = parts["rank"].assign(mean_rank=parts["mean_rank"]["value"])
-    ordered = ordered.sort_values(["value", "mean_rank"], kind="stable")
-    label = "Rank with 95 % interval over resamples (← 1 is best)"
-    dots(panel, ordered.reset_index(), methods, label)
-    beside = panel.get_yaxis_transform()  # x in parts of the panel's width
-    shares = parts["best_share"]["value"][ordered.index].dropna()
+    panel.set_title(panel.get_ylabel().removeprefix("AUC "), fontsize="medium")
+    ordered = select(rows, part="rank").set_index("method").reindex(list(methods))
+    ordered = ordered.assign(mean_rank=mean_ranks)
+    ordered = ordered.sort_values(["value", "mean_rank"], kind="stable").reset_index()
+    dots(panel, ordered, methods, "Rank with 95 % interval over resamples (← 1 is best)")
+    shares = select(rows, part="best_share").set_index("method")["value"]
+    shares = shares.reindex(ordered["method"]).dropna()
     texts = ["best in", *(f"{100 * share:.0f} %" for share in shares)]
+    beside = panel.get_yaxis_transform()  # x in parts of the panel's width
     for line, text in enumerate(texts, start=-1):
         panel.text(1.02, line, text, transform=beside, va="center", fontsize="small")
     _show_all_ranks(panel, len(methods))
-    seaborn.despine(ax=panel)
 
 
 def _draw_differences(
-    panel: Axes, mean_ranks: pd.Series, p_values: pd.DataFrame, methods: Mapping[str, str]
-) -> int:
-    """Draw a critical-difference diagram and return how many lines it takes below its axis."""
+    panel: Axes, p_values: pd.DataFrame, mean_ranks: pd.Series, methods: Mapping[str, str]
+) -> None:
+    """Draw a critical-difference diagram, downwards from 0, 1 per line."""
     from scikit_posthocs import critical_difference_diagram
 
     names = list(mean_ranks.sort_values(kind="stable").index)
     if len(names) < 2:
         panel.set_axis_off()
         panel.text(0.5, 0.5, "fewer than two methods have a rank", transform=panel.transAxes)
-        return 1
-    styles = line_styles(methods)
+        return
+    looks = line_styles(methods)
     # Numbers stand for methods: the order of a set of names differs from process to process.
     numbers = range(len(names))
     drawn = critical_difference_diagram(
@@ -104,25 +102,24 @@ def _draw_differences(
         pd.DataFrame(p_values.loc[names, names].to_numpy(), index=numbers, columns=numbers),
         alpha=LEVEL,
         ax=panel,
-        color_palette={number: styles[names[number]].colour for number in numbers},
+        color_palette={number: looks[names[number]].colour for number in numbers},
         label_fmt_left="{label}",
         label_fmt_right="{label}",
         marker_props={"marker": "None"},
-        crossbar_props={"color": "#4D4D4D", "marker": "o", "markersize": 4},
+        crossbar_props={"color": GREY, "marker": "o", "markersize": 4},
         label_props={"fontsize": "small"},
         text_h_margin=LABEL_GAP,
     )
     for text in drawn["labels"]:
         name = names[int(text.get_text())]
         text.set(text=f"{methods[name]} ({mean_ranks[name]:.1f})", color="black")
-    for name in names:
-        look = styles[name]
-        panel.plot(mean_ranks[name], 0, color=look.colour, marker=look.marker, markersize=8)
+        text.set_x(text.get_position()[0] + (LABEL_GAP if text.get_ha() == "left" else -LABEL_GAP))
+        panel.plot(mean_ranks[name], 0, markersize=8, **looks[name].point)
     panel.grid(visible=False)
+    panel.spines["top"].set_visible(True)
     _show_all_ranks(panel, len(methods))
     panel.xaxis.set_label_position("top")
     panel.set_xlabel("Mean rank over resamples (← 1 is best); bars: not significantly different")
-    return round(-min(text.get_position()[1] for text in drawn["labels"]))
 
 
 def _show_all_ranks(panel: Axes, methods: int) -> None:

@@ -53,7 +53,7 @@ def plot(view: View) -> Figure:
             tau, best = average.number(keys), average.number({**keys, "other": "best_changes"})
             if np.isnan(tau.value):
                 why = "does not apply" if tau is MISSING else tau.text
-                panel.text(0.03, line, why, style="italic", **beside)
+                panel.text(0.1, line, why, style="italic", backgroundcolor="white", **beside)
                 continue
             colour = CHANGED if best.value >= 0.5 else SAME
             panel.plot([tau.low, tau.high], [line, line], color=colour, linewidth=2)

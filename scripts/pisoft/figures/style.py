@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,16 @@ class LineStyle:
     marker: str
     dash: Dash
 
+    @property
+    def point(self) -> dict[str, Any]:
+        """Colour and marker, as matplotlib takes them."""
+        return {"color": self.colour, "marker": self.marker}
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Colour and dash, as matplotlib takes them."""
+        return {"color": self.colour, "linestyle": self.dash}
+
 
 _SOLID: Dash = "-"
 _DASHED: Dash = (0, (5, 2))
@@ -32,7 +43,7 @@ _DOTTED: Dash = (0, (1, 1.5))
 _DASH_DOTTED: Dash = (0, (6, 2, 1, 2))
 
 # Okabe & Ito's colours, told apart with any colour vision; yellow is left out (too pale for a line)
-_KNOWN = {
+_FIXED = {
     "random": LineStyle("#8C8C8C", "x", _DOTTED),
     "attention": LineStyle("#0072B2", "o", _SOLID),
     "saliency": LineStyle("#E69F00", "s", _DASHED),
@@ -59,14 +70,17 @@ _METADATA: dict[str, dict[str, None]] = {
 def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
     """Return the appearance of every method.
 
-    The benchmark's own methods always look the same. Others get the free styles in the order
-    given: 101 combinations (7 · 5 · 3, but for our own four), so appending a method changes no
-    other one's.
+    The benchmark's methods always look the same. Further ones get the free styles in the order
+    given, so appending a method changes no other one's. The cycles' lengths share no factor:
+    none of the 105 combinations comes twice, of which the benchmark's methods have four.
     """
     names = list(methods)
-    others = [*_FURTHER, *(name for name in names if name not in (*_KNOWN, *_FURTHER))]
-    assigned = {name: _other_style(position) for position, name in enumerate(others)}
-    return {name: _KNOWN.get(name) or assigned[name] for name in names}
+    assigned = dict(_FIXED)
+    looks = zip(cycle(_OTHER_COLOURS), cycle(_OTHER_MARKERS), cycle(_OTHER_DASHES), strict=False)
+    for name in (*_FURTHER, *names):
+        if name not in assigned:
+            assigned[name] = LineStyle(*next(looks))
+    return {name: assigned[name] for name in names}
 
 
 def theme() -> AbstractContextManager[Any]:
@@ -104,12 +118,3 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
             raise ValueError(f"{path}: figures are saved as {', '.join(_METADATA)}")
         with theme():
             figure.savefig(path, metadata=_METADATA[path.suffix])
-
-
-def _other_style(position: int) -> LineStyle:
-    """Return the style at a position; the cycles' lengths share no factor, so none comes twice."""
-    return LineStyle(
-        _OTHER_COLOURS[position % len(_OTHER_COLOURS)],
-        _OTHER_MARKERS[position % len(_OTHER_MARKERS)],
-        _OTHER_DASHES[position % len(_OTHER_DASHES)],
-    )

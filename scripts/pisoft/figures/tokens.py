@@ -8,24 +8,32 @@ own with a bar over each of its top tokens.
 from __future__ import annotations
 
 import itertools
+import math
+import re
+import textwrap
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.patches import Rectangle
 
+from pisoft.contracts import OK
 from pisoft.displays import display
-from pisoft.figures.examples import Example, chosen_answers, examples, key_sentence
 from pisoft.figures.style import line_styles, theme
 from pisoft.relations import read_generations, read_prompts
-from pisoft.statistics.scores import read_scores
+from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.views import View
 
+LONGEST_ANSWER = 60  # characters of it in a heading
+SHORTEST_SENTENCE = 5  # tokens; in shorter ones a single top token makes a crowd
+SENTENCE_END = re.compile(r"[.!?。！？؟…][\"'”’)\]]*\s*$")
 NO_GLYPH = "\N{WHITE SQUARE}"  # stands for a character that the font lacks
 MOST_LINES = 40  # of one text; the rest is cut
 GUIDE_COLOUR = "#E6E6E6"
@@ -44,6 +52,19 @@ LINE_GAP = 7
 LONGEST_TOKEN = 200  # width
 LONGEST_LABEL = 150  # width, beside a row
 HEADING = 16
+
+
+@dataclass(frozen=True)
+class Example:
+    """One explained step of one sample: its m perturbable tokens, and how methods see them."""
+
+    sample_id: str
+    heading: str  # what the model answered, and which token is explained
+    texts: tuple[str, ...]  # (m,)
+    positions: np.ndarray  # in the prompt, (m,)
+    evidence: np.ndarray | None  # whether a token is part of it, (m,); None: none is marked
+    top: Mapping[str, np.ndarray]  # by method, whether a token is among its highest scores, (m,)
+    missing: Mapping[str, str]  # by method without such tokens, why
 
 
 @dataclass(frozen=True)
@@ -76,8 +97,7 @@ def plot(view: View) -> Figure:
     (prompts,), (generations,) = files["prompts"], files["generations"]
     answers = read_generations(generations, prompts, read_prompts(prompts))
     chosen = chosen_answers(answers)
-    identifiers = [answer["sample_id"] for answer in answers]
-    last = max((identifiers.index(answer["sample_id"]) for answer in chosen), default=-1)
+    last = max((place for place, answer in enumerate(answers) if answer in chosen), default=-1)
     steps = read_scores(prompts, files["attributions"], settings, samples=last + 1)
     explained_by = {path.parts[-2] for path in files["attributions"]}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
@@ -85,8 +105,144 @@ def plot(view: View) -> Figure:
     assert share is not None, "without it, there are no such figures"
     texts = examples(chosen, steps, methods, share)
     where = f"{settings.where(cell)} · top {100 * share:g} % of tokens"
-    shown = [key_sentence(text) for text in texts] if cell["part"] == "sentence" else texts
-    return plot_tokens(shown, methods, where)
+    if cell["part"] == "sentence":
+        texts = [key_sentence(text) for text in texts]
+    return plot_tokens(texts, methods, where)
+
+
+# Samples, and what is shown of them ---------------------------------------------------------------
+
+
+def chosen_answers(answers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the samples to show, a choice that no score has a part in.
+
+    With labels, the first correctly answered sample of each predicted label; without labels, or if
+    no answer is correct, the first sample that could be answered.
+
+    Args:
+        answers: rows of `generations`, in the order of the samples.
+    """
+    answered = [answer for answer in answers if answer["status"] == OK]
+    correct: dict[str, Mapping[str, Any]] = {}
+    for answer in answered:
+        if answer["correct"]:
+            correct.setdefault(answer["predicted_label"], answer)
+    return list(correct.values()) or answered[:1]
+
+
+def examples(
+    answers: Iterable[Mapping[str, Any]],
+    steps: Iterable[StepScores],
+    methods: Iterable[str],
+    share: float,
+) -> list[Example]:
+    """Return the first explained step of each answer, with every method's top tokens.
+
+    Args:
+        answers: rows of `generations`; see :func:`chosen_answers`.
+        steps: the scores of at least these samples.
+        methods: names.
+        share: of the perturbable tokens that are top tokens, in (0, 1].
+    """
+    explained = {(answer["sample_id"], answer["steps"][0]): answer for answer in answers}
+    names = list(methods)
+    return [
+        _example(step, explained[key], names, share)
+        for step in steps
+        if (key := (step.prompt["sample_id"], step.step)) in explained
+    ]
+
+
+def top_count(tokens: int, share: float) -> int:
+    """Return how many of the tokens are top tokens: their share, rounded up."""
+    return math.ceil(round(share * tokens, 9))  # 0.07 * 100 is 7.000000000000001
+
+
+def top_tokens(raw: np.ndarray, share: float) -> np.ndarray:
+    """Return whether a token is among the highest raw scores, (m,); of equal ones, the earlier.
+
+    Args:
+        raw: raw scores of the perturbable tokens of a step, finite, (m,).
+        share: see :func:`top_count`.
+    """
+    top = np.zeros(raw.size, dtype=bool)
+    top[np.argsort(-raw, kind="stable")[: top_count(raw.size, share)]] = True
+    return top
+
+
+def sentences(texts: Sequence[str], positions: np.ndarray) -> list[slice]:
+    """Split tokens after `.`, `!`, `?` or `…` in front of a space, at line ends, and at gaps.
+
+    Args:
+        texts: of the tokens, leading spaces included, (m,).
+        positions: of the tokens in the prompt, (m,); a gap in them is one between two texts.
+    """
+    ends = []
+    for end, (text, following) in enumerate(itertools.pairwise(texts), start=1):
+        gap = positions[end] != positions[end - 1] + 1
+        stops = "\n" in text or (SENTENCE_END.search(text) and following[:1].isspace())
+        if gap or (stops and "\n" not in following):
+            ends.append(end)
+    return [slice(*span) for span in itertools.pairwise([0, *ends, len(texts)])]
+
+
+def key_sentence(example: Example) -> Example:
+    """Return the sentence with the most evidence; without evidence, the densest in top tokens.
+
+    Density is the number of top tokens of all methods per token, in sentences of at least
+    :data:`SHORTEST_SENTENCE` tokens if there is one. Of equal sentences, the first.
+    """
+    parts = sentences(example.texts, example.positions)
+    if (evidence := example.evidence) is not None:
+        part, why = max(parts, key=lambda tokens: evidence[tokens].sum()), "evidence"
+    else:
+        long = [tokens for tokens in parts if tokens.stop - tokens.start >= SHORTEST_SENTENCE]
+        votes = np.sum([np.zeros(len(example.texts)), *example.top.values()], axis=0)
+        part, why = max(long or parts, key=lambda tokens: votes[tokens].mean()), "densest"
+    where = f"tokens {part.start + 1}\N{EN DASH}{part.stop} ({why})"
+    return replace(
+        example,
+        heading=f"{example.heading} · {where}",
+        texts=example.texts[part],
+        positions=example.positions[part],
+        evidence=None if evidence is None else evidence[part],
+        top={method: top[part] for method, top in example.top.items()},
+    )
+
+
+def _example(
+    step: StepScores, answer: Mapping[str, Any], methods: Iterable[str], share: float
+) -> Example:
+    positions = step.perturbable
+    top, missing = {}, {}
+    for method in methods:
+        if method not in step.raw:
+            missing[method] = step.status.get(method, "no row").replace("_", " ")
+        elif np.ptp(raw := step.raw[method][positions]) == 0 and share < 1:
+            missing[method] = "all equal"
+        else:
+            top[method] = top_tokens(raw, share)
+    mask = step.prompt["evidence_mask"]
+    evidence = None if mask is None else np.array(mask, dtype=bool)[positions]
+    if answer["predicted_label"] is None:
+        output = f"answer: “{textwrap.shorten(answer['output_text'], LONGEST_ANSWER)}”"
+    else:
+        label = answer["label"] or "not known"
+        output = f"label: {label} · predicted: {answer['predicted_label']}"
+    target = answer["output_token_texts"][step.step].strip()
+    count = f"{top_count(positions.size, share)} of {positions.size} tokens are top"
+    return Example(
+        sample_id=answer["sample_id"],
+        heading=f"{output} · explained token {step.step + 1}: “{target}” · {count}",
+        texts=tuple(step.prompt["token_texts"][position] for position in positions),
+        positions=positions,
+        evidence=evidence if evidence is not None and evidence.any() else None,
+        top=top,
+        missing=missing,
+    )
+
+
+# The figure ---------------------------------------------------------------------------------------
 
 
 def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: str) -> Figure:
@@ -101,28 +257,28 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
         where: model and dataset, for the title.
     """
     with theme():
-        labels = [_row_label(label) for label in methods.values()]
-        margin = 2 * MARGIN + max(_width(label, LABEL_SIZE) for label in labels)
+        labels = {
+            name: _clipped(label, LABEL_SIZE, LONGEST_LABEL) for name, label in methods.items()
+        }
+        margin = 2 * MARGIN + max(_width(label, LABEL_SIZE) for label in labels.values())
         texts = [_wrapped(example, margin) for example in examples]
         block = ROW * len(methods) + TEXT_HEIGHT + LINE_GAP
-        lines = sum(len(text) for text in texts)
-        height = 2 * HEADING + HEADING * len(texts) + block * lines
+        height = HEADING * (2 + len(texts)) + block * sum(map(len, texts))
         figure = Figure(figsize=(WIDTH / 72, height / 72))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, height))
         axes.set_axis_off()
         title = where if examples else f"{where} · no sample could be answered"
         if any(example.evidence is not None for example in examples):
             title += " · underlined: evidence"
-        axes.text(
-            WIDTH / 2, height - MARGIN, printable(title), ha="center", va="top", fontsize="medium"
-        )
+        place: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "medium"}
+        axes.text(WIDTH / 2, height - MARGIN, printable(title), **place)
         top = height - 2 * HEADING
-        for example, text in zip(examples, texts, strict=True):
-            heading = _clipped(_heading(example, text), HEADING_SIZE, WIDTH - 2 * MARGIN)
+        for example, lines in zip(examples, texts, strict=True):
+            heading = _clipped(_heading(example, lines), HEADING_SIZE, WIDTH - 2 * MARGIN)
             axes.text(MARGIN, top - HEADING_SIZE, heading, fontsize=HEADING_SIZE)
             top -= HEADING
-            for line in text:
-                _draw_line(axes, line, example, methods, top)
+            for line in lines:
+                _draw_line(axes, line, example, labels, top)
                 top -= block
     return figure
 
@@ -134,13 +290,8 @@ def printable(text: str) -> str:
     direction of writing, becomes an empty box.
     """
     glyphs = _font().get_charmap()
-    return "".join(
-        "↵" if c == "\n" else c if ord(c) in glyphs and _visible(c) else NO_GLYPH for c in text
-    )
-
-
-def _visible(character: str) -> bool:
-    return not unicodedata.category(character).startswith("C")
+    visible = {c for c in text if ord(c) in glyphs and unicodedata.category(c)[0] != "C"}
+    return "".join("↵" if c == "\n" else c if c in visible else NO_GLYPH for c in text)
 
 
 @cache
@@ -169,10 +320,6 @@ def _clipped(text: str, size: float, room: float) -> str:
     return shown[: sum(end <= room - _width("…", size) for end in ends)] + "…"
 
 
-def _row_label(label: str) -> str:
-    return _clipped(label, LABEL_SIZE, LONGEST_LABEL)
-
-
 def _wrapped(example: Example, margin: float) -> list[_Line]:
     """Arrange an example's tokens in lines; each gap in the prompt begins a new one."""
     lines: list[_Line] = [[]]
@@ -180,53 +327,44 @@ def _wrapped(example: Example, margin: float) -> list[_Line]:
     for index, text in enumerate(example.texts):
         shown = _clipped(text, TEXT_SIZE, LONGEST_TOKEN)
         visible = shown.strip() or shown
-        space = _width(shown[: len(shown) - len(shown.lstrip())], TEXT_SIZE)
+        space = _width(shown.partition(visible)[0], TEXT_SIZE)
         width = _width(visible, TEXT_SIZE)
         gap = index and example.positions[index] != example.positions[index - 1] + 1
         if lines[-1] and (gap or pen + space + width > WIDTH - MARGIN):
             lines.append([])
             pen = margin
-        left = pen + (space if lines[-1] and visible != shown else 0)
-        lines[-1].append(_Token(index, visible, left, left + width))
+        left = pen + (space if lines[-1] else 0)
         pen = left + width
+        lines[-1].append(_Token(index, visible, left, pen))
     return lines[:MOST_LINES]
 
 
-def _heading(example: Example, text: Sequence[_Line]) -> str:
-    shown = sum(len(line) for line in text)
+def _heading(example: Example, lines: Sequence[_Line]) -> str:
+    shown = sum(map(len, lines))
     cut = "" if shown == len(example.texts) else f" · cut: the first {shown} tokens are shown"
     return f"{example.heading}{cut} · {example.sample_id}"
 
 
 def _draw_line(
-    axes: Axes, line: _Line, example: Example, methods: Mapping[str, str], top: float
+    axes: Axes, line: _Line, example: Example, labels: Mapping[str, str], top: float
 ) -> None:
     """Draw one line of text with the rows of all methods above it."""
-    styles = line_styles(methods)
     first, end = line[0].left, line[-1].right
-    rows = [top - ROW * (place + 1) for place in range(len(methods))]
+    rows = [top - ROW * (place + 1) for place in range(len(labels))]
     axes.hlines(rows, first, end, colors=GUIDE_COLOUR, linewidth=0.4, zorder=0)
-    for (method, label), row in zip(methods.items(), rows, strict=True):
-        axes.text(first - 3, row, _row_label(label), ha="right", fontsize=LABEL_SIZE)
+    for (method, look), row in zip(line_styles(labels).items(), rows, strict=True):
+        axes.text(first - 3, row, labels[method], ha="right", fontsize=LABEL_SIZE)
         if method in example.missing and line[0].index == 0:
             reason = printable(f"none: {example.missing[method]}")
             axes.text(first, row, reason, fontsize=LABEL_SIZE, style="italic")
         for token in line:
             if method in example.top and example.top[method][token.index]:
-                colour = styles[method].colour
-                axes.add_patch(
-                    Rectangle((token.left, row), token.right - token.left, BAR, color=colour, lw=0)
-                )
-    baseline = top - ROW * len(methods) - TEXT_SIZE
+                width = token.right - token.left
+                bar = Rectangle((token.left, row), width, BAR, color=look.colour, linewidth=0)
+                axes.add_patch(bar)
+    baseline = rows[-1] - TEXT_SIZE
     for token in line:
         axes.text(token.left, baseline, token.text, fontsize=TEXT_SIZE)
-    for left, right in _underlines(line, example):
-        axes.plot([left, right], [baseline - 3] * 2, color=EVIDENCE_COLOUR, linewidth=1.2)
-
-
-def _underlines(line: _Line, example: Example) -> Iterator[tuple[float, float]]:
-    """Yield the ends of each token of the evidence."""
-    if example.evidence is not None:
-        for token in line:
-            if example.evidence[token.index]:
-                yield token.left, token.right
+        if example.evidence is not None and example.evidence[token.index]:
+            ends = [token.left, token.right]
+            axes.plot(ends, [baseline - 3] * 2, color=EVIDENCE_COLOUR, linewidth=1.2)

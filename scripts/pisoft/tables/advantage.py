@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -102,16 +102,20 @@ def _better(
     signs: Mapping[tuple[str, str], pd.Series],
 ) -> str:
     """Say which methods are better than random scores where, and where more so."""
-    where = {
-        verdict: [label for name, label in methods.items() if verdicts[metric, name] == verdict]
-        for verdict in (*VERDICTS.values(), NO_VALUE)
+    halves = {name: verdicts[metric, name] for name in methods}
+    slopes = {name: SLOPES.get(signs[metric, name]["upper_minus_lower"], "") for name in methods}
+    better = _grouped(methods, halves, [*VERDICTS.values(), NO_VALUE])
+    differs = _grouped(methods, slopes, SLOPES.values())
+    differs = differs or "not significantly different between the halves for any method"
+    return (
+        f"{CURVE_METRICS[metric]}: better than random scores {better}. The advantage is {differs}."
+    )
+
+
+def _grouped(labels: Mapping[str, str], outcomes: Mapping[str, str], order: Iterable[str]) -> str:
+    """List methods by their outcome, as `in both halves: A, B; only for π > 0.5: C`."""
+    groups = {
+        outcome: [label for name, label in labels.items() if outcomes[name] == outcome]
+        for outcome in order
     }
-    slopes = {
-        slope: [
-            label
-            for name, label in methods.items()
-            if signs[metric, name]["upper_minus_lower"] == sign
-        ]
-        for sign, slope in SLOPES.items()
-    }
-    return notes.better_than_random(CURVE_METRICS[metric], where, slopes)
+    return "; ".join(f"{outcome}: {', '.join(group)}" for outcome, group in groups.items() if group)

@@ -16,12 +16,11 @@ def explorer_links(
         models: label of each model.
         datasets: label of each dataset.
     """
-    if not explorer:
-        return {}
     return {
-        model_label: {
-            dataset_label: f"{explorer}#{urlencode({'model': model, 'dataset': dataset})}"
-            for dataset, dataset_label in datasets.items()
+        of_model: {
+            of_dataset: f"{explorer}#{urlencode({'model': model, 'dataset': dataset})}"
+            for dataset, of_dataset in datasets.items()
         }
-        for model, model_label in models.items()
+        for model, of_model in models.items()
+        if explorer
     }

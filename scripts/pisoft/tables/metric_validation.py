@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
-from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, columns, each, grid_table, plain, with_interval
+from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
 from pisoft.units import NOTHING
-from pisoft.views import Number, View
+from pisoft.views import MISSING, Number, Results, View
 
 SHARES = {
     "oracle_over_noisy": "Oracle > noisy",
@@ -40,26 +41,35 @@ def table(view: View) -> Table:
         }
         for protocol, metric in sorted(keys, key=_place)
     }
-    grid = [
-        *columns("part", SHARES, with_interval(2)),
-        Column("Means in order", {"part": "means_in_order"}, plain(2)),
-        Column("Samples needed", {"part": NEEDED}, _needed),
+    columns = [
+        *grid.columns("part", SHARES, grid.with_interval(2)),
+        grid.Column("Means in order", {"part": "means_in_order"}, grid.plain(2)),
+        grid.Column("Samples needed", {"part": NEEDED}, _needed),
     ]
-    made = blocks(whole, each("dataset", whole.datasets), lines, grid, sparse=True)
-    verdicts = []
-    for dataset, label in whole.datasets.items():
-        needed = {
+    made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
+    counts = notes.samples(whole.rows, whole.datasets)
+    below = [*_verdicts(whole, lines), *notes.METRIC_VALIDATION, counts]
+    return grid.grid_table(
+        view, "Metric validation", results, columns, made, below, corner="Metric"
+    )
+
+
+def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
+    """Name the metrics that recover the order of the controls, and those that do not."""
+    for dataset, of_dataset in whole.datasets.items():
+        numbers = {
             line: whole.number({**keys, "dataset": dataset, "part": NEEDED})
             for line, keys in lines.items()
         }
-        verdicts.append(notes.order_of_controls(label, needed))
-    below = [
-        *verdicts,
-        *notes.METRIC_VALIDATION,
-        notes.samples(whole.rows, whole.datasets),
-    ]
-    title = "Metric validation"
-    return grid_table(view, title, results, grid, made, below, corner="Metric")
+        needed = {line: number.value for line, number in numbers.items() if number is not MISSING}
+        outcomes = {
+            "recovered by": [line for line in needed if np.isfinite(needed[line])],
+            "not recovered with these samples by": [
+                line for line in needed if not np.isfinite(needed[line])
+            ],
+        }
+        parts = [f"{words}: {', '.join(labels)}" for words, labels in outcomes.items() if labels]
+        yield f"{of_dataset}: the order of the means is {'; '.join(parts)}."
 
 
 def _place(key: tuple[str, str]) -> tuple[str, int]:

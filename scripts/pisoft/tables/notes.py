@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from pisoft.config.base import Clamp
@@ -14,7 +13,7 @@ from pisoft.contracts import OK, meanings
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
 from pisoft.statistics.standing import LEVEL
 from pisoft.units import NOTHING
-from pisoft.views import MISSING, Keys, Number, Results
+from pisoft.views import Keys, Results
 
 FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
 SELECTED = (
@@ -61,36 +60,22 @@ def samples(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
         rows: results.
         datasets: label of each dataset.
     """
-    counts = rows.groupby("dataset").agg(
-        fewest=("n", "min"), most=("n", "max"), failed=("n_failed", "max")
-    )
-    listed = [
-        f"{label} {_range(counts.loc[name])}"
-        for name, label in datasets.items()
-        if name in counts.index
-    ]
+    counts = rows.groupby("dataset").agg({"n": ["min", "max"], "n_failed": "max"})
+    listed = []
+    for name in (name for name in datasets if name in counts.index):
+        fewest, most, failed = counts.loc[name]
+        n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
+        listed.append(f"{datasets[name]} {n}" + (f" (at most {failed} failed)" if failed else ""))
     return f"Samples per dataset: {'; '.join(listed)}."
-
-
-def _range(counts: pd.Series) -> str:
-    fewest, most, failed = counts["fewest"], counts["most"], counts["failed"]
-    n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
-    return f"{n} (at most {failed} failed)" if failed else n
-
-
-def average(datasets: Mapping[str, str]) -> str:
-    """Explain the average and the rank; a single dataset has no average."""
-    shared = "methods that agree before rounding share a rank."
-    if len(datasets) < 2:
-        return f"Rank: 1 is best; {shared}"
-    return f"Avg: mean over the datasets, each with equal weight. Rank: by Avg; {shared}"
 
 
 def of_average(coverage: Results) -> list[str]:
     """Explain average and rank, which method has none and why, and what a selected depth is."""
     rows, failures = coverage.rows, _failures(coverage.rows)
     evaluated = rows[rows["part"] == OK].set_index(["dataset", "method"]).index
-    notes = [average(coverage.datasets)]
+    mean = "Avg: mean over the datasets, each with equal weight. Rank: by Avg;"
+    rank = mean if len(coverage.datasets) > 1 else "Rank: 1 is best;"
+    notes = [f"{rank} methods that agree before rounding share a rank."]
     for method, label in coverage.methods.items():
         lacking = [
             f"{of_dataset}: {failures.get((dataset, method), 'no samples')}"
@@ -230,92 +215,89 @@ NOISE_OF_HALF_PRECISION = (
 )
 ROBUST = (
     "A mean of ratios is dominated by samples whose zero baseline hardly changes the prediction "
-    "(small H₀). Ratio of means: mean over samples of the area before it is divided by H₀, "
-    "over the mean of H₀; never clamped. Median: of the samples' areas; not tested. π ≤ 0.3: mean "
-    "of the areas over that part of the grid only, where few tokens are kept or removed."
+    "(small H₀). Ratio of means: mean area before division by H₀, over mean H₀; never clamped. "
+    "Median: of the samples' areas; not tested. π ≤ 0.3: mean of the areas over that part of the "
+    "grid, where few tokens are kept or removed."
 )
 ORIGINAL = (
-    "Rank: by Soft-NS ↑. Means over samples, scores used as they are (no "
-    "calibration). Higher is better for Soft-NS and Soft-NC. E[R] is the expected number of "
-    "retained tokens, the sum of the scores: methods that retain different numbers of tokens "
-    "are not comparable here."
+    "Rank: by Soft-NS ↑. Means over samples, scores used as they are (no calibration). Higher is "
+    "better for Soft-NS and Soft-NC. E[R] is the expected number of retained tokens, the sum of "
+    "the scores: methods that retain different numbers of tokens are not comparable here."
 )
 INSERTION_DELETION = (
-    "Mean over samples of the share of steps at which the model gives another answer than "
-    "for the clean prompt (the preferred label word; with `flip_of: first_token` the first "
-    "token). Deletion takes the tokens with the highest scores out of the "
-    "prompt, step by step; higher is better. Insertion puts them into a prompt without any; "
-    "lower is better."
+    "Mean over samples of the share of steps at which the model's answer differs from that for the "
+    "clean prompt (the preferred label word; with `flip_of: first_token` the first token). "
+    "Deletion takes the tokens with the highest scores out of the prompt, step by step; higher is "
+    "better. Insertion puts them into a prompt without any; lower is better."
 )
 EVIDENCE_RECOVERY = (
     "Evidence: the words of a record that decide its answer, k of the prompt's m perturbable "
     "tokens. Top-1 in evidence: share of samples whose highest score is of evidence (the pointing "
     "game). Recovery@k: share of the evidence among the k highest scores. Mass on evidence: its "
-    "share of the sum of the normalised scores. AUPRC of evidence: area under precision over "
-    "recall as the scores' threshold falls (average precision). Higher is better. By chance, the "
-    "first three are k / m on average; AUPRC is more, its mean over all orders of the tokens.",
+    "share of the sum of the normalised scores. AUPRC of evidence: area under the precision-recall "
+    "curve of the scores (average precision). Higher is better. By chance, the first three are "
+    "k / m on average; AUPRC is more, its mean over all orders of the tokens.",
     "Agreement with evidence that people have marked or a generator has planted is plausibility. A "
     "plausible explanation need not be faithful to the model, which may rely on other words.",
     "Ties are ordered at random (the mean over all orders is given) and are one threshold of "
-    "AUPRC. An answer of several explained tokens counts as the mean over these. An interval "
-    "without width says that all samples agree, not that others would.",
+    "AUPRC. An answer of several explained tokens counts as their mean. An interval without width "
+    "says that all samples agree, not that new ones would.",
 )
 DATAMODEL_SCORES = (
-    "This table takes no forward pass. Its masks are those that random scores were evaluated with, "
-    "at every π and at α = 1, regenerated from their keys: they favour no other method, and are "
-    "the same for all. The prediction target is the change of the target's log-probability that "
-    "the run stored for each mask.",
+    "This table takes no forward pass. Its masks are those of random scores, at every π and at "
+    "α = 1, regenerated from their keys: they are the same for all methods and favour none but "
+    "Random. The prediction target is the change of the target's log-probability that the run "
+    "stored for each mask.",
     "LDS (linear datamodeling score): Spearman's ρ, over the masks of a step, between the sum of "
     "the kept tokens' scores and the change. Faithfulness correlation: Pearson's r between the sum "
     "of the removed tokens' scores and the drop. Higher is better. Infidelity: the share of the "
     "squared drop that the best multiple of the removed sum leaves unexplained; lower is better.",
-    "Over many π, how many tokens are kept explains much of the change by itself: scores that are "
+    "Over many π, the number of kept tokens explains much of the change by itself: scores that are "
     "all equal have a high LDS and faithfulness correlation and a low infidelity. LDS given count "
-    "is the partial rank correlation given the number of kept tokens, so that only which tokens "
-    "are kept counts; uninformative scores are at 0 on average.",
+    "is the partial rank correlation given that number, so that only the choice of tokens counts; "
+    "uninformative scores are at 0 on average.",
     "Random is no fair control here, as the masks were drawn with its scores: its LDS is below "
-    "that of other random scores, and given the count it scatters more, though still about 0. "
-    "Compare LDS given count with 0, and the other numbers between methods.",
-    "An answer of several explained tokens counts as the mean over these. Samples that failed are "
-    "those without an LDS given count; some may have the other numbers (n is in the CSV).",
+    "that of other random scores, and its LDS given count scatters more, though about 0. Compare "
+    "LDS given count with 0, and the other numbers between methods.",
+    "An answer of several explained tokens counts as their mean. Samples that failed are those "
+    "without an LDS given count; some may have the other numbers (n is in the CSV).",
 )
 VARIANCE_COMPONENTS = (
-    "Deviation: standard deviation of the samples' AUC (π-Soft-NS not clamped). The other "
-    "columns are shares of its square, the variance. Draws: the mean Monte Carlo "
-    "variance of a sample, which more draws make smaller; with one draw it is estimated from "
-    "the roughness of the curve. Rounding: an upper bound, from the distance of the "
-    "unperturbed input evaluated again; in half precision, from inputs evaluated in float32, too. "
-    "Between samples: the rest, which only more samples average out; as a difference of "
-    "estimates it can leave 0 to 1.",
+    "Deviation: standard deviation of the samples' AUC (π-Soft-NS not clamped). The other columns "
+    "are shares of the variance. Draws: the mean Monte Carlo variance of a sample, which more "
+    "draws reduce; with one draw it is estimated from the roughness of the curve. Rounding: an "
+    "upper bound, from the distance of the unperturbed input evaluated again, and in half "
+    "precision also from inputs evaluated in float32. Between samples: the rest, which only more "
+    "samples average out; a difference of estimates, so it can leave 0 to 1.",
     f"{NOTHING}: fewer than two samples could be evaluated.",
 )
 SENSITIVITY = (
     "Kendall's τ-b between the run's order of the methods by their mean AUC and their order with "
-    "one choice of the metric changed. All else is as in the run, and computed from the same "
-    "stored draws; other operators ablate by the same masks. 1: the same order; 0: unrelated "
-    "orders; −1: reversed. τ does not say how large the differences between methods are.",
+    "one choice of the metric changed, computed from the same stored draws; other operators ablate "
+    "by the same masks. 1: the same order; 0: unrelated orders; −1: reversed. τ does not say how "
+    "large the differences between methods are.",
     "In brackets: 95 % bootstrap interval over samples. Both orders are recomputed on each "
-    "resample, the same resamples in every row. Resamples repeat samples, so their orders are less "
-    "certain than the run's: an interval reaches further down than up.",
+    "resample, the same in every row. Resamples repeat samples, so their orders are less certain "
+    "than the run's: an interval reaches further down than up.",
     "Half of the samples, half of the draws and a single draw are parts of what they are compared "
     "with. Half of the samples is a yardstick: the mean over 20 random halves shows how far the "
     "order depends on the choice of samples alone. An alternative with a higher τ matters less.",
     "Total variation is stored for the draws but not for the zero baseline, so its mean is neither "
-    "divided by H₀ nor clamped; compare its τ with that of mean H, treated alike. Ratio of means "
-    "keeps the run's clamp; the table of AUCs does not clamp it.",
+    "divided by H₀ nor clamped; compare its τ with that of mean H. Ratio of means keeps the run's "
+    "clamp; the table of AUCs does not clamp it.",
     "These are the samples of one model: they say nothing of other models, datasets or prompts. "
     f"{NOTHING}: no value.",
 )
 OFF_DISTRIBUTION = (
-    "What the model makes of inputs of which random tokens are ablated, whatever the methods: "
-    "each perturbable token is kept with probability π. Means over a few masks, a sample's "
-    "explained steps, and samples; in brackets, 95 % bootstrap interval over samples. No column "
-    "is better high or low: they show how far such inputs are from the clean one.",
-    "Entropy and probability are of the next token. Attention is what the last position pays to "
-    "the ablated tokens, mean over heads and layers; before, to the same tokens of the clean "
-    "input. The norm is that of the last layer's output at the last position, relative to that of "
-    f"the clean input. {NOTHING}: no value. Fixed routing fixes attention, so it is not measured; "
-    "open text has no label words.",
+    "What the model makes of inputs of which random tokens are ablated, whatever the methods: each "
+    "perturbable token is kept with probability π. Means over a few masks, a sample's explained "
+    "steps, and samples; in brackets, 95 % bootstrap interval over samples. No column has a better "
+    "direction: they show how far such inputs are from the clean one.",
+    "Entropy and probability are of the next token. Attention: what the last position pays to the "
+    "ablated tokens, mean over heads and layers; before: to the same tokens of the clean input. "
+    "Norm: of the last layer's output at the last position, relative to that of the clean input. "
+    f"{NOTHING}: no value. Fixed routing fixes attention, so it is not measured; open text has no "
+    "label words.",
 )
 RANKS = (
     "Rank: of the AUC's mean over the datasets, each with equal weight; 1 is best, and equal "
@@ -339,20 +321,20 @@ ADVANTAGE = (
 PERMUTATION_BASELINE = (
     "Permuted: the method's scores, shuffled over the tokens: the same calibrated scores and as "
     "many tokens kept, without the choice of tokens. The gain is what that choice is worth; higher "
-    "is better, and 0 says that the method's value comes from the shape of its scores "
-    "alone. Method and Permuted are the means that the last gain is the difference of, over the "
-    "samples that have both.",
+    "is better, and 0 says that the method's value comes from the shape of its scores alone. "
+    "Method and Permuted are the means whose difference is the last gain, over the samples that "
+    "have both.",
     "In brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
     "test of the last gain against 0, corrected by step-down max-T over all methods of the metric; "
     f"below {LEVEL} a gain differs significantly from 0. All methods share the permutations of a "
     "sample.",
 )
 SANITY_CHECKS = {
-    "layers": "Last layers: Spearman's ρ between a method's scores and those that it gives for the "
-    "same answer when that many of the model's last decoder layers are reinitialised (normal "
-    "weights, with each weight matrix's own mean and deviation; embeddings and output head stay); "
-    "mean over samples. A low ρ is expected: scores that do not change do not explain what the "
-    "layers do. A low ρ alone does not make a method faithful.",
+    "layers": "Last layers: Spearman's ρ between a method's scores and its scores for the same "
+    "answer after that many of the model's last decoder layers are reinitialised (normal weights, "
+    "with each weight matrix's own mean and deviation; embeddings and output head stay); mean over "
+    "samples. A low ρ is expected: scores that do not change do not explain what the layers do. A "
+    "low ρ alone does not make a method faithful.",
     "labels": "Shuffled labels: the same with a model trained on answers that were shuffled over "
     "the same records: of the task it has learnt how often each answer is given. A low ρ is "
     "expected: scores that do not change do not explain what the model has learnt from the "
@@ -385,7 +367,7 @@ DENSITY = (
     "densities.",
 )
 METRIC_VALIDATION = (
-    "The oracle's scores are 1 for the tokens of the evidence and 0 for others, the anti-oracle's "
+    "The oracle's scores are 1 for the tokens of the evidence and 0 elsewhere, the anti-oracle's "
     "the reverse; noisy is the oracle with the middle of the run's amounts of normal noise. A > B: "
     "share of samples whose value is better for A, ties counting one half; 0.5 is chance. Ladder: "
     "Kendall's τ-a between less noise and a better value over all amounts of noise, mean over "
@@ -394,8 +376,7 @@ METRIC_VALIDATION = (
     "Means in order: probability that the means over as many resampled samples have the order "
     "oracle, noisy, random, anti-oracle. Samples needed: the fewest with which it reaches 95 %.",
     "LDS, faithfulness correlation and infidelity read the draws of random scores, which are no "
-    "fair control of their own masks: their order with random scores says less than that of the "
-    "others.",
+    "fair control of their own masks: their order with random scores says less.",
     "This validates the metrics by evidence that a reader takes for the reason: on a model that "
     "decides by other tokens, a good metric fails.",
 )
@@ -407,48 +388,6 @@ NORMALISED_SCORES = (
     "The oracle's scores are the evidence; on a model that decides by other tokens, methods can "
     "score above 1.",
 )
-
-
-def order_of_controls(dataset: str, needed: Mapping[str, Number]) -> str:
-    """Name the metrics that recover the order of the controls, and those that do not.
-
-    Args:
-        dataset: its label.
-        needed: by the label of each metric, how many samples it needs.
-    """
-    parts = []
-    for outcome, recovers in (
-        ("recovered by", True),
-        ("not recovered with these samples by", False),
-    ):
-        labels = [
-            label
-            for label, number in needed.items()
-            if number is not MISSING and np.isfinite(number.value) == recovers
-        ]
-        if labels:
-            parts.append(f"{outcome}: {', '.join(labels)}")
-    return f"{dataset}: the order of the means is {'; '.join(parts)}."
-
-
-def better_than_random(
-    metric: str, halves: Mapping[str, Sequence[str]], slopes: Mapping[str, Sequence[str]]
-) -> str:
-    """Say which methods are better than random scores where, and where more so.
-
-    Args:
-        metric: its label.
-        halves: methods by the halves of the π grid in which they are better.
-        slopes: methods by how their advantage differs significantly between the halves.
-    """
-    better, differs = (
-        "; ".join(f"{words}: {', '.join(methods)}" for words, methods in groups.items() if methods)
-        for groups in (halves, slopes)
-    )
-    differs = differs or "not significantly different between the halves for any method"
-    return f"{metric}: better than random scores {better}. The advantage is {differs}."
-
-
 LAYER_STUDY = (
     "Depth d: AUC of Grad-ELLM over the last d decoder layers (at most all of them), mean over the "
     "samples that had no part in selecting a depth. Higher is better.",
@@ -459,17 +398,17 @@ LAYER_STUDY = (
     "how much on equal samples, compare Selected with the best Depth column.",
 )
 ACCURACY = (
-    "Over the n samples that could be evaluated. Accuracy: share whose preferred label word "
-    "is the right one. Greedy is label: share whose most probable next token, over the whole "
-    f"vocabulary, begins a label word. Both are {NOTHING} for open generation. In brackets: "
-    "Wilson's 95 % interval.",
+    "Over the n samples that could be evaluated. Accuracy: share whose preferred label word is the "
+    "right one. Greedy is label: share whose most probable next token, over the whole vocabulary, "
+    f"begins a label word. Both are {NOTHING} for open generation. In brackets: Wilson's 95 % "
+    "interval.",
     "Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
     "n failed: samples left out of all means.",
 )
 TIMES = (
-    "ms: mean milliseconds per sample, all of its explained steps together. Timed is the "
-    "method alone, the device synchronised before and after, without a first warm-up run. "
-    "Lower is better; bold marks the fastest method of a column{}. Samples of a batch share its "
-    "time in proportion to the tokens read, so their spread would show how long they are, not how "
-    "far the times are off; none is given."
+    "ms: mean milliseconds per sample, all of its explained steps together. Timed is the method "
+    "alone, the device synchronised before and after, without a first warm-up run. Lower is "
+    "better; bold marks the fastest method of a column{}. Samples of a batch share its time in "
+    "proportion to the tokens read, so their spread would show how long they are, not how far the "
+    "times are off; none is given."
 )

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from pisoft.displays import display
 from pisoft.statistics.permutation_baseline import METRICS
-from pisoft.tables import notes
-from pisoft.tables.grid import (
-    Column,
-    blocks,
-    columns,
-    each,
-    grid_table,
-    metrics,
-    p_value,
-    plain,
-    with_interval,
-)
+from pisoft.tables import grid, notes
 from pisoft.tables.layout import Table
 from pisoft.views import View
 
@@ -30,13 +19,15 @@ def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     results = view.results("permutation_baseline")
     labels = {name: f"Gain, {label}" for name, label in results.with_average.items()}
-    gains = columns("dataset", labels, with_interval(3), part="gain")
-    means = columns(
-        "part", {"method": "Method", "permuted": "Permuted"}, plain(3), dataset=results.summary
+    gains = grid.columns("dataset", labels, grid.with_interval(3), part="gain")
+    means = grid.columns(
+        "part", {"method": "Method", "permuted": "Permuted"}, grid.plain(3), dataset=results.summary
     )
-    grid = [*means, *gains, Column("p", gains[-1].keys, p_value)]
-    lines = each("method", results.methods)
-    made = blocks(results, metrics(METRICS), lines, grid, order_by=gains[-1])
+    columns = [*means, *gains, grid.Column("p", gains[-1].keys, grid.p_value)]
+    lines = grid.each("method", results.methods)
+    made = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
     counts = notes.samples(results.select(part="gain").rows, results.datasets)
     below = [*notes.PERMUTATION_BASELINE, counts]
-    return grid_table(view, "Gain over the permutation baseline", results, grid, made, below)
+    return grid.grid_table(
+        view, "Gain over the permutation baseline", results, columns, made, below
+    )

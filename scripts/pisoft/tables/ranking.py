@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pisoft.tables import notes
-from pisoft.tables.grid import (
-    Column,
-    Labelled,
-    blocks,
-    columns,
-    each,
-    grid_table,
-    metrics,
-    rank,
-    ranked,
-)
-from pisoft.tables.layout import Block, Table
+from pisoft.tables import grid, notes
+from pisoft.tables.layout import Table
 from pisoft.views import View
 
 
@@ -26,7 +15,7 @@ def ranking(
     names: Sequence[str],
     counted: str,
     on_metrics: Sequence[str],
-    chance: Labelled | None = None,
+    chance: grid.Labelled | None = None,
 ) -> Table:
     """Return a table with a block for each metric: methods by datasets and their average.
 
@@ -41,27 +30,16 @@ def ranking(
     coverage = view.results("coverage", metric=counted)
     coverage = coverage.of(coverage.rows[coverage.rows["text"] == ""])
     below = chance or {}
-    shown = [*names, *(keys["metric"] for keys in below.values())]
-    results = view.results("statistics", metric=shown)
-    by_dataset = columns("dataset", coverage.with_average, ranked)
-    grid = [Column("Rank", by_dataset[-1].keys, rank), *by_dataset]
-    lines = each("method", coverage.methods)
-    made: tuple[Block, ...] = blocks(
-        results, metrics(names), lines, grid, order_by=grid[0], families=view.settings.families
-    )
+    listed = [*names, *(keys["metric"] for keys in below.values())]
+    results = view.results("statistics", metric=listed)
+    by_dataset = grid.columns("dataset", coverage.with_average, grid.ranked)
+    rank = grid.Column("Rank", by_dataset[-1].keys, grid.rank)
+    titles, lines = grid.metrics(names), grid.each("method", coverage.methods)
+    columns, families = [rank, *by_dataset], view.settings.families
+    made = grid.blocks(results, titles, lines, columns, order_by=rank, families=families)
     if below:
-        made += blocks(results, {"By chance": {}}, below, grid)
-    return grid_table(
-        view,
-        title,
-        results,
-        grid,
-        made,
-        [
-            *on_metrics,
-            notes.marks(results),
-            *([notes.clamp(view.settings.clamp)] if counted == "identity" else []),
-            *notes.of_average(coverage),
-            *notes.of_coverage(coverage),
-        ],
-    )
+        made += grid.blocks(results, {"By chance": {}}, below, columns)
+    clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
+    meanings = [*on_metrics, notes.marks(results), clamp]
+    counts = [*notes.of_average(coverage), *notes.of_coverage(coverage)]
+    return grid.grid_table(view, title, results, columns, made, [*meanings, *counts])

@@ -7,17 +7,7 @@ import numpy as np
 from pisoft.displays import display
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS
-from pisoft.tables import notes
-from pisoft.tables.grid import (
-    Column,
-    blocks,
-    columns,
-    each,
-    general,
-    grid_table,
-    metrics,
-    with_interval,
-)
+from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
 from pisoft.units import NOTHING
 from pisoft.views import Number, View
@@ -41,17 +31,19 @@ def table(view: View) -> Table:
         methods = ", ".join(labels.get(name, name) for name in number.text.split(", "))
         return Entry(methods if number.value else "no")
 
-    grid = [
-        *columns("dataset", results.with_average, with_interval(2)),
-        Column("Another is best", {"dataset": summary, "other": "best_changes"}, best),
-        Column("Largest change of rank", {"dataset": summary, "other": "rank_change"}, general),
+    columns = [
+        *grid.columns("dataset", results.with_average, grid.with_interval(2)),
+        grid.Column("Another is best", {"dataset": summary, "other": "best_changes"}, best),
+        grid.Column(
+            "Largest change of rank", {"dataset": summary, "other": "rank_change"}, grid.general
+        ),
     ]
-    lines = each("part", ALTERNATIVES)
-    made = blocks(results, metrics(AUC_METRICS), lines, grid, sparse=True)
+    lines = grid.each("part", ALTERNATIVES)
+    made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, columns, sparse=True)
     title = "Order of the methods with one choice changed"
     below = [
         *notes.SENSITIVITY,
         *notes.of_orders(results, ALTERNATIVES),
         notes.samples(results.rows, results.datasets),
     ]
-    return grid_table(view, title, results, grid, made, below, corner="Changed choice")
+    return grid.grid_table(view, title, results, columns, made, below, corner="Changed choice")

@@ -81,14 +81,6 @@ def _latex(text: str) -> str:
     return " ".join(text.split()).translate(_LATEX_CHARACTERS)
 
 
-def _latex_bold(code: str, strong: bool) -> str:
-    return rf"\textbf{{{code}}}" if strong else code
-
-
-def _latex_tied(code: str, tied: bool) -> str:
-    return rf"{code}\,$\approx$" if tied else code
-
-
 def _latex_lines(text: str, letters: int, side: str, place: str = "t", below: bool = False) -> str:
     """Escape text for LaTeX in lines of so many letters, so that its column is no wider.
 
@@ -109,20 +101,18 @@ def _latex_lines(text: str, letters: int, side: str, place: str = "t", below: bo
 
 def _latex_floats(table: Table) -> Iterator[Table]:
     """Yield a table in parts that each fit a page, the last with the notes."""
-    parts: list[tuple[Table, list[Block]]] = []
+    parts: list[Table] = []
     for part in _latex_widths(table):
-        parts.append((part, []))
+        parts.append(replace(part, blocks=()))
         for block in part.blocks:
-            if parts[-1][1] and sum(map(_lines, [*parts[-1][1], block])) > LINES:
-                parts.append((part, []))
-            parts[-1][1].append(block)
-    for number, (part, blocks) in enumerate(parts, start=1):
-        yield replace(
-            part,
-            title=table.title if number == 1 else f"{table.title} (continued)",
-            blocks=tuple(blocks),
-            notes=table.notes if number == len(parts) else (),
-        )
+            before = parts[-1].blocks
+            if before and sum(map(_lines, [*before, block])) > LINES:
+                parts.append(replace(part, blocks=(block,)))
+            else:
+                parts[-1] = replace(part, blocks=(*before, block))
+    for number, part in enumerate(parts, start=1):
+        title = table.title if number == 1 else f"{table.title} (continued)"
+        yield replace(part, title=title, notes=table.notes if number == len(parts) else ())
 
 
 def _latex_widths(table: Table) -> Iterator[Table]:
@@ -131,16 +121,11 @@ def _latex_widths(table: Table) -> Iterator[Table]:
     width = count if table.spanners else -(-count // -(-count // COLUMNS))
     for first in range(0, count, width):
         chosen = slice(first, first + width)
-        yield replace(
-            table,
-            columns=table.columns[chosen],
-            blocks=tuple(
-                replace(
-                    block, rows=tuple(replace(r, entries=r.entries[chosen]) for r in block.rows)
-                )
-                for block in table.blocks
-            ),
-        )
+        blocks = [
+            replace(block, rows=tuple(replace(r, entries=r.entries[chosen]) for r in block.rows))
+            for block in table.blocks
+        ]
+        yield replace(table, columns=table.columns[chosen], blocks=tuple(blocks))
 
 
 def _lines(block: Block) -> int:
@@ -182,5 +167,4 @@ _LATEX = _environment(
     comment_end_string="#))",
 )
 _HTML.filters.update(unbroken=_unbroken)
-_LATEX.filters.update(latex=_latex, bold=_latex_bold, tied=_latex_tied, lines=_latex_lines)
-_LATEX.filters.update(floats=_latex_floats, places=_places)
+_LATEX.filters.update(latex=_latex, lines=_latex_lines, floats=_latex_floats, places=_places)

@@ -11,16 +11,19 @@ from matplotlib.colors import to_hex
 
 import explained
 from pisoft.config.evaluation import ScoreSettings
-from pisoft.figures.examples import (
+from pisoft.figures.style import line_styles, save_figure
+from pisoft.figures.tokens import (
+    MOST_LINES,
+    NO_GLYPH,
     Example,
     chosen_answers,
     examples,
     key_sentence,
+    plot_tokens,
+    printable,
     sentences,
     top_tokens,
 )
-from pisoft.figures.style import line_styles, save_figure
-from pisoft.figures.tokens import MOST_LINES, NO_GLYPH, plot_tokens, printable
 from pisoft.statistics.scores import read_scores
 from rooms import display_settings, plot
 
