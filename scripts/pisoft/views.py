@@ -67,9 +67,10 @@ class Results:
 
     @property
     def values(self) -> pd.DataFrame:
-        """What a CSV file holds: the rows without constant keys and without empty columns."""
-        rows = self.rows.drop(columns=["question", *constant_keys(self.rows)])
-        return rows.replace("", np.nan).dropna(axis=1, how="all")
+        """What a CSV file holds: numbers with interval, n and failures, and what else is not empty."""
+        rows = self.rows.drop(columns=["question", *constant_keys(self.rows)]).replace("", np.nan)
+        always = ("value", "low", "high", "n", "n_failed")
+        return rows[[name for name in rows if name in always or rows[name].notna().any()]]
 
     @cached_property
     def _constant(self) -> dict[str, Any]:
