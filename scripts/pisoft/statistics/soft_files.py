@@ -92,7 +92,8 @@ def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Ste
     rows = table.drop_columns(measured).to_pandas()
     least = np.fmax(minimum_h0, rows["h0_noise"].abs().max())  # the latter NaN if there is none
     rows.loc[(rows["status"] == OK) & (rows["h0"] < least), "status"] = DEGENERATE_BASELINE
-    steps = whole_steps(path, rows, table.select(measured), _NUMBERS)
+    grid = np.unique(rows["pi"].dropna().to_numpy())
+    steps = whole_steps(path, rows, table.select(measured), _NUMBERS, grid)
     for name in ("h0", "achieved"):
         if not np.isfinite(steps.numbers[name]).all():
             raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
@@ -103,7 +104,7 @@ def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Ste
 
 
 def whole_steps(
-    path: Path, rows: pd.DataFrame, measured: pa.Table, numbers: Sequence[str]
+    path: Path, rows: pd.DataFrame, measured: pa.Table, numbers: Sequence[str], grid: np.ndarray
 ) -> Steps:
     """Arrange the rows of a `soft` file by step; of steps with a row that is not ok, none.
 
@@ -112,6 +113,7 @@ def whole_steps(
         rows: `sample_id`, `step`, `pi`, `status`, and numbers.
         measured: lists with a number per draw, in the order of the rows.
         numbers: columns of `rows`.
+        grid: retaining probabilities, rising, (P,).
 
     Raises:
         BenchmarkError: a step that lacks or repeats a retaining probability, or a row that lacks
@@ -120,7 +122,6 @@ def whole_steps(
     sample, identifiers = pd.factorize(rows["sample_id"])
     rows = rows.assign(sample=sample)
     failed = rows["status"] != OK
-    grid = np.unique(rows["pi"].dropna().to_numpy())
     kept = rows[~failed.groupby([sample, rows["step"]]).transform("any")]
     kept = kept.sort_values(["sample", "step", "pi"], na_position="first")
     line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π

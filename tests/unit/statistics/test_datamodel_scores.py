@@ -12,6 +12,7 @@ import rooms
 from pisoft.config.slices import DatamodelSlice
 from pisoft.contracts import OK, read_rows
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.calibration import retaining_probabilities
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scores import aggregated, normalise
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
@@ -66,7 +67,9 @@ def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normal
     scores = explained.write(tmp_path, "attributions", [], "llama", "random")
     (key, draws), *others = read_draws(soft, scores, GRID).items()
     assert (key, others) == (("a", 5), [])
-    found = rebuilt_masks(normalise(raw, normalisation), draws, settings, "a", 5)
+    scores = normalise(raw, normalisation)
+    probabilities = retaining_probabilities(scores, draws.alpha, settings.score_floor)
+    found = rebuilt_masks(probabilities, draws, settings, "a", 5)
     np.testing.assert_array_equal(found, expected)
     assert len(found) == len(draws.changes) == (1 + len(GRID)) * (3 + 5)
     changes = [change for m in ("ns", "nc") for row in rows for change in row[f"{m}_{CHANGES}"]]
@@ -298,4 +301,4 @@ def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
     refused(explained.attribution("a", WEIGHTS**2), rows, "made with other scores")
     refused(row, rows[:-1], "lacks or repeats a retaining probability")
     refused(row, [{**one, "step": 5} for one in rows], "lacks step 0")
-    refused(row, [{**one, f"nc_{CHANGES}": None} for one in rows], "lacks draws")
+    refused(row, [{**one, f"nc_{CHANGES}": None} for one in rows], f"no 'nc_{CHANGES}'")
