@@ -213,7 +213,7 @@ def _curve_rows(status: pd.Series, curves: Mapping[str, np.ndarray]) -> pd.DataF
 def _mean_curves(
     steps: Steps, curves: Mapping[str, np.ndarray]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return means over samples and their standard errors, by metric and π, and counts of samples."""
+    """Return means over samples with their standard errors, by metric and π, and counts."""
     parts = {}
     for metric, curve in curves.items():
         frame = pd.DataFrame(curve[:, 1:], columns=steps.grid)

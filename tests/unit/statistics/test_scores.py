@@ -89,7 +89,7 @@ def test_a_sample_that_a_method_lacks_is_an_error_that_names_file_and_sample(run
     path = files(run, "llama", "words")[1][0]
     rows = [row for row in read_rows(path, "attributions") if row["sample_id"] != "hebrew"]
     write_rows(path, "attributions", rows, {})
-    wanted = rf"{path.parent.name}/words\.parquet: lacks sample 'hebrew' of .*delete it"
+    wanted = rf"{path.parent.name}/words\.parquet: lacks sample 'hebrew' of .*delete the file"
     with pytest.raises(BenchmarkError, match=wanted):
         read(run)
     assert len(read(run, samples=2)) == 2  # it is not among the first two
