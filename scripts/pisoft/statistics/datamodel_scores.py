@@ -30,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -52,8 +51,9 @@ from pisoft.faithfulness.masks import kept_tokens, masks_of
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
 from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.statistics.soft_files import Cell, whole_steps
+from pisoft.statistics.soft_files import Cell, Steps, whole_steps
 
+CHANGES = ["ns_log_probability_changes", "nc_log_probability_changes"]
 METRICS = ("lds", "lds_given_count", "faithfulness_correlation", "infidelity")
 FEWEST_MASKS = 3
 # Masses are rounded to so many decimals. Masks of equal mass are ties then, in whichever order a
@@ -65,24 +65,6 @@ SAME_MEAN = 1e-9  # as calibration promises
 Settings = DatamodelSlice
 
 
-class StepDraws(NamedTuple):
-    """The stored draws of random scores at one step: a line for α = 1, then one for each π."""
-
-    alpha: np.ndarray  # power of the scores at every π, (P,)
-    achieved: np.ndarray  # mean of the scores that masks were drawn with, (1 + P,)
-    ns: np.ndarray  # changes of the log-probability by the draws of Soft-NS, (1 + P, K)
-    nc: np.ndarray  # those of Soft-NC
-
-    @property
-    def changes(self) -> np.ndarray:
-        """All changes in the order of :func:`rebuilt_masks`, (N,)."""
-        return np.concatenate([self.ns.ravel(), self.nc.ravel()])
-
-
-Draws = dict[tuple[str, int], StepDraws | str]
-"""By sample and step; where a step has no draws, why."""
-
-
 def summaries(files: Files, settings: DatamodelSlice) -> dict[str, Summary]:
     """Return one file of samples, from prompts, all scores, and `soft` files of random scores."""
     frames = []
@@ -92,26 +74,14 @@ def summaries(files: Files, settings: DatamodelSlice) -> dict[str, Summary]:
             [file for file in files[kind] if (file.parts[-3], file.stem) == cell]
             for kind in ("attributions", "soft")
         )
-        frames += cell_samples(path, attributions, soft, settings)
+        frames += _cell_samples(path, attributions, soft, settings)
     return {"datamodel_samples": summary_table("datamodel_samples", frames)}
 
 
-def cell_samples(
+def _cell_samples(
     prompts: Path, attributions: Sequence[Path], soft: Sequence[Path], settings: DatamodelSlice
 ) -> list[pd.DataFrame]:
-    """Return `datamodel_samples` rows of one model and dataset, by protocol and method.
-
-    Args:
-        prompts: `prompts` file.
-        attributions: `attributions` files `…/{model}/{method}/{dataset}.parquet`, that of random
-            scores among them.
-        soft: `soft` files `…/{protocol}/{model}/random/{dataset}.parquet`.
-        settings: how scores became masks.
-
-    Raises:
-        BenchmarkError: an unreadable file, draws that were made with other scores, or a step
-            without draws.
-    """
+    """Return the rows of one model and dataset, by protocol and method."""
     methods = [path.parts[-2] for path in attributions]
     control = attributions[methods.index(CONTROL)]
     draws = {path: read_draws(path, control, settings.pi_grid) for path in soft}
@@ -140,7 +110,7 @@ def cell_samples(
     return frames
 
 
-def read_draws(path: Path, attributions: Path, grid: Sequence[float]) -> Draws:
+def read_draws(path: Path, attributions: Path, grid: Sequence[float]) -> Steps:
     """Read a `soft` file's changes of the log-probability.
 
     Args:
@@ -153,45 +123,49 @@ def read_draws(path: Path, attributions: Path, grid: Sequence[float]) -> Draws:
             probability or a draw.
     """
     check_inputs(path, attributions=attributions)
-    measured = ["ns_log_probability_changes", "nc_log_probability_changes"]
     numbers = ["alpha", "achieved"]
-    table = read_table(path, "soft", ["sample_id", "step", "pi", "status", *numbers, *measured])
-    rows = table.drop_columns(measured).to_pandas()
-    failed = rows[rows["status"] != OK].groupby(["sample_id", "step"])["status"].first()
-    draws: Draws = failed.to_dict()
-    steps = whole_steps(path, rows, table.select(measured), numbers, np.asarray(grid))
-    lines = steps.numbers["alpha"][:, 1:], steps.numbers["achieved"], *steps.draws.values()
-    for key, alpha, achieved, *changes in zip(steps.keys, *lines, strict=True):
-        finite = all(np.isfinite(of_metric).all() for of_metric in changes)
-        draws[key] = StepDraws(alpha, achieved, *changes) if finite else NONFINITE_LOGITS
-    return draws
+    table = read_table(path, "soft", ["sample_id", "step", "pi", "status", *numbers, *CHANGES])
+    rows, changes = table.drop_columns(CHANGES).to_pandas(), table.select(CHANGES)
+    return whole_steps(path, rows, changes, numbers, np.asarray(grid))
 
 
-def rebuilt_masks(
-    probabilities: np.ndarray, draws: StepDraws, settings: DatamodelSlice, sample_id: str, step: int
-) -> np.ndarray:
-    """Return the masks that draws were made with, those of Soft-NS first.
+def masks_and_changes(
+    step: StepScores, path: Path, draws: Steps, settings: DatamodelSlice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the masks that a step's draws were made with, and what they changed.
 
     Args:
-        probabilities: of keeping a token, (1 + P, m).
-        draws: how many have been stored, (1 + P, K) each.
+        step: with the random scores of the draws.
+        path: file of the draws.
+        draws: as :func:`read_draws` returns them.
         settings: of the evaluation.
-        sample_id, step: the key of their random numbers.
 
     Returns:
-        Whether a token is kept, (N, m), N = (1 + P) · (K of Soft-NS + K of Soft-NC).
+        Whether a token is kept, (N, m), and changes of the log-probability, (N,): those of Soft-NS
+        first, N = (1 + P) · (K of Soft-NS + K of Soft-NC).
+
+    Raises:
+        BenchmarkError: there are no draws of this step, or they were made with other scores.
     """
-    (lines, m), counts = probabilities.shape, (draws.ns.shape[1], draws.nc.shape[1])
-    key = (settings.sampler, settings.seed, sample_id, step)
-    drawn = masks_of(*key, (m, 1), lines - 1, settings.most_draws)
-    kept = np.array(
-        [
-            [kept_tokens(drawn, probabilities, line, draw)[:, 0] for draw in range(max(counts))]
-            for line in range(lines)
-        ]
-    )  # (1 + P, K, m)
-    ns, nc = kept[:, : counts[0]], ~kept[:, : counts[1]]
-    return np.concatenate([ns.reshape(-1, m), nc.reshape(-1, m)])
+    sample_id = step.prompt["sample_id"]
+    line = draws.line.get((sample_id, step.step))
+    if line is None:
+        raise BenchmarkError(f"{path}: sample '{sample_id}': lacks step {step.step}; {REPAIR}")
+    alpha, achieved = draws.numbers["alpha"][line, 1:], draws.numbers["achieved"][line]
+    probabilities = retaining_probabilities(step.scores(CONTROL), alpha, settings.score_floor)
+    if not np.abs(probabilities.mean(axis=1) - achieved).max() <= SAME_MEAN:
+        raise BenchmarkError(
+            f"{path}: sample '{sample_id}': its draws were made with other scores; {REPAIR}"
+        )
+    m, key = step.perturbable.size, (settings.sampler, settings.seed, sample_id, step.step)
+    drawn = masks_of(*key, (m, 1), alpha.size, settings.most_draws)
+    ns, nc = (draws.draws[name][line] for name in CHANGES)  # (1 + P, K) each
+    every = np.ndindex(len(ns), max(ns.shape[1], nc.shape[1]))
+    kept = [kept_tokens(drawn, probabilities, pi, draw)[:, 0] for pi, draw in every]
+    of_ns = np.reshape(kept, (len(ns), -1, m))
+    of_nc = ~of_ns
+    masks = [of_ns[:, : ns.shape[1]].reshape(-1, m), of_nc[:, : nc.shape[1]].reshape(-1, m)]
+    return np.concatenate(masks), np.concatenate([ns.ravel(), nc.ravel()])
 
 
 def of_masks(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
@@ -228,8 +202,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     undefined = _constant(x) | _constant(y)
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     scale = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
-    found = (x * y).sum(axis=0) / np.where(undefined, 1.0, scale)
-    return np.where(undefined, np.nan, np.clip(found, -1, 1))
+    return np.clip((x * y).sum(axis=0) / np.where(undefined, np.nan, scale), -1, 1)
 
 
 def infidelity(removed: np.ndarray, drop: np.ndarray) -> np.ndarray:
@@ -245,8 +218,8 @@ def infidelity(removed: np.ndarray, drop: np.ndarray) -> np.ndarray:
     """
     undefined = _constant(removed) | _constant(drop)
     scale = (removed**2).sum(axis=0) * (drop**2).sum(axis=0)
-    explained = (removed * drop).sum(axis=0) ** 2 / np.where(undefined, 1.0, scale)
-    return np.where(undefined, np.nan, np.clip(1 - explained, 0, 1))
+    explained = (removed * drop).sum(axis=0) ** 2 / np.where(undefined, np.nan, scale)
+    return np.clip(1 - explained, 0, 1)
 
 
 def _given(x: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -266,37 +239,26 @@ def _constant(x: np.ndarray) -> np.ndarray:
 
 
 def _step(
-    step: StepScores,
-    methods: Sequence[str],
-    path: Path,
-    draws: Draws,
-    settings: DatamodelSlice,
+    step: StepScores, methods: Sequence[str], path: Path, draws: Steps, settings: DatamodelSlice
 ) -> tuple[np.ndarray, list[str]]:
     """Return a step's numbers (4, M), and by method why those that are NaN are undefined."""
     sample_id = step.prompt["sample_id"]
-    stored = draws.get((sample_id, step.step))
-    if stored is None:
-        raise BenchmarkError(f"{path}: sample '{sample_id}': lacks step {step.step}; {REPAIR}")
     values = np.full((len(METRICS), len(methods)), np.nan)
-    if isinstance(stored, str):
-        why = stored
-    else:
-        drawn_with = step.scores(CONTROL)
-        probabilities = retaining_probabilities(drawn_with, stored.alpha, settings.score_floor)
-        if not np.abs(probabilities.mean(axis=1) - stored.achieved).max() <= SAME_MEAN:
-            raise BenchmarkError(
-                f"{path}: sample '{sample_id}': its draws were made with other scores; {REPAIR}"
-            )
-        masks = rebuilt_masks(probabilities, stored, settings, sample_id, step.step)
-        scored = [name in step.raw for name in methods]
-        scores = [step.scores(name) for name in methods if name in step.raw]
-        values[:, scored] = of_masks(masks, np.stack(scores, axis=1), stored.changes)
-        why = _why_undefined(stored.changes)
     statuses = [step.status[name] for name in methods]
+    if (why := draws.failed.get((sample_id, step.step))) is None:
+        masks, changes = masks_and_changes(step, path, draws, settings)
+        why = _why_unusable(changes)
+        if np.isfinite(changes).all():
+            scored = [name in step.raw for name in methods]
+            scores = [step.scores(name) for name in methods if name in step.raw]
+            values[:, scored] = of_masks(masks, np.stack(scores, axis=1), changes)
     return values, [why if status == OK else status for status in statuses]
 
 
-def _why_undefined(changes: np.ndarray) -> str:
+def _why_unusable(changes: np.ndarray) -> str:
+    """Return why a metric of ok scores is undefined, if it is."""
+    if not np.isfinite(changes).all():
+        return NONFINITE_LOGITS
     if changes.size < FEWEST_MASKS:
         return TOO_FEW_MASKS
     return CONSTANT_CHANGES if (changes == changes[0]).all() else CONSTANT_SCORES

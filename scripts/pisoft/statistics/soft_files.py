@@ -48,9 +48,10 @@ class Steps:
     A line has the original metrics in front of the P grid points.
 
     Attributes:
-        status: by `sample_id`, in the order of the file: `ok`, or why no step of the sample counts.
+        status: by `sample_id`, in the order of the file: `ok`, or why the sample has no such step.
         sample: position in `status` of each step's sample, (G,).
-        keys: `sample_id` and `step` of each step.
+        line: position of each step, by `sample_id` and `step`.
+        failed: the first status that is not ok of all other steps, by `sample_id` and `step`.
         grid: retaining probabilities, (P,).
         numbers: numbers by column, (G, 1 + P).
         draws: numbers of each draw by column, (G, 1 + P, K).
@@ -58,7 +59,8 @@ class Steps:
 
     status: pd.Series
     sample: np.ndarray
-    keys: list[tuple[str, int]]
+    line: dict[tuple[str, int], int]
+    failed: dict[tuple[str, int], str]
     grid: np.ndarray
     numbers: dict[str, np.ndarray]
     draws: dict[str, np.ndarray]
@@ -136,14 +138,16 @@ def whole_steps(
         raise BenchmarkError(
             f"{path}: an ok step lacks or repeats a retaining probability; {REPAIR}"
         )
-    status = rows[failed].groupby("sample")["status"].first().reindex(range(len(identifiers)))
+    failures = rows[failed]
+    status = failures.groupby("sample")["status"].first().reindex(range(len(identifiers)))
     status[first["sample"]] = OK
     shape = (len(first), line.size)
     lists = measured.take(pa.array(kept.index))
     return Steps(
         status.set_axis(identifiers),
         first["sample"].to_numpy(),
-        list(zip(first["sample_id"], first["step"], strict=True)),
+        {key: at for at, key in enumerate(zip(first["sample_id"], first["step"], strict=True))},
+        failures.groupby(["sample_id", "step"])["status"].first().to_dict(),
         grid,
         {name: kept[name].to_numpy().reshape(shape) for name in numbers},
         {name: _by_draw(path, lists, name, shape) for name in measured.column_names},

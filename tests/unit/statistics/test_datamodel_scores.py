@@ -12,11 +12,11 @@ import rooms
 from pisoft.config.slices import DatamodelSlice
 from pisoft.contracts import OK, read_rows
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.calibration import retaining_probabilities
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scores import aggregated, normalise
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
-from pisoft.statistics.datamodel_scores import METRICS, of_masks, read_draws, rebuilt_masks
+from pisoft.statistics.datamodel_scores import METRICS, masks_and_changes, of_masks, read_draws
+from pisoft.statistics.scores import StepScores
 
 GRID = (0.2, 0.5, 0.9)
 DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
@@ -65,15 +65,16 @@ def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normal
     expected, rows = evaluated(explained.attribution("a", raw, 5), settings)
     soft = explained.write(tmp_path, "soft", rows, "dynamic", "llama", "random")
     scores = explained.write(tmp_path, "attributions", [], "llama", "random")
-    (key, draws), *others = read_draws(soft, scores, GRID).items()
-    assert (key, others) == (("a", 5), [])
-    scores = normalise(raw, normalisation)
-    probabilities = retaining_probabilities(scores, draws.alpha, settings.score_floor)
-    found = rebuilt_masks(probabilities, draws, settings, "a", 5)
-    np.testing.assert_array_equal(found, expected)
-    assert len(found) == len(draws.changes) == (1 + len(GRID)) * (3 + 5)
+    draws = read_draws(soft, scores, GRID)
+    assert (draws.line, draws.failed) == ({("a", 5): 0}, {})
+    step = StepScores(
+        *({"sample_id": "a"}, 5, np.arange(TOKENS)),
+        *({"random": raw}, {"random": OK}, normalisation),
+    )
+    masks, found = masks_and_changes(step, soft, draws, settings)
+    np.testing.assert_array_equal(masks, expected)
     changes = [change for m in ("ns", "nc") for row in rows for change in row[f"{m}_{CHANGES}"]]
-    np.testing.assert_array_equal(draws.changes, changes)
+    np.testing.assert_array_equal(found, changes)
 
 
 CHANGES = "log_probability_changes"
