@@ -19,7 +19,6 @@ import pandas as pd
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
 from pisoft.config.slices import SensitivitySlice
-from pisoft.contracts import OK
 from pisoft.curves import auc, auc_full
 from pisoft.faithfulness.metrics import soft_ns
 from pisoft.keyed import keyed_generator
@@ -60,7 +59,6 @@ ALTERNATIVES = {
 NEW_DRAWS = (OTHER_ROUTING, *OPERATORS.values())  # need other draws than the run's
 OF_DRAWS = (RUN, *(name for name in ALTERNATIVES if name not in (HALF_SAMPLES, *NEW_DRAWS)))
 HALVES = 20  # drawn by key
-ONE_DRAW = "a single draw is stored"
 FEWEST_TO_HALVE = 4  # draws: half of fewer is a single one
 
 
@@ -91,16 +89,15 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
     """
     further = [f"{metric}_total_variations" for metric in METRICS]
     steps = read_soft(path, minimum_h0, further)
-    ok = steps.status.index[steps.status == OK]
     areas = {
         (metric, name): steps.mean(area)
         for metric in METRICS
-        for name, area in (_areas(metric, steps, clamp) if len(ok) else {}).items()
+        for name, area in (_areas(metric, steps, clamp) if len(steps.ok) else {}).items()
     }
     columns = pd.MultiIndex.from_product([METRICS, OF_DRAWS], names=["metric", "alternative"])
     return Areas(
-        pd.DataFrame(areas, ok).reindex(steps.status.index, columns=columns),
-        pd.Series(steps.mean(steps.h0[:, 0]), ok).reindex(steps.status.index),
+        pd.DataFrame(areas, steps.ok).reindex(steps.status.index, columns=columns),
+        pd.Series(steps.mean(steps.h0[:, 0]), steps.ok).reindex(steps.status.index),
         {metric: steps.draws[f"{metric}_distances"].shape[-1] for metric in METRICS},
     )
 
@@ -143,7 +140,7 @@ def alternative_samples(
         Samples, and why alternatives have no value, by alternative.
     """
     areas = pd.concat({name: of.values[metric] for name, of in methods.items()}, axis=1)
-    h0 = pd.concat({name: of.h0 for name, of in methods.items()}, axis=1)
+    h0 = pd.DataFrame({name: of.h0 for name, of in methods.items()}, areas.index)
     by_alternative = areas.swaplevel(axis=1)
     run = by_alternative[RUN]
     parts = {(metric, name, 0): by_alternative[name] for name in OF_DRAWS}
@@ -203,9 +200,9 @@ def _missing(draws: int, samples: int, clamp: Clamp) -> dict[str, str]:
     """Return the alternatives that need more draws or samples, and why they have no value."""
     reasons = {}
     if draws < 2:
-        reasons[SINGLE_DRAW] = ONE_DRAW
-        if clamp != "none":  # clamping the only draw is clamping the mean
-            reasons |= dict.fromkeys(OF_CLAMPS.keys() - {"clamp_none"}, ONE_DRAW)
+        clamps = OF_CLAMPS.keys() - {"clamp_none"} if clamp != "none" else ()
+        # Clamping the only draw is clamping the mean.
+        reasons = dict.fromkeys([SINGLE_DRAW, *clamps], "a single draw is stored")
     if draws < FEWEST_TO_HALVE:
         reasons[HALF_DRAWS] = f"fewer than {FEWEST_TO_HALVE} draws are stored"
     if samples < FEWEST_FOR_INTERVAL:

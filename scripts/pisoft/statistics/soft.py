@@ -7,9 +7,8 @@ Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero 
   (:func:`pisoft.faithfulness.metrics.soft_ns`), as the run's curves are
 - soft_nc = mean of nc_distances / H₀
 
-A sample's value is the mean over its steps that count
-(:func:`~pisoft.statistics.soft_files.read_soft`); a sample without one has no value, and the status
-of its first failing row.
+A sample's value is the mean over its steps that count (:mod:`pisoft.statistics.soft_files`); a
+sample without one has no value, and the status of its first failing row.
 
 The numerators of the ratios, H₀ − mean of ns_distances and mean of nc_distances, are kept for
 ratios of means over samples: where H₀ is small, a sample's own ratio says little and can rule a
@@ -30,7 +29,6 @@ import pyarrow as pa
 from pisoft.columns import SCHEMAS
 from pisoft.config.base import Clamp
 from pisoft.config.slices import SummariseSlice
-from pisoft.contracts import OK
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
@@ -107,10 +105,12 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
     for path in paths:
         cell, steps = Cell.of(path), read_soft(path, minimum_h0)
         curves = _sample_curves(steps, clamp)
-        rows = _sample_rows(steps.status, _sample_metrics(steps, curves, clamp))
-        samples.append(summary_table("soft_samples", [rows.assign(**asdict(cell))]))
-        rows = _curve_rows(steps.status, curves)
-        sample_curves.append(summary_table("soft_sample_curves", [rows.assign(**asdict(cell))]))
+        of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
+        of_curves = _curve_rows(steps, curves)
+        samples.append(summary_table("soft_samples", [of_samples.assign(**asdict(cell))]))
+        sample_curves.append(
+            summary_table("soft_sample_curves", [of_curves.assign(**asdict(cell))])
+        )
         means[cell] = _mean_curves(steps, curves)
     return SoftSummaries(
         pa.concat_tables(samples),
@@ -136,10 +136,10 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
     """Return a row per ok sample and a column per metric."""
     noise = _noise(steps, clamp)
     columns = [*SAMPLE_METRICS, *noise]
-    ok = steps.status.index[steps.status == OK]
-    if ok.empty:
+    if steps.ok.empty:
         return pd.DataFrame(columns=columns, dtype=np.float64)
     h0, grid, low = steps.h0, steps.grid, steps.grid <= LOW_PI
+    counts = np.unique(steps.sample, return_counts=True)[1]  # steps of each sample
     share, identity = (steps.numbers[name][:, :1] for name in ("achieved", "identity"))
     metrics = {
         "h0": steps.mean(h0),
@@ -163,15 +163,14 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
             metrics[f"auc_low_pi_soft_{metric}"] = auc(grid[low], values[:, low])
         metrics[f"auc_numerator_{metric}"] = auc(grid, steps.mean(numerators)[:, 1:])
         variances, _ = area_variance(distances[:, 1:] / h0[..., None], grid)
-        of_means = steps.mean(variances) / np.unique(steps.sample, return_counts=True)[1]
-        metrics[f"monte_carlo_{metric}"] = of_means
+        metrics[f"monte_carlo_{metric}"] = steps.mean(variances) / counts
     if noise:
         metrics |= {name: steps.mean(values) for name, values in noise.items()}
         # Not `identity`: the same input rounds to 16 bits the same way.
         areas = pd.DataFrame({name: metrics[name] for name in ("noise_auc_ns", "noise_auc_nc")})
-        metrics["numerical"] = np.full(len(ok), np.sqrt((areas**2).mean().max()))
+        metrics["numerical"] = np.full(len(steps.ok), np.sqrt((areas**2).mean().max()))
     flat = {name: values.ravel() for name, values in metrics.items()}
-    return pd.DataFrame(flat, index=ok, columns=columns)
+    return pd.DataFrame(flat, index=steps.ok, columns=columns)
 
 
 def _noise(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
@@ -192,22 +191,25 @@ def _noise(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     return noise
 
 
-def _sample_rows(status: pd.Series, metrics: pd.DataFrame) -> pd.DataFrame:
+def _sample_rows(steps: Steps, metrics: pd.DataFrame) -> pd.DataFrame:
     """Return a row per sample and metric; those of failed samples have no value."""
-    every = metrics.reindex(status.index).rename_axis(index="sample_id", columns="metric")
+    every = metrics.reindex(steps.status.index).rename_axis(index="sample_id", columns="metric")
     rows = every.stack(future_stack=True).rename("value").reset_index()
-    return rows.assign(status=status.repeat(len(metrics.columns)).to_numpy())
+    return rows.assign(status=steps.status.repeat(len(metrics.columns)).to_numpy())
 
 
-def _curve_rows(status: pd.Series, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
+def _curve_rows(steps: Steps, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """Return a row per metric and sample; those of failed samples have no values."""
-    ok = status.index[status == OK]
     rows = {
-        f"pi_soft_{metric}": pd.Series(list(curve[:, 1:]), index=ok, dtype=object)
+        f"pi_soft_{metric}": pd.Series(list(curve[:, 1:]), steps.ok, dtype=object)
         for metric, curve in curves.items()
     }
-    every = [values.reindex(status.index) for values in rows.values()]
-    return pd.concat(every, keys=rows, names=["metric", "sample_id"]).rename("values").reset_index()
+    every = pd.DataFrame(rows).reindex(steps.status.index)
+    return (
+        every.rename_axis("sample_id")
+        .reset_index()
+        .melt("sample_id", var_name="metric", value_name="values")
+    )
 
 
 def _mean_curves(
@@ -219,8 +221,7 @@ def _mean_curves(
         frame = pd.DataFrame(curve[:, 1:], columns=steps.grid)
         numbers = {"value": frame.mean(), "standard_error": frame.sem(ddof=1)}
         parts[f"pi_soft_{metric}"] = pd.DataFrame(numbers)
-    n = int((steps.status == OK).sum())
-    counts = {"n": n, "n_failed": len(steps.status) - n}
+    counts = {"n": len(steps.ok), "n_failed": len(steps.status) - len(steps.ok)}
     return pd.concat(parts, names=["metric", "position"]), counts
 
 

@@ -70,8 +70,13 @@ class Steps:
         """H₀ of each step, (G, 1)."""
         return self.numbers["h0"][:, :1]
 
+    @property
+    def ok(self) -> pd.Index:
+        """The S samples with a step, by `sample_id`."""
+        return self.status.index[self.status == OK]
+
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Return means over each ok sample's steps, (S, …), of values (G, …)."""
+        """Return means over the steps of each sample with one, (S, …), of values (G, …)."""
         means = pd.DataFrame(values).groupby(self.sample).mean().to_numpy()
         return means.reshape(-1, *values.shape[1:])
 
@@ -126,14 +131,9 @@ def whole_steps(
     failed = rows["status"] != OK
     kept = rows[~failed.groupby([sample, rows["step"]]).transform("any")]
     kept = kept.sort_values(["sample", "step", "pi"], na_position="first")
+    first = kept.drop_duplicates(["sample", "step"])
     line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π
-    # Rows that fit the lines have each π of a step once: no two lines are of one step.
-    first = kept.iloc[:: line.size]
-    every = first[["sample", "step"]].to_numpy().repeat(line.size, axis=0)
-    whole = len(kept) == len(first) * line.size and (
-        (kept["pi"].fillna(0.0) == np.tile(line, len(first))).all()
-        and (kept[["sample", "step"]] == every).all(axis=None)
-    )
+    whole = np.array_equal(kept["pi"].fillna(0.0), np.tile(line, len(first)))
     if not whole or (len(kept) and grid.size < 2):
         raise BenchmarkError(
             f"{path}: an ok step lacks or repeats a retaining probability; {REPAIR}"
