@@ -132,17 +132,14 @@ def read_draws(path: Path, attributions: Path, grid: Sequence[float]) -> Steps:
 def masks_and_changes(
     step: StepScores, path: Path, draws: Steps, settings: DatamodelSlice
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the masks that a step's draws were made with, and what they changed.
+    """Return a step's masks, whether a token is kept, (N, m), and what they changed, (N,).
+
+    Those of Soft-NS come first, N = (1 + P) · (K of Soft-NS + K of Soft-NC).
 
     Args:
         step: with the random scores of the draws.
-        path: file of the draws.
-        draws: as :func:`read_draws` returns them.
+        path, draws: the file, and its steps by :func:`read_draws`.
         settings: of the evaluation.
-
-    Returns:
-        Whether a token is kept, (N, m), and changes of the log-probability, (N,): those of Soft-NS
-        first, N = (1 + P) · (K of Soft-NS + K of Soft-NC).
 
     Raises:
         BenchmarkError: there are no draws of this step, or they were made with other scores.

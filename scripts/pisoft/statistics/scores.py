@@ -102,21 +102,14 @@ def scores_by_sample(
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
     """Return each sample's id, and a method's scores (m,) of every step that has them.
 
-    Args:
-        steps: of one model and dataset, the steps of a sample next to each other.
-        method: whose scores.
+    The steps of a sample are next to each other.
     """
     for sample_id, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
         yield sample_id, [step.scores(method) for step in sample if method in step.raw]
 
 
 def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:
-    """Return each sample's number of perturbable tokens, m, by `sample_id`.
-
-    Args:
-        prompts: `prompts` file.
-        scope: tokens that a perturbation may touch.
-    """
+    """Return the number of perturbable tokens, m, of each sample of a `prompts` file."""
     rows = read_prompts(prompts)
     return {row["sample_id"]: perturbable_positions(row, scope).size for row in rows}
 
