@@ -183,9 +183,9 @@ def test_soft_scores_are_those_of_the_workflow(model, prompt, tmp_path):
     write_rows(path, "soft", rows, provenance({}))
     _, curves, _ = summarise([path], 1e-4, clamp="draw")
     means = {
-        point["metric"]: point["mean"]
+        point["metric"]: point["value"]
         for point in curves.to_pylist()
-        if point["pi"] == pytest.approx(0.4)
+        if point["position"] == pytest.approx(0.4)
     }
     assert (ns, nc) == pytest.approx((means["pi_soft_ns"], means["pi_soft_nc"]), rel=1e-6)
 
