@@ -20,10 +20,10 @@ from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
 from pisoft.config.slices import SensitivitySlice
 from pisoft.curves import auc, auc_full
-from pisoft.faithfulness.metrics import soft_nc, soft_ns
+from pisoft.faithfulness.metrics import soft_ns
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, Samples
-from pisoft.statistics.soft import LOW_PI
+from pisoft.statistics.soft import LOW_PI, metric_of
 from pisoft.statistics.soft_files import Steps, read_soft
 
 METRICS = {"ns": "auc_pi_soft_ns", "nc": "auc_pi_soft_nc"}
@@ -32,12 +32,8 @@ OF_CLAMPS: dict[str, Clamp] = {f"clamp_{name}": name for name in CLAMPS}
 RATIO_OF_MEANS, MEDIAN, HALF_SAMPLES = "ratio_of_means", "median", "half_samples"
 SINGLE_DRAW, HALF_DRAWS = "single_draw", "half_draws"
 OTHER_ROUTING = "other_routing"
-OPERATORS = {  # alternatives by the operator that the draws were made with
-    "zero": "operator_zero",
-    "mean": "operator_mean",
-    "unknown": "operator_unknown",
-    "hide": "operator_hide",
-}
+# Alternatives by the operator that the draws were made with.
+OPERATORS = {name: f"operator_{name}" for name in ("zero", "mean", "unknown", "hide")}
 PARTS_OF_THE_GRID = (LOW, EVERY_SECOND) = ("low_pi", "every_second_pi")
 ALTERNATIVES = {
     "squared_distance": "H² in place of H",
@@ -60,15 +56,10 @@ ALTERNATIVES = {
     OPERATORS["unknown"]: "Tokens become the unknown token",
     OPERATORS["hide"]: "Tokens' keys hidden",
 }
-NEW_DRAWS = (
-    OTHER_ROUTING,
-    *OPERATORS.values(),
-)  # alternatives that need other draws than the run's
+NEW_DRAWS = (OTHER_ROUTING, *OPERATORS.values())  # need other draws than the run's
 OF_DRAWS = (RUN, *(name for name in ALTERNATIVES if name not in (HALF_SAMPLES, *NEW_DRAWS)))
 HALVES = 20  # drawn by key
-ONE_DRAW = "a single draw is stored"
 FEWEST_TO_HALVE = 4  # draws: half of fewer is a single one
-_SIGN = {"ns": -1, "nc": 1}  # of a distance, so that higher is better
 
 
 class Areas(NamedTuple):
@@ -97,19 +88,18 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
         BenchmarkError: as :func:`pisoft.statistics.soft_files.read_soft`.
     """
     further = [f"{metric}_total_variations" for metric in METRICS]
-    rows, grid, steps = read_soft(path, minimum_h0, further)
-    identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
+    steps = read_soft(path, minimum_h0, further)
     areas = {
-        (metric, name): area
+        (metric, name): steps.mean(area)
         for metric in METRICS
-        for name, area in (_areas(metric, steps, grid, clamp) if len(steps.h0) else {}).items()
+        for name, area in (_areas(metric, steps, clamp) if len(steps.ok) else {}).items()
     }
-    by_step = pd.DataFrame({**areas, ("h0", ""): steps.h0})
-    by_sample = by_step.groupby(steps.sample).mean().reindex(identifiers.index)
-    by_sample.index = pd.Index(identifiers.to_numpy())
-    draws = {metric: steps.draws[f"{metric}_distances"].shape[-1] for metric in METRICS}
     columns = pd.MultiIndex.from_product([METRICS, OF_DRAWS], names=["metric", "alternative"])
-    return Areas(by_sample.reindex(columns=columns), by_sample["h0", ""], draws)
+    return Areas(
+        pd.DataFrame(areas, steps.ok).reindex(steps.status.index, columns=columns),
+        pd.Series(steps.mean(steps.h0[:, 0]), steps.ok).reindex(steps.status.index),
+        {metric: steps.draws[f"{metric}_distances"].shape[-1] for metric in METRICS},
+    )
 
 
 def alternatives_of(metric: str, clamp: Clamp, new_draws: Container[str]) -> list[str]:
@@ -150,7 +140,7 @@ def alternative_samples(
         Samples, and why alternatives have no value, by alternative.
     """
     areas = pd.concat({name: of.values[metric] for name, of in methods.items()}, axis=1)
-    h0 = pd.concat({name: of.h0 for name, of in methods.items()}, axis=1)
+    h0 = pd.DataFrame({name: of.h0 for name, of in methods.items()}, areas.index)
     by_alternative = areas.swaplevel(axis=1)
     run = by_alternative[RUN]
     parts = {(metric, name, 0): by_alternative[name] for name in OF_DRAWS}
@@ -163,37 +153,37 @@ def alternative_samples(
         left_out = generator.permutation(with_value)[with_value.size // 2 :]
         parts[metric, HALF_SAMPLES, half] = run.copy()
         parts[metric, HALF_SAMPLES, half].iloc[left_out] = np.nan
-    missing = _missing(
-        max(of.draws[metric] for of in methods.values()), with_value.size, settings.clamp
-    )
+    draws = max(of.draws[metric] for of in methods.values())
+    missing = _missing(draws, with_value.size, settings.clamp)
+    denominators = {
+        key: h0 if RATIO_OF_MEANS in key else part.notna() for key, part in parts.items()
+    }
     levels = ["metric", "alternative", "half", "method"]
-    numerators = pd.concat(parts, axis=1, names=levels).astype(float)
-    numerators.loc[:, numerators.columns.isin(list(missing), level="alternative")] = np.nan
-    denominators = pd.concat(
-        {key: h0 if RATIO_OF_MEANS in key else part.notna() for key, part in parts.items()},
-        axis=1,
-        names=levels,
-    ).astype(float)
-    medians = numerators.columns.get_level_values("alternative") == MEDIAN
-    return Samples(numerators, denominators, numerators.isna().sum(), medians), missing
+    top, bottom = (
+        pd.concat(frames, axis=1, names=levels).astype(float) for frames in (parts, denominators)
+    )
+    top.loc[:, top.columns.isin(list(missing), level="alternative")] = np.nan
+    medians = top.columns.get_level_values("alternative") == MEDIAN
+    return Samples(top, bottom, top.isna().sum(), medians), missing
 
 
-def _areas(metric: str, steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, np.ndarray]:
+def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     """Return every step's areas by alternative, (G,) each."""
-    h0 = steps.h0[:, None]  # (G, 1)
+    h0, grid = steps.h0, steps.grid
     distances = steps.draws[f"{metric}_distances"][:, 1:]  # (G, P, K)
     total_variations = steps.draws[f"{metric}_total_variations"][:, 1:]
     half = max(1, distances.shape[-1] // 2)
-    curve = _curve(metric, h0, distances, clamp)
+    sign = -1 if metric == "ns" else 1  # of a distance, so that higher is better
+    curve = metric_of(metric, h0, distances, clamp)
     curves = {
         RUN: curve,
         MEDIAN: curve,
         RATIO_OF_MEANS: curve * h0,
-        "squared_distance": _curve(metric, h0**2, distances**2, clamp),
-        "plain_distance": _SIGN[metric] * distances.mean(axis=-1),
-        "plain_total_variation": _SIGN[metric] * total_variations.mean(axis=-1),
-        SINGLE_DRAW: _curve(metric, h0, distances[..., :1], clamp),
-        HALF_DRAWS: _curve(metric, h0, distances[..., :half], clamp),
+        "squared_distance": metric_of(metric, h0**2, distances**2, clamp),
+        "plain_distance": sign * distances.mean(axis=-1),
+        "plain_total_variation": sign * total_variations.mean(axis=-1),
+        SINGLE_DRAW: metric_of(metric, h0, distances[..., :1], clamp),
+        HALF_DRAWS: metric_of(metric, h0, distances[..., :half], clamp),
     }
     if metric == "ns":
         curves |= {name: soft_ns(h0, distances, other) for name, other in OF_CLAMPS.items()}
@@ -206,18 +196,13 @@ def _areas(metric: str, steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[st
     return areas
 
 
-def _curve(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> np.ndarray:
-    """Return π-Soft-NS or π-Soft-NC of every step at every π, (G, P)."""
-    return soft_ns(h0, distances, clamp) if metric == "ns" else soft_nc(h0, distances)
-
-
 def _missing(draws: int, samples: int, clamp: Clamp) -> dict[str, str]:
     """Return the alternatives that need more draws or samples, and why they have no value."""
     reasons = {}
     if draws < 2:
-        reasons[SINGLE_DRAW] = ONE_DRAW
-        if clamp != "none":  # clamping the only draw is clamping the mean
-            reasons |= dict.fromkeys(OF_CLAMPS.keys() - {"clamp_none"}, ONE_DRAW)
+        clamps = OF_CLAMPS.keys() - {"clamp_none"} if clamp != "none" else ()
+        # Clamping the only draw is clamping the mean.
+        reasons = dict.fromkeys([SINGLE_DRAW, *clamps], "a single draw is stored")
     if draws < FEWEST_TO_HALVE:
         reasons[HALF_DRAWS] = f"fewer than {FEWEST_TO_HALVE} draws are stored"
     if samples < FEWEST_FOR_INTERVAL:

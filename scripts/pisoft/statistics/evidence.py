@@ -20,25 +20,17 @@ that have scores, as for the soft metrics; its evidence is the same at each of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
 from pisoft.config.slices import EvidenceSlice
 from pisoft.contracts import NO_EVIDENCE, OK
+from pisoft.statistics.metrics import EVIDENCE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
 
-METRICS = (
-    "top_1_in_evidence",
-    "recovery_at_k",
-    "mass_on_evidence",
-    "evidence_auprc",
-    "evidence_by_chance",
-    "auprc_by_chance",
-)
+METRICS = (*EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance")
 Settings = EvidenceSlice
 
 
@@ -50,21 +42,12 @@ def summaries(files: Files, settings: EvidenceSlice) -> dict[str, Summary]:
         model, method, file = path.parts[-3:]
         cell = {"model": model, "method": method, "dataset": path.stem}
         steps = read_scores(prompts[model, file], [path], settings)
-        rows += [{**cell, **row} for row in evidence_rows(steps, method)]
+        for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
+            status, values = _sample(list(sample), method)
+            facts = {**cell, "sample_id": sample_id, "status": status}
+            numbers = zip(METRICS, values, strict=True)
+            rows += [{**facts, "metric": metric, "value": value} for metric, value in numbers]
     return {"evidence_samples": rows}
-
-
-def evidence_rows(steps: Iterable[StepScores], method: str) -> Iterator[dict[str, Any]]:
-    """Yield a row per sample and metric, without model, method and dataset.
-
-    Args:
-        steps: of one model and dataset, the steps of a sample next to each other.
-        method: whose scores.
-    """
-    for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
-        status, values = _sample(list(sample), method)
-        for metric, value in zip(METRICS, values, strict=True):
-            yield {"sample_id": sample_id, "metric": metric, "value": value, "status": status}
 
 
 def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
@@ -131,10 +114,8 @@ def _sample(steps: list[StepScores], method: str) -> tuple[str, list[float | Non
     scored = [step for step in steps if method in step.raw]
     if not scored:
         return steps[0].status[method], [None] * len(METRICS)
-    prompt, perturbable = steps[0].prompt, steps[0].perturbable
-    marked = prompt["evidence_mask"]
-    evidence = np.zeros(0, bool) if marked is None else np.asarray(marked, bool)[perturbable]
-    if not evidence.any():
+    marked = steps[0].prompt["evidence_mask"]
+    if marked is None or not (evidence := np.asarray(marked)[steps[0].perturbable]).any():
         return NO_EVIDENCE, [None] * len(METRICS)
     of_steps = [on_evidence(step.scores(method), evidence) for step in scored]
     return OK, np.mean(of_steps, axis=0).tolist()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
 from pisoft.config.slices import SummariseRankingSlice
 from pisoft.contracts import NOT_APPLICABLE, OK, read_table
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.reading import REPAIR, Files, Summary
+from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
 
 METRICS = {"deletion": "deletion_auc", "insertion": "insertion_auc"}  # by curve
-
-
 Settings = SummariseRankingSlice
 
 
@@ -40,31 +37,21 @@ def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) ->
         BenchmarkError: an unreadable file, an unknown curve, a sample that has one twice, or an ok
             row whose AUC is no share.
     """
-    paths = list(paths)
-    explained = dict.fromkeys(path.parts[-3:-1] for path in paths)  # model, method
-    return pa.concat_tables([*map(_cell, paths), _not_applicable(explained, not_applicable)])
+    frames = {path.with_suffix("").parts[-3:]: _cell(path) for path in paths}
+    explained = dict.fromkeys(cell[:2] for cell in frames)
+    for cell, (dataset, reason) in product(explained, not_applicable.items()):
+        without = {"metric": METRICS.values(), "status": NOT_APPLICABLE, "reason": reason}
+        frames[*cell, dataset] = pd.DataFrame({"sample_id": None, "value": None, **without})
+    named = [
+        frame.assign(model=model, method=method, dataset=dataset)
+        for (model, method, dataset), frame in frames.items()
+    ]
+    return summary_table("ranking_samples", named)
 
 
-def _cell(path: Path) -> pa.Table:
-    model, method, dataset = path.with_suffix("").parts[-3:]
+def _cell(path: Path) -> pd.DataFrame:
+    """Return the rows of one file, checked, but for their cell."""
     rows = read_table(path, "ranking").to_pandas()
-    _check(rows, path)
-    tidy = {
-        "model": model,
-        "method": method,
-        "dataset": dataset,
-        "sample_id": rows["sample_id"],
-        "metric": rows["curve"].map(METRICS),
-        "value": rows["auc"],
-        "status": rows["status"],
-        "reason": None,
-    }
-    schema = SCHEMAS["ranking_samples"]
-    table = pa.Table.from_pandas(pd.DataFrame(tidy), schema=schema, preserve_index=False)
-    return table.replace_schema_metadata(None)
-
-
-def _check(rows: pd.DataFrame, path: Path) -> None:
     ok = rows["status"] == OK
     for wrong, problem in (
         (~rows["curve"].isin(list(METRICS)), f"its curve is none of: {', '.join(METRICS)}"),
@@ -73,22 +60,5 @@ def _check(rows: pd.DataFrame, path: Path) -> None:
     ):
         for sample in rows.loc[wrong, "sample_id"]:
             raise BenchmarkError(f"{path}: sample '{sample}': {problem}; {REPAIR}")
-
-
-def _not_applicable(explained: Iterable[tuple[str, ...]], reasons: Mapping[str, str]) -> pa.Table:
-    rows = [
-        {
-            "model": model,
-            "method": method,
-            "dataset": dataset,
-            "sample_id": None,
-            "metric": metric,
-            "value": None,
-            "status": NOT_APPLICABLE,
-            "reason": reason,
-        }
-        for (model, method), (dataset, reason), metric in itertools.product(
-            explained, reasons.items(), METRICS.values()
-        )
-    ]
-    return pa.Table.from_pylist(rows, schema=SCHEMAS["ranking_samples"])
+    rows = rows.assign(metric=rows["curve"].map(METRICS), reason=None)
+    return rows.rename(columns={"auc": "value"})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pyarrow.compute as pc
 
 from pisoft.config.base import Normalisation, Scope, ScoresOf
@@ -19,6 +19,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import aggregated, normalise
 from pisoft.relations import check_scores, read_prompts
+from pisoft.statistics.reading import REPAIR
 
 
 @dataclass(frozen=True)
@@ -63,40 +64,35 @@ def read_scores(
         BenchmarkError: an unreadable file, or one that holds other samples than the prompts.
     """
     asked = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
-    by_step: dict[tuple[str, int], dict[str, tuple[str, np.ndarray | None]]] = {}
+    by_step: dict[tuple[str, int], dict[str, Any]] = {}  # rows by method
     for path in attributions:
         check_inputs(path, prompts=prompts)
-        table = read_table(path, "attributions")
-        chosen = pc.is_in(table.column("sample_id"), value_set=pa.array(asked, pa.string()))
-        table = table.filter(chosen)
-        missing = set(asked) - set(table.column("sample_id").to_pylist())
+        rows = read_table(path, "attributions", where=pc.field("sample_id").isin([*asked]))
+        missing = set(asked) - set(rows["sample_id"].to_pylist())
         if missing:
-            raise BenchmarkError(
-                f"{path}: lacks sample '{min(missing)}' of {prompts}; delete it and run the "
-                "workflow again"
-            )
-        for row in _evaluated(table, settings.step_scores):
+            raise BenchmarkError(f"{path}: lacks sample '{min(missing)}' of {prompts}; {REPAIR}")
+        for row in _evaluated(rows.to_pandas(), settings.step_scores):
             check_scores(path, row, asked[row["sample_id"]])
-            found = by_step.setdefault((row["sample_id"], row["step"]), {})
-            if path.parts[-2] in found:
+            of_methods = by_step.setdefault((row["sample_id"], row["step"]), {})
+            if path.parts[-2] in of_methods:
                 raise BenchmarkError(
                     f"{path}: sample '{row['sample_id']}': step {row['step']} is there twice; "
-                    "delete it and run the workflow again"
+                    f"{REPAIR}"
                 )
-            found[path.parts[-2]] = (row["status"], row["raw_scores"])
+            of_methods[path.parts[-2]] = row
     order = {sample_id: place for place, sample_id in enumerate(asked)}
     for sample_id, step in sorted(by_step, key=lambda key: (order[key[0]], key[1])):
-        found = by_step[sample_id, step]
+        of_methods = by_step[sample_id, step]
         yield StepScores(
             prompt=asked[sample_id],
             step=step,
             perturbable=perturbable_positions(asked[sample_id], settings.scope),
             raw={
-                method: raw.astype(np.float64)
-                for method, (_, raw) in found.items()
-                if raw is not None
+                method: row["raw_scores"].astype(np.float64)
+                for method, row in of_methods.items()
+                if row["status"] == OK
             },
-            status={method: status for method, (status, _) in found.items()},
+            status={method: row["status"] for method, row in of_methods.items()},
             normalisation=settings.normalisation,
         )
 
@@ -106,41 +102,21 @@ def scores_by_sample(
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
     """Return each sample's id, and a method's scores (m,) of every step that has them.
 
-    Args:
-        steps: of one model and dataset, the steps of a sample next to each other.
-        method: whose scores.
+    The steps of a sample are next to each other.
     """
     for sample_id, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
         yield sample_id, [step.scores(method) for step in sample if method in step.raw]
 
 
 def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:
-    """Return each sample's number of perturbable tokens, m, by `sample_id`.
-
-    Args:
-        prompts: `prompts` file.
-        scope: tokens that a perturbation may touch.
-    """
+    """Return the number of perturbable tokens, m, of each sample of a `prompts` file."""
     rows = read_prompts(prompts)
     return {row["sample_id"]: perturbable_positions(row, scope).size for row in rows}
 
 
-def _evaluated(table: pa.Table, step_scores: ScoresOf) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an `attributions` table with the raw scores that are evaluated."""
+def _evaluated(table: pd.DataFrame, step_scores: ScoresOf) -> list[dict[str, Any]]:
+    """Return the rows of an `attributions` table with the raw scores that are evaluated."""
     if step_scores == "own":
-        yield from _rows(table)
-        return
-    by_sample: dict[str, list[dict[str, Any]]] = {}
-    for row in _rows(table):
-        by_sample.setdefault(row["sample_id"], []).append(row)
-    for rows in by_sample.values():
-        yield from aggregated(rows)
-
-
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield sample, step, status and raw scores of each row; no scores where it is not ok."""
-    columns = (table.column(name).to_pylist() for name in ("sample_id", "step", "status"))
-    lists = table.column("raw_scores").combine_chunks()
-    for place, (sample_id, step, status) in enumerate(zip(*columns, strict=True)):
-        raw = lists[place].values.to_numpy() if status == OK else None  # of the table's memory
-        yield {"sample_id": sample_id, "step": step, "status": status, "raw_scores": raw}
+        return table.to_dict("records")
+    samples = table.groupby("sample_id", sort=False)
+    return [row for _, rows in samples for row in aggregated(rows.to_dict("records"))]

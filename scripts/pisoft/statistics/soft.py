@@ -7,9 +7,8 @@ Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero 
   (:func:`pisoft.faithfulness.metrics.soft_ns`), as the run's curves are
 - soft_nc = mean of nc_distances / H₀
 
-A sample's value is the mean over its steps that count
-(:func:`pisoft.statistics.soft_files.read_soft`); a sample without one has no value, and the status
-of its first failing row.
+A sample's value is the mean over its steps that count (:mod:`pisoft.statistics.soft_files`); a
+sample without one has no value, and the status of its first failing row.
 
 The numerators of the ratios, H₀ − mean of ns_distances and mean of nc_distances, are kept for
 ratios of means over samples: where H₀ is small, a sample's own ratio says little and can rule a
@@ -30,16 +29,16 @@ import pyarrow as pa
 from pisoft.columns import SCHEMAS
 from pisoft.config.base import Clamp
 from pisoft.config.slices import SummariseSlice
-from pisoft.contracts import OK
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.metrics import soft_ns
+from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CURVE_METRICS
-from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.results import results_table
-from pisoft.statistics.soft_files import CELL, Cell, Steps, read_soft
+from pisoft.statistics.soft_files import Cell, Steps, read_soft
 
+METRICS = ("ns", "nc")
 SAMPLE_METRICS = (
     "auc_pi_soft_ns",
     "auc_pi_soft_nc",
@@ -72,14 +71,7 @@ NOISE_METRICS = (
 )
 
 LOW_PI = 0.3
-
-
 Settings = SummariseSlice
-
-
-def summaries(files: Files, settings: SummariseSlice) -> dict[str, Summary]:
-    """Return files of samples, of their curves and of mean curves, from all `soft` files."""
-    return dict(summarise(files["soft"], settings.minimum_h0, settings.clamp)._asdict())
 
 
 class SoftSummaries(NamedTuple):
@@ -88,6 +80,11 @@ class SoftSummaries(NamedTuple):
     soft_samples: pa.Table  # a row per cell, sample and metric of SAMPLE_METRICS
     curves: pa.Table  # means over samples: a row per cell, metric of CURVE_METRICS and π
     soft_sample_curves: pa.Table  # a row per cell, sample and metric of CURVE_METRICS
+
+
+def summaries(files: Files, settings: SummariseSlice) -> dict[str, Summary]:
+    """Return files of samples, of their curves and of mean curves, from all `soft` files."""
+    return dict(summarise(files["soft"], settings.minimum_h0, settings.clamp)._asdict())
 
 
 def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSummaries:
@@ -104,186 +101,147 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
     """
     samples = [SCHEMAS["soft_samples"].empty_table()]
     sample_curves = [SCHEMAS["soft_sample_curves"].empty_table()]
-    means, counts = {}, {}
+    means = {}
     for path in paths:
-        cell = Cell.of(path)
-        rows, grid, by_sample = _cell_means(path, minimum_h0, clamp)
-        samples.append(sample_rows(cell, rows, _sample_metrics(by_sample, grid)))
-        curves = _metric_curves(by_sample, grid)
-        sample_curves += _sample_curve_rows(cell, rows, curves)
-        means[cell], n = _mean_curves(curves), len(by_sample["h0"])
-        counts[cell] = {"n": n, "n_failed": rows["sample"].nunique() - n}
+        cell, steps = Cell.of(path), read_soft(path, minimum_h0)
+        curves = _sample_curves(steps, clamp)
+        of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
+        of_curves = _curve_rows(steps, curves)
+        samples.append(summary_table("soft_samples", [of_samples.assign(**asdict(cell))]))
+        sample_curves.append(
+            summary_table("soft_sample_curves", [of_curves.assign(**asdict(cell))])
+        )
+        means[cell] = _mean_curves(steps, curves)
     return SoftSummaries(
         pa.concat_tables(samples),
-        results_table("curves", _on_common_grid(means, counts)),
+        results_table("curves", _on_common_grid(means)),
         pa.concat_tables(sample_curves),
     )
 
 
-def _cell_means(
-    path: Path, minimum_h0: float, clamp: Clamp
-) -> tuple[pd.DataFrame, np.ndarray, dict[str, pd.DataFrame]]:
-    """Return a file's rows, its π grid, and means over each sample's steps."""
-    rows, grid, steps = read_soft(path, minimum_h0)
-    return rows, grid, _means_over_steps(steps, grid, clamp)
+def metric_of(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> np.ndarray:
+    """Return Soft-NS (`ns`) or Soft-NC (`nc`) of steps, (G, P), from distances (G, P, K)."""
+    return soft_ns(h0, distances, clamp) if metric == "ns" else soft_nc(h0, distances)
 
 
-def _means_over_steps(steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, pd.DataFrame]:
-    """Return means over each sample's steps, indexed by the samples that have a step."""
-    h0 = steps.h0[:, None]
-    numerators = {"ns": h0 - steps.ns.mean(axis=-1), "nc": steps.nc.mean(axis=-1)}  # (G, 1 + P)
-    columns = {
-        "ns": soft_ns(h0, steps.ns, clamp),
-        "nc": numerators["nc"] / h0,
-        "ns_unclamped": numerators["ns"] / h0,
-        "numerator_ns": numerators["ns"],
-        "numerator_nc": numerators["nc"],
-        "expected": steps.achieved[:, :1] * steps.perturbable[:, None],  # (G, 1)
-        "mean_score": steps.achieved[:, :1],
-        "h0": h0,
-        "identity": steps.identity[:, None],
-        "relative_identity": steps.identity[:, None] / h0,
+def _sample_curves(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
+    """Return Soft-NS and Soft-NC of each sample, original and at every π, (S, 1 + P)."""
+    return {
+        metric: steps.mean(metric_of(metric, steps.h0, steps.draws[f"{metric}_distances"], clamp))
+        for metric in METRICS
     }
-    columns |= _noise(steps, grid, clamp)
-    by_sample = {
-        name: pd.DataFrame(values).groupby(steps.sample).mean() for name, values in columns.items()
+
+
+def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp) -> pd.DataFrame:
+    """Return a row per ok sample and a column per metric."""
+    noise = _noise(steps, clamp)
+    columns = [*SAMPLE_METRICS, *noise]
+    if steps.ok.empty:
+        return pd.DataFrame(columns=columns, dtype=np.float64)
+    h0, grid, low = steps.h0, steps.grid, steps.grid <= LOW_PI
+    counts = np.unique(steps.sample, return_counts=True)[1]  # steps of each sample
+    share, identity = (steps.numbers[name][:, :1] for name in ("achieved", "identity"))
+    metrics = {
+        "h0": steps.mean(h0),
+        "identity": steps.mean(identity),
+        "numerical": steps.mean(identity / h0) * (grid[-1] - grid[0]),
+        "mean_score": steps.mean(share),
+        "expected_retained": steps.mean(share * steps.numbers["perturbable"][:, :1]),
     }
-    for metric, distances in (("ns", steps.ns), ("nc", steps.nc)):
-        variances = _variances(distances[:, 1:] / h0[..., None], grid)
-        groups = pd.DataFrame(variances).groupby(steps.sample)
-        by_sample[f"monte_carlo_{metric}"] = groups.mean().div(groups.size(), axis="index")
-    return by_sample
-
-
-def _noise(steps: Steps, grid: np.ndarray, clamp: Clamp) -> dict[str, np.ndarray]:
-    """Return by NOISE_METRICS what 16 bits have changed of every step, (G, 1); NaN: not known."""
-    if np.isnan(steps.h0_noise).all():
-        return {}
-    h0, single = steps.h0[:, None], (steps.h0 - steps.h0_noise)[:, None]
-    ns, nc = steps.ns[:, 1:, 0], steps.nc[:, 1:, 0]  # the first draw's, (G, P)
-    ns_single, nc_single = ns - steps.ns_noise[:, 1:], nc - steps.nc_noise[:, 1:]
-    areas_ns = [
-        auc(grid, soft_ns(of, distances[..., None], clamp))
-        for of, distances in ((h0, ns), (single, ns_single))
-    ]
-    areas_nc = auc(grid, nc / h0), auc(grid, nc_single / single)
-    distances = np.abs(np.concatenate([steps.ns_noise, steps.nc_noise], axis=1)).mean(axis=1)
-    values = (distances, steps.h0_noise, areas_ns[0] - areas_ns[1], areas_nc[0] - areas_nc[1])
-    return {name: found[:, None] for name, found in zip(NOISE_METRICS, values, strict=True)}
-
-
-def _variances(curves: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return the Monte Carlo variance of every step's AUC, (G,), from curves (G, P, K)."""
-    return area_variance(curves, grid)[0] if len(curves) else np.empty(0)
-
-
-def _sample_metrics(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> pd.DataFrame:
-    """Return one row per sample that has a value, one column per sample metric."""
-    metrics = pd.DataFrame(index=by_sample["h0"].index, columns=SAMPLE_METRICS, dtype=np.float64)
-    if metrics.empty:
-        return metrics
-    low = grid <= LOW_PI
-    for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True):
-        values = by_sample[name].to_numpy()
-        metrics[f"soft_{name}"] = values[:, 0]
-        metrics[f"auc_{metric}"] = auc(grid, values[:, 1:])
-        metrics[f"auc_full_{metric}"] = auc_full(grid, values[:, 1:], metric)
-        if low.sum() > 1:  # else the grid has no such part, and the column stays empty
-            metrics[f"auc_low_{metric}"] = auc(grid[low], values[:, 1:][:, low])
-        numerator = by_sample[f"numerator_{name}"].to_numpy()
-        metrics[f"auc_numerator_{name}"] = auc(grid, numerator[:, 1:])
-        metrics[f"monte_carlo_{name}"] = by_sample[f"monte_carlo_{name}"][0]
-    unclamped = by_sample["ns_unclamped"].to_numpy()
-    metrics["soft_ns_unclamped"] = unclamped[:, 0]
-    metrics["auc_pi_soft_ns_unclamped"] = auc(grid, unclamped[:, 1:])
-    metrics["expected_retained"] = by_sample["expected"][0]
-    metrics["numerical"] = by_sample["relative_identity"][0] * (grid[-1] - grid[0])
-    for name in ("mean_score", "h0", "identity"):
-        metrics[name] = by_sample[name][0]
-    if set(NOISE_METRICS) <= set(by_sample):
-        for name in NOISE_METRICS:
-            metrics[name] = by_sample[name][0]
-        # Not `identity`: the same input rounds to 16 bits the same way.
-        areas = metrics[["noise_auc_ns", "noise_auc_nc"]]
-        metrics["numerical"] = np.sqrt((areas**2).mean().max())
-    return metrics
-
-
-def sample_rows(cell: Cell, rows: pd.DataFrame, metrics: pd.DataFrame) -> pa.Table:
-    """Return the `soft_samples` rows of one cell, every sample of the file included."""
-    identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
-    failures = rows[rows["status"] != OK].drop_duplicates("sample").set_index("sample")["status"]
-    status = failures.reindex(identifiers.index)
-    status[identifiers.index.isin(metrics.index)] = OK
-    width = len(metrics.columns)
-    tidy = {
-        **{name: getattr(cell, name) for name in CELL},
-        "sample_id": identifiers.repeat(width).to_numpy(),
-        "metric": np.tile(metrics.columns, len(identifiers)),
-        "value": metrics.reindex(identifiers.index).to_numpy().ravel(),
-        "status": status.repeat(width).to_numpy(),
-    }
-    schema = SCHEMAS["soft_samples"]
-    return pa.Table.from_pandas(
-        pd.DataFrame(tidy), schema=schema, preserve_index=False
-    ).replace_schema_metadata(None)
-
-
-def _sample_curve_rows(
-    cell: Cell, rows: pd.DataFrame, curves: Mapping[str, pd.DataFrame]
-) -> list[pa.Table]:
-    """Return the `soft_sample_curves` rows of one cell by metric, every sample included."""
-    identifiers = rows.drop_duplicates("sample").set_index("sample")["sample_id"]
-    schema = SCHEMAS["soft_sample_curves"]
-    tables = []
     for metric, curve in curves.items():
-        tidy = pd.DataFrame(
-            {
-                **{name: getattr(cell, name) for name in CELL},
-                "sample_id": identifiers,
-                "metric": metric,
-                "values": pd.Series(list(curve.to_numpy()), index=curve.index, dtype=object),
-            }
+        distances = steps.draws[f"{metric}_distances"]
+        numerators = distances.mean(axis=-1)
+        if metric == "ns":
+            numerators = h0 - numerators
+            unclamped = steps.mean(numerators / h0)
+            metrics["soft_ns_unclamped"] = unclamped[:, 0]
+            metrics["auc_pi_soft_ns_unclamped"] = auc(grid, unclamped[:, 1:])
+        metrics[f"soft_{metric}"], values = curve[:, 0], curve[:, 1:]
+        metrics[f"auc_pi_soft_{metric}"] = auc(grid, values)
+        metrics[f"auc_full_pi_soft_{metric}"] = auc_full(grid, values, f"pi_soft_{metric}")
+        if low.sum() > 1:  # else the grid has no such part, and the column stays empty
+            metrics[f"auc_low_pi_soft_{metric}"] = auc(grid[low], values[:, low])
+        metrics[f"auc_numerator_{metric}"] = auc(grid, steps.mean(numerators)[:, 1:])
+        variances, _ = area_variance(distances[:, 1:] / h0[..., None], grid)
+        metrics[f"monte_carlo_{metric}"] = steps.mean(variances) / counts
+    if noise:
+        metrics |= {name: steps.mean(values) for name, values in noise.items()}
+        # Not `identity`: the same input rounds to 16 bits the same way.
+        areas = pd.DataFrame({name: metrics[name] for name in ("noise_auc_ns", "noise_auc_nc")})
+        metrics["numerical"] = np.full(len(steps.ok), np.sqrt((areas**2).mean().max()))
+    flat = {name: values.ravel() for name, values in metrics.items()}
+    return pd.DataFrame(flat, index=steps.ok, columns=columns)
+
+
+def _noise(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
+    """Return by NOISE_METRICS what 16 bits have changed of each step, (G,); NaN: not measured."""
+    numbers, h0_noise = steps.numbers, steps.numbers["h0_noise"][:, :1]
+    if np.isnan(h0_noise).all():
+        return {}
+    of_draws = np.concatenate([numbers["ns_noise"], numbers["nc_noise"]], axis=1)
+    noise = {"noise_distance": np.abs(of_draws).mean(axis=1), "noise_h0": h0_noise[:, 0]}
+    for metric in METRICS:
+        first = steps.draws[f"{metric}_distances"][:, 1:, :1]
+        single = first - numbers[f"{metric}_noise"][:, 1:, None]  # in float32
+        areas, of_single = (
+            auc(steps.grid, metric_of(metric, h0, distances, clamp))
+            for h0, distances in ((steps.h0, first), (steps.h0 - h0_noise, single))
         )
-        table = pa.Table.from_pandas(tidy, schema=schema, preserve_index=False)
-        tables.append(table.replace_schema_metadata(None))
-    return tables
+        noise[f"noise_auc_{metric}"] = areas - of_single
+    return noise
 
 
-def _mean_curves(curves: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return means over samples with their standard errors, by metric and π."""
-    parts = {
-        metric: pd.DataFrame({"value": curve.mean(), "standard_error": curve.sem(ddof=1)})
+def _sample_rows(steps: Steps, metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per sample and metric; those of failed samples have no value."""
+    every = metrics.reindex(steps.status.index).rename_axis(index="sample_id", columns="metric")
+    rows = every.stack(future_stack=True).rename("value").reset_index()
+    return rows.assign(status=steps.status.repeat(len(metrics.columns)).to_numpy())
+
+
+def _curve_rows(steps: Steps, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Return a row per metric and sample; those of failed samples have no values."""
+    rows = {
+        f"pi_soft_{metric}": pd.Series(list(curve[:, 1:]), steps.ok, dtype=object)
         for metric, curve in curves.items()
     }
-    return pd.concat(parts, names=["metric", "position"])
+    every = pd.DataFrame(rows).reindex(steps.status.index)
+    return (
+        every.rename_axis("sample_id")
+        .reset_index()
+        .melt("sample_id", var_name="metric", value_name="values")
+    )
 
 
-def _metric_curves(by_sample: dict[str, pd.DataFrame], grid: np.ndarray) -> dict[str, pd.DataFrame]:
-    """Return the samples' curves by metric, one column per π."""
-    return {
-        metric: by_sample[name].reindex(columns=range(1, 1 + grid.size)).set_axis(grid, axis=1)
-        for name, metric in zip(("ns", "nc"), CURVE_METRICS, strict=True)
-    }
+def _mean_curves(
+    steps: Steps, curves: Mapping[str, np.ndarray]
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return means over samples with their standard errors, by metric and π, and counts."""
+    parts = {}
+    for metric, curve in curves.items():
+        frame = pd.DataFrame(curve[:, 1:], columns=steps.grid)
+        numbers = {"value": frame.mean(), "standard_error": frame.sem(ddof=1)}
+        parts[f"pi_soft_{metric}"] = pd.DataFrame(numbers)
+    counts = {"n": len(steps.ok), "n_failed": len(steps.status) - len(steps.ok)}
+    return pd.concat(parts, names=["metric", "position"]), counts
 
 
 def _on_common_grid(
-    means: Mapping[Cell, pd.DataFrame], counts: Mapping[Cell, Mapping[str, int]]
+    means: Mapping[Cell, tuple[pd.DataFrame, dict[str, int]]],
 ) -> Iterator[pd.DataFrame]:
     """Yield the `curves` rows of each cell; one without any π has no values at those of the others.
 
     Raises:
         BenchmarkError: two cells were evaluated on different grids.
     """
-    grids = {cell: curves.index.unique("position") for cell, curves in means.items()}
+    grids = {cell: curves.index.unique("position") for cell, (curves, _) in means.items()}
     common = next((grid for grid in grids.values() if grid.size), pd.Index([]))
-    for cell, grid in grids.items():
-        if grid.size and not grid.equals(common):
+    every = pd.MultiIndex.from_product([CURVE_METRICS, common], names=["metric", "position"])
+    for cell, (curves, counts) in means.items():
+        if len(grids[cell]) and not grids[cell].equals(common):
             raise BenchmarkError(
-                f"{cell}: evaluated at π = {grid.tolist()}, other cells at {common.tolist()}; "
-                "delete its soft file and run the workflow again"
+                f"{cell}: evaluated at π = {grids[cell].tolist()}, other cells at "
+                f"{common.tolist()}; delete its soft file and run the workflow again"
             )
-        every = pd.MultiIndex.from_product([CURVE_METRICS, common], names=["metric", "position"])
-        rows = means[cell].reindex(every).reset_index().assign(**asdict(cell), **counts[cell])
+        rows = curves.reindex(every).reset_index().assign(**asdict(cell), **counts)
         half_width = half_widths(rows["standard_error"], rows["n"])
         yield rows.assign(low=rows["value"] - half_width, high=rows["value"] + half_width)

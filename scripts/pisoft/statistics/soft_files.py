@@ -1,14 +1,13 @@
-"""The `soft` files: whose they are, and the steps of theirs that count.
+"""The `soft` files: their cells, and the steps of theirs that count.
 
 A step counts if all of its rows are ok, and its H₀ is large enough to divide by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,11 +18,9 @@ from pisoft.contracts import DEGENERATE_BASELINE, OK, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR
 
-CELL = ["protocol", "model", "method", "dataset"]
-_MEASURED = ("ns_distances", "nc_distances")
-_UNEVEN = "an ok step lacks or repeats a retaining probability"
-_NOISE = ("h0_noise", "ns_noise", "nc_noise")
-_ROW_COLUMNS = ("sample_id", "step", "pi", "perturbable", "achieved", "h0", "identity", "status")
+DISTANCES = ("ns_distances", "nc_distances")
+_COLUMNS = ["sample_id", "step", "pi", "status"]
+_NUMBERS = ("perturbable", "achieved", "h0", "identity", "h0_noise", "ns_noise", "nc_noise")
 
 
 @dataclass(frozen=True)
@@ -41,41 +38,51 @@ class Cell:
         return cls(*path.with_suffix("").parts[-4:])
 
 
+CELL = [field.name for field in fields(Cell)]
+
+
 @dataclass(frozen=True)
 class Steps:
-    """The steps that count, G of them, with the original metrics in front of the P grid points."""
+    """The G steps of a file whose rows are all ok, a line each.
 
-    sample: np.ndarray  # (G,) position of the sample in the file
-    draws: dict[str, np.ndarray]  # what was measured at every draw, by column, (G, 1 + P, K)
-    perturbable: np.ndarray  # (G,) tokens, m
-    achieved: np.ndarray  # (G, 1 + P) mean of the scores, the share that masks keep
-    h0: np.ndarray  # (G,)
-    identity: np.ndarray  # (G,)
-    h0_noise: np.ndarray  # (G,) NaN if not evaluated in float32
-    ns_noise: np.ndarray  # (G, 1 + P)
-    nc_noise: np.ndarray  # (G, 1 + P)
+    A line has the original metrics in front of the P grid points.
+
+    Attributes:
+        status: by `sample_id`, in the order of the file: `ok`, or why the sample has no such step.
+        sample: position in `status` of each step's sample, (G,).
+        line: position of each step, by `sample_id` and `step`.
+        failed: the first status that is not ok of all other steps, by `sample_id` and `step`.
+        grid: retaining probabilities, (P,).
+        numbers: numbers by column, (G, 1 + P).
+        draws: numbers of each draw by column, (G, 1 + P, K).
+    """
+
+    status: pd.Series
+    sample: np.ndarray
+    line: dict[tuple[str, int], int]
+    failed: dict[tuple[str, int], str]
+    grid: np.ndarray
+    numbers: dict[str, np.ndarray]
+    draws: dict[str, np.ndarray]
 
     @property
-    def ns(self) -> np.ndarray:
-        """Distances of every draw whose mask keeps by score, (G, 1 + P, K)."""
-        return self.draws["ns_distances"]
+    def h0(self) -> np.ndarray:
+        """H₀ of each step, (G, 1)."""
+        return self.numbers["h0"][:, :1]
 
     @property
-    def nc(self) -> np.ndarray:
-        """Distances of every draw whose mask removes by score, (G, 1 + P, K)."""
-        return self.draws["nc_distances"]
+    def ok(self) -> pd.Index:
+        """The S samples with a step, by `sample_id`."""
+        return self.status.index[self.status == OK]
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Return means over the steps of each sample with one, (S, …), of values (G, …)."""
+        means = pd.DataFrame(values).groupby(self.sample).mean().to_numpy()
+        return means.reshape(-1, *values.shape[1:])
 
 
-class SoftFile(NamedTuple):
-    """What a `soft` file holds."""
-
-    rows: pd.DataFrame  # but for the draws; `sample` counts the samples
-    grid: np.ndarray  # (P,)
-    steps: Steps
-
-
-def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> SoftFile:
-    """Read a `soft` file, and find the steps that count.
+def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Steps:
+    """Read the steps of a `soft` file that count.
 
     Args:
         path: the file.
@@ -87,40 +94,70 @@ def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Sof
         BenchmarkError: an unreadable file, an ok row without distances, or a step that lacks a
             retaining probability.
     """
-    rows, draws = _read(path, minimum_h0, (*_MEASURED, *further))
-    grid = np.unique(rows["pi"].dropna().to_numpy())
-    return SoftFile(rows, grid, _steps_that_count(rows, draws, grid, path))
-
-
-def _read(
-    path: Path, minimum_h0: float, measured: Sequence[str]
-) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Read one file: its rows, and by column what its ok rows measured at every draw, (R, K).
-
-    `place` of an ok row is its position among what was measured.
-    """
-    table = read_table(path, "soft", columns=[*_ROW_COLUMNS, *_NOISE, *measured])
-    rows = table.drop_columns(list(measured)).to_pandas()
-    rows["sample"] = pd.factorize(rows["sample_id"])[0]
+    measured = [*DISTANCES, *further]
+    table = read_table(path, "soft", columns=[*_COLUMNS, *_NUMBERS, *measured])
+    rows = table.drop_columns(measured).to_pandas()
     least = np.fmax(minimum_h0, rows["h0_noise"].abs().max())  # the latter NaN if there is none
-    degenerate = (rows["status"] == OK) & (rows["h0"] < least)
-    rows.loc[degenerate, "status"] = DEGENERATE_BASELINE
-    ok = (rows["status"] == OK).to_numpy()
-    rows["place"] = np.cumsum(ok) - 1
-    usable = table.filter(pa.array(ok))
-    draws = {name: _by_draw(usable, name, path) for name in measured}
+    rows.loc[(rows["status"] == OK) & (rows["h0"] < least), "status"] = DEGENERATE_BASELINE
+    grid = np.unique(rows["pi"].dropna().to_numpy())
+    steps = whole_steps(path, rows, table.select(measured), _NUMBERS, grid)
     for name in ("h0", "achieved"):
-        if not np.isfinite(rows.loc[ok, name]).all():
+        if not np.isfinite(steps.numbers[name]).all():
             raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
-    return rows, draws
+    for name, draws in steps.draws.items():
+        if not (np.isfinite(draws) & (draws >= 0)).all():
+            raise BenchmarkError(f"{path}: an ok row's '{name}' are no distances; {REPAIR}")
+    return steps
 
 
-def _by_draw(table: pa.Table, column: str, path: Path) -> np.ndarray:
-    """Return every row's list as a line, in float64, (R, K)."""
+def whole_steps(
+    path: Path, rows: pd.DataFrame, measured: pa.Table, numbers: Sequence[str], grid: np.ndarray
+) -> Steps:
+    """Arrange the rows of a `soft` file by step; of steps with a row that is not ok, none.
+
+    Args:
+        path: the file.
+        rows: `sample_id`, `step`, `pi`, `status`, and numbers.
+        measured: lists with a number per draw, in the order of the rows.
+        numbers: columns of `rows`.
+        grid: retaining probabilities, rising, (P,).
+
+    Raises:
+        BenchmarkError: a step that lacks or repeats a retaining probability, or a row that lacks
+            draws.
+    """
+    sample, identifiers = pd.factorize(rows["sample_id"])
+    rows = rows.assign(sample=sample)
+    failed = rows["status"] != OK
+    kept = rows[~failed.groupby([sample, rows["step"]]).transform("any")]
+    kept = kept.sort_values(["sample", "step", "pi"], na_position="first")
+    first = kept.drop_duplicates(["sample", "step"])
+    line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π
+    whole = np.array_equal(kept["pi"].fillna(0.0), np.tile(line, len(first)))
+    if not whole or (len(kept) and grid.size < 2):
+        raise BenchmarkError(
+            f"{path}: an ok step lacks or repeats a retaining probability; {REPAIR}"
+        )
+    failures = rows[failed]
+    status = failures.groupby("sample")["status"].first().reindex(range(len(identifiers)))
+    status[first["sample"]] = OK
+    shape = (len(first), line.size)
+    lists = measured.take(pa.array(kept.index))
+    return Steps(
+        status.set_axis(identifiers),
+        first["sample"].to_numpy(),
+        {key: at for at, key in enumerate(zip(first["sample_id"], first["step"], strict=True))},
+        failures.groupby(["sample_id", "step"])["status"].first().to_dict(),
+        grid,
+        {name: kept[name].to_numpy().reshape(shape) for name in numbers},
+        {name: _by_draw(path, lists, name, shape) for name in measured.column_names},
+    )
+
+
+def _by_draw(path: Path, table: pa.Table, column: str, shape: tuple[int, int]) -> np.ndarray:
+    """Return the rows' lists in float64, (G, 1 + P, K); K is 1 if there is no row."""
     lists = table.column(column)
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).unique().to_pylist()
-    if not lengths:
-        return np.empty((0, 1))
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).unique().to_pylist() or [1]
     if 0 in lengths:
         raise BenchmarkError(f"{path}: an ok row has no '{column}'; {REPAIR}")
     if len(lengths) > 1:
@@ -128,36 +165,4 @@ def _by_draw(table: pa.Table, column: str, path: Path) -> np.ndarray:
             f"{path}: an ok row has {min(lengths)} values in '{column}', another {max(lengths)}; "
             f"{REPAIR}"
         )
-    draws = pc.list_flatten(lists).to_numpy().astype(np.float64).reshape(-1, lengths[0])
-    if not (np.isfinite(draws) & (draws >= 0)).all():
-        raise BenchmarkError(f"{path}: an ok row's '{column}' are no distances; {REPAIR}")
-    return draws
-
-
-def _steps_that_count(
-    rows: pd.DataFrame, draws: Mapping[str, np.ndarray], grid: np.ndarray, path: Path
-) -> Steps:
-    """Arrange the steps of which every row is ok as one line each, original metrics first."""
-    failed = (rows["status"] != OK).groupby([rows["sample"], rows["step"]]).transform("any")
-    kept = rows[~failed].sort_values(["sample", "step", "pi"], na_position="first")
-    line = np.concatenate([[0.0], grid])  # 0 stands for the original metrics, which have no π
-    if len(kept) % line.size:
-        raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
-    names = ("sample", "step", "pi", "place", "perturbable", "achieved", "h0", "identity", *_NOISE)
-    lines = {name: kept[name].to_numpy().reshape(-1, line.size) for name in names}
-    whole = (np.nan_to_num(lines["pi"]) == line).all()
-    one_step = all((lines[name] == lines[name][:, :1]).all() for name in ("sample", "step"))
-    if not whole or not one_step or (len(kept) and grid.size < 2):
-        raise BenchmarkError(f"{path}: {_UNEVEN}; {REPAIR}")
-    original = {name: values[:, 0] for name, values in lines.items()}
-    return Steps(
-        sample=original["sample"],
-        draws={name: values[lines["place"]] for name, values in draws.items()},
-        perturbable=original["perturbable"],
-        achieved=lines["achieved"],
-        h0=original["h0"],
-        identity=original["identity"],
-        h0_noise=original["h0_noise"],
-        ns_noise=lines["ns_noise"],
-        nc_noise=lines["nc_noise"],
-    )
+    return pc.list_flatten(lists).to_numpy().astype(np.float64).reshape(*shape, lengths[0])

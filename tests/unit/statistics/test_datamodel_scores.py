@@ -15,7 +15,8 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scores import aggregated, normalise
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
-from pisoft.statistics.datamodel_scores import METRICS, of_masks, read_draws, rebuilt_masks
+from pisoft.statistics.datamodel_scores import METRICS, masks_and_changes, of_masks, read_draws
+from pisoft.statistics.scores import StepScores
 
 GRID = (0.2, 0.5, 0.9)
 DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
@@ -64,13 +65,16 @@ def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normal
     expected, rows = evaluated(explained.attribution("a", raw, 5), settings)
     soft = explained.write(tmp_path, "soft", rows, "dynamic", "llama", "random")
     scores = explained.write(tmp_path, "attributions", [], "llama", "random")
-    (key, draws), *others = read_draws(soft, scores, GRID).items()
-    assert (key, others) == (("a", 5), [])
-    found = rebuilt_masks(normalise(raw, normalisation), draws, settings, "a", 5)
-    np.testing.assert_array_equal(found, expected)
-    assert len(found) == len(draws.changes) == (1 + len(GRID)) * (3 + 5)
+    draws = read_draws(soft, scores, GRID)
+    assert (draws.line, draws.failed) == ({("a", 5): 0}, {})
+    step = StepScores(
+        *({"sample_id": "a"}, 5, np.arange(TOKENS)),
+        *({"random": raw}, {"random": OK}, normalisation),
+    )
+    masks, found = masks_and_changes(step, soft, draws, settings)
+    np.testing.assert_array_equal(masks, expected)
     changes = [change for m in ("ns", "nc") for row in rows for change in row[f"{m}_{CHANGES}"]]
-    np.testing.assert_array_equal(draws.changes, changes)
+    np.testing.assert_array_equal(found, changes)
 
 
 CHANGES = "log_probability_changes"
@@ -168,32 +172,45 @@ def test_what_does_not_vary_and_fewer_than_three_masks_are_undefined():
 def summarised(folder, steps, effects=None, raw=None, **changes):
     """Return values and statuses by protocol, method, sample and metric.
 
-    `steps` = {(sample, step): status of the random scores}; `raw` = {method: {step: raw scores}};
-    `effects` = {protocol: effect of masks}.
+    `steps` = {(sample, step): status of the random scores}; `raw` = {method: raw scores at every
+    step, or None}; `effects` = {protocol: effect of masks}.
     """
     settings = settings_of(**changes)
     effects = effects or {"dynamic": linear}
+    samples = dict.fromkeys(sample for sample, _ in steps)
+    prompts = [explained.prompt(sample, ["t"] * TOKENS) for sample in samples]
+    methods = {"random": control_rows(steps)}
+    for method, scores in (raw or {"true": WEIGHTS}).items():
+        status = BAD if scores is None else OK
+        methods[method] = [explained.attribution(one, scores, step, status) for one, step in steps]
+    control = methods["random"]
+    if settings.step_scores == "aggregated":
+        groups = itertools.groupby(control, key=lambda row: row["sample_id"])
+        control = [row for _, rows in groups for row in aggregated(list(rows))]
+    soft = {
+        protocol: [row for own in control for row in evaluated(own, settings, effect)[1]]
+        for protocol, effect in effects.items()
+    }
+    rows = samples_of(folder, prompts, methods, soft, settings)
+    assert {(row["model"], row["dataset"]) for row in rows} == {("llama", "sst2")}
+    found = {(row["protocol"], row["method"], row["sample_id"], row["metric"]): row for row in rows}
+    assert len(found) == len(rows) == len(effects) * len(methods) * len(samples) * len(METRICS)
+    return {key: (row["value"], row["status"]) for key, row in found.items()}
+
+
+def control_rows(steps):
     generator = np.random.default_rng(11)
-    control = [
+    return [
         explained.attribution(
             *(sample, generator.random(TOKENS).astype(np.float32) if status == OK else None),
             *(step, status),
         )
         for (sample, step), status in steps.items()
     ]
-    samples = dict.fromkeys(sample for sample, _ in steps)
-    prompts = [explained.prompt(sample, ["t"] * TOKENS) for sample in samples]
-    methods = {"random": control}
-    for method, scores in (raw or {"true": WEIGHTS}).items():
-        methods[method] = [
-            explained.attribution(
-                sample, None if scores is None else scores, step, OK if scores is not None else BAD
-            )
-            for sample, step in steps
-        ]
-    if settings.step_scores == "aggregated":
-        groups = itertools.groupby(control, key=lambda row: row["sample_id"])
-        control = [row for _, rows in groups for row in aggregated(list(rows))]
+
+
+def samples_of(folder, prompts, methods, soft, settings):
+    """Rows of the summary of `attributions` by method and `soft` by protocol."""
     files = {
         "prompts": [explained.write(folder, "prompts", prompts, "llama")],
         "attributions": [
@@ -201,21 +218,13 @@ def summarised(folder, steps, effects=None, raw=None, **changes):
             for method, rows in methods.items()
         ],
         "soft": [
-            explained.write(
-                *(folder, "soft"),
-                [row for own in control for row in evaluated(own, settings, effect)[1]],
-                *(protocol, "llama", "random"),
-            )
-            for protocol, effect in effects.items()
+            explained.write(folder, "soft", rows, protocol, "llama", "random")
+            for protocol, rows in soft.items()
         ],
     }
     made = {"datamodel_samples": folder / "datamodel_samples.parquet"}
     rooms.summarise("datamodel_scores", settings, files, made)
-    rows = read_rows(made["datamodel_samples"], "datamodel_samples")
-    assert {(row["model"], row["dataset"]) for row in rows} == {("llama", "sst2")}
-    found = {(row["protocol"], row["method"], row["sample_id"], row["metric"]): row for row in rows}
-    assert len(found) == len(rows) == len(effects) * len(methods) * len(samples) * len(METRICS)
-    return {key: (row["value"], row["status"]) for key, row in found.items()}
+    return read_rows(made["datamodel_samples"], "datamodel_samples")
 
 
 BAD = "nonfinite_attribution"
@@ -227,32 +236,19 @@ def test_the_summary_finds_the_true_weights_under_each_protocol(tmp_path, step_s
     steps = {("a", 0): OK, ("a", 5): OK, ("b", 0): OK}
     found = summarised(tmp_path, steps, effects, step_scores=step_scores)
     for sample, (metric, best) in itertools.product("ab", zip(METRICS, [1, 1, 1, 0], strict=True)):
-        value, status = found["dynamic", "true", sample, metric]
-        assert (value, status) == (pytest.approx(best, abs=1e-3), OK)  # changes are in float32
-        value, status = found["fixed", "true", sample, metric]
         opposite = best if metric == "infidelity" else -best
-        assert (value, status) == (pytest.approx(opposite, abs=1e-3), OK)
+        for protocol, expected in (("dynamic", best), ("fixed", opposite)):
+            value, status = found[protocol, "true", sample, metric]
+            assert (value, status) == (pytest.approx(expected, abs=1e-3), OK)  # float32 changes
 
 
 def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
     steps = {("a", 0): OK, ("a", 5): OK, ("a", 10): "empty_generation"}
-    raw = {"other": WEIGHTS[::-1]}
-    together = summarised(tmp_path / "all", steps, raw=raw)
-    first = summarised(tmp_path / "first", {("a", 0): OK}, raw=raw)
-    generator = np.random.default_rng(11)
-    rows = [
-        explained.attribution("a", generator.random(TOKENS).astype(np.float32), step)
-        for step in (0, 5)
-    ]
-    values = [
-        of_masks(masks, WEIGHTS[::-1, None].astype(np.float32), linear(masks).astype(np.float32))
-        for masks in (evaluated(row, settings_of())[0] for row in rows)
-    ]
-    for place, metric in enumerate(METRICS):
-        key = ("dynamic", "other", "a", metric)
-        own = [value[place, 0] for value in values]
-        assert first[key] == (pytest.approx(own[0], abs=1e-5), OK)
-        assert together[key] == (pytest.approx(np.mean(own), abs=1e-5), OK)
+    found = summarised(tmp_path, steps, raw={"other": WEIGHTS[::-1]})
+    masks = [evaluated(row, settings_of())[0] for row in control_rows(steps)[:2]]
+    values = [of_masks(of_step, WEIGHTS[::-1, None], linear(of_step))[:, 0] for of_step in masks]
+    for metric, expected in zip(METRICS, np.mean(values, axis=0), strict=True):
+        assert found["dynamic", "other", "a", metric] == (pytest.approx(expected, abs=1e-5), OK)
 
 
 def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
@@ -281,21 +277,16 @@ def test_changes_that_cannot_be_correlated_say_so(tmp_path, effect, status):
 def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
     row = explained.attribution("a", WEIGHTS)
     _, rows = evaluated(row, settings_of())
-    prompts = explained.write(tmp_path, "prompts", [explained.prompt("a", ["t"] * TOKENS)], "llama")
+    prompts = [explained.prompt("a", ["t"] * TOKENS)]
 
-    def refused(attribution, soft_rows, said):
-        files = {
-            "prompts": [prompts],
-            "attributions": [
-                explained.write(tmp_path, "attributions", [attribution], "llama", "random")
-            ],
-            "soft": [explained.write(tmp_path, "soft", soft_rows, "dynamic", "llama", "random")],
-        }
-        made = {"datamodel_samples": tmp_path / "datamodel_samples.parquet"}
-        with pytest.raises(BenchmarkError, match=said):
-            rooms.summarise("datamodel_scores", settings_of(), files, made)
+    def refused(attribution, soft_rows, problem):
+        with pytest.raises(BenchmarkError, match=problem):
+            samples_of(
+                *(tmp_path, prompts, {"random": [attribution]}),
+                *({"dynamic": soft_rows}, settings_of()),
+            )
 
     refused(explained.attribution("a", WEIGHTS**2), rows, "made with other scores")
     refused(row, rows[:-1], "lacks or repeats a retaining probability")
     refused(row, [{**one, "step": 5} for one in rows], "lacks step 0")
-    refused(row, [{**one, f"nc_{CHANGES}": None} for one in rows], "lacks draws")
+    refused(row, [{**one, f"nc_{CHANGES}": None} for one in rows], f"no 'nc_{CHANGES}'")

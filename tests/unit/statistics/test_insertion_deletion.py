@@ -4,6 +4,7 @@ import pytest
 
 from pisoft.config.slices import SummariseRankingSlice
 from pisoft.contracts import read_provenance, read_rows, write_rows
+from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
 from rooms import summarise
 
@@ -35,51 +36,31 @@ def cell_rows(shift, failed=()):
 @pytest.fixture
 def written(tmp_path):
     """Rows and file of every cell; one sample of the last cell failed."""
-    found = []
+    cells = []
     for shift, cell in enumerate(CELLS):
         rows = cell_rows(shift, failed={1} if cell == CELLS[-1] else ())
         path = tmp_path / "ranking" / "/".join(cell[:2]) / f"{cell[2]}.parquet"
         write_rows(path, "ranking", rows, {})
-        found.append((rows, path))
-    return found
+        cells.append((rows, path))
+    return cells
 
 
-def test_every_sample_has_its_auc_by_metric_and_keeps_its_status(written):
-    found = ranking_samples([path for _, path in written], NOT_APPLICABLE).to_pylist()
+def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_reason(written):
+    rows = ranking_samples([path for _, path in written], NOT_APPLICABLE).to_pylist()
+    names = ("model", "method", "dataset", "sample_id", "metric", "value", "status", "reason")
     expected = [
-        {
-            "model": model,
-            "method": method,
-            "dataset": dataset,
-            "sample_id": row["sample_id"],
-            "metric": f"{row['curve']}_auc",
-            "value": None if row["flips"] is None else sum(row["flips"]) / len(row["flips"]),
-            "status": row["status"],
-            "reason": None,
-        }
-        for (model, method, dataset), (rows, _) in zip(CELLS, written, strict=True)
-        for row in rows
+        (*cell, row["sample_id"], f"{row['curve']}_auc", row["auc"], row["status"], None)
+        for cell, (of_cell, _) in zip(CELLS, written, strict=True)
+        for row in of_cell
     ]
-    assert found[: len(expected)] == expected
-    assert found[len(expected) :] == [
-        {
-            "model": "llama",
-            "method": method,
-            "dataset": "wikibio",
-            "sample_id": None,
-            "metric": metric,
-            "value": None,
-            "status": "not_applicable",
-            "reason": "no label words",
-        }
+    expected += [
+        ("llama", method, "wikibio", None, metric, None, "not_applicable", "no label words")
         for method in METHODS
         for metric in ("deletion_auc", "insertion_auc")
     ]
-
-
-def test_a_run_whose_datasets_can_all_be_ranked_has_no_row_without_a_sample(written):
-    found = ranking_samples([path for _, path in written], {})
-    assert None not in found.column("sample_id").to_pylist()
+    assert rows == [dict(zip(names, row, strict=True)) for row in expected]
+    without = ranking_samples([path for _, path in written], {})
+    assert without.to_pylist() == rows[:-4]
 
 
 def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written):
@@ -87,9 +68,25 @@ def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written):
     other = last.parents[2] / "mistral" / "mine" / "imdb.parquet"
     write_rows(other, "ranking", written[-1][0], {})
     rows = ranking_samples([first, other], NOT_APPLICABLE).to_pylist()
-    assert {(row["model"], row["method"]) for row in rows} == {
-        ("llama", "random"), ("mistral", "mine"),
-    }  # fmt: skip
+    cells = {(row["model"], row["method"]) for row in rows}
+    assert cells == {("llama", "random"), ("mistral", "mine")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"curve": "other"}, "its curve is none of: deletion, insertion"),
+        ({"curve": "insertion"}, "has a curve twice"),
+        ({"auc": 1.5}, "is ok, but its AUC is not between 0 and 1"),
+        ({"auc": None}, "is ok, but its AUC is not between 0 and 1"),
+    ],
+)
+def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):
+    path = tmp_path / "llama" / "mine" / "sst2.parquet"
+    first, *rest = cell_rows(0)
+    write_rows(path, "ranking", [first | changes, *rest], {})
+    with pytest.raises(BenchmarkError, match=rf"sst2\.parquet: sample 's0': {problem}; delete"):
+        ranking_samples([path], {})
 
 
 def test_the_script_writes_the_samples_with_the_reasons(written, tmp_path):

@@ -26,20 +26,18 @@ def read(run, dataset="words", scope="content", **changes):
     return list(read_scores(*files(run, "llama", dataset), ScoreSettings(scope=scope), **changes))
 
 
-def test_steps_come_in_the_order_of_the_samples(run):
-    assert [step.prompt["sample_id"] for step in read(run)] == [r.name for r in DATASETS["words"]]
-    assert [(s.prompt["sample_id"], s.step) for s in read(run, "open")] == [
-        ("two steps", 0),
-        ("two steps", 5),
-    ]
-
-
-def test_the_order_is_that_of_the_prompts_not_of_the_attributions(run):
-    before = [step.raw["random"].tolist() for step in read(run) if "random" in step.raw]
+def test_steps_come_in_the_order_of_the_prompts_whatever_that_of_the_attributions(run):
+    before = read(run)
+    assert [step.prompt["sample_id"] for step in before] == [r.name for r in DATASETS["words"]]
+    open_steps = [(step.prompt["sample_id"], step.step) for step in read(run, "open")]
+    assert open_steps == [("two steps", 0), ("two steps", 5)]
     for path in files(run, "llama", "words")[1]:
         write_rows(path, "attributions", read_rows(path, "attributions")[::-1], {})
-    after = [step.raw["random"].tolist() for step in read(run) if "random" in step.raw]
-    assert after == before
+    raw = [
+        [step.raw["random"].tolist() for step in steps if "random" in step.raw]
+        for steps in (before, read(run))
+    ]
+    assert raw[0] == raw[1]
 
 
 def test_the_limit_takes_the_first_samples(run):
@@ -85,14 +83,17 @@ def test_a_method_without_a_file_is_absent(run):
     assert all(set(step.status) == {"random", "2"} for step in read(run, "open"))
 
 
-def test_a_sample_that_a_method_lacks_is_an_error_that_names_file_and_sample(run):
+def test_a_sample_that_a_method_lacks_or_repeats_is_an_error(run):
     path = files(run, "llama", "words")[1][0]
-    rows = [row for row in read_rows(path, "attributions") if row["sample_id"] != "hebrew"]
-    write_rows(path, "attributions", rows, {})
-    wanted = rf"{path.parent.name}/words\.parquet: lacks sample 'hebrew' of .*delete it"
-    with pytest.raises(BenchmarkError, match=wanted):
+    rows = read_rows(path, "attributions")
+    name = rf"{path.parent.name}/words\.parquet: "
+    write_rows(path, "attributions", [r for r in rows if r["sample_id"] != "hebrew"], {})
+    with pytest.raises(BenchmarkError, match=rf"{name}lacks sample 'hebrew' of .*delete the file"):
         read(run)
     assert len(read(run, samples=2)) == 2  # it is not among the first two
+    write_rows(path, "attributions", [rows[0], *rows], {})
+    with pytest.raises(BenchmarkError, match=rf"{name}sample '.*': step 0 is there twice; delete"):
+        read(run)
 
 
 def test_samples_that_the_prompts_do_not_have_are_left_out(run):
