@@ -1,10 +1,11 @@
-"""A small result set that every table and figure can be made from, with labels full of markup."""
+"""Small result sets that every table and figure can be made from, with labels full of markup."""
 
 from __future__ import annotations
 
 import itertools
 import random
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 import explained
 from pisoft.columns import FILES, RESULT, SCHEMAS
+from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import write_rows
 from pisoft.displays import Display
 from pisoft.statistics.metrics import METRICS
@@ -30,13 +32,35 @@ GRID = (0.1, 0.3, 0.5, 0.9)
 EVIDENCE = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
 SAMPLES = ("s0", "s1", "s2", "s3")
 TEXTS = [" a", " <b>", " $ x_{", " film", " \\", " was", " not", " bad", " &", "."]
-HOSTILE = "<q> $ x_{ \\ & 5 % #"
-SETTINGS = display_settings(
-    models={"llama": f"Llama {HOSTILE}"},
-    datasets={name: f"{name} {HOSTILE}" for name in DATASETS},
-    methods={name: f"{name} {HOSTILE}" for name in METHODS},
-    controls={name: f"{name} {HOSTILE}" for name in CONTROLS},
-)
+HOSTILE = "<q> $x_{\\&5%#"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a result set holds; all displays are made from each."""
+
+    methods: tuple[str, ...] = METHODS
+    datasets: tuple[str, ...] = DATASETS
+    samples: tuple[str, ...] = SAMPLES
+    failed: tuple[str, ...] = ()  # methods without any value
+
+    @property
+    def settings(self) -> DisplaySlice:
+        """The displays' settings."""
+        return display_settings(
+            models={"llama": f"Llama {HOSTILE}"},
+            datasets={name: f"{name} {HOSTILE}" for name in self.datasets},
+            methods={name: f"{name} {HOSTILE}" for name in self.methods},
+            controls={name: f"{name} {HOSTILE}" for name in CONTROLS},
+        )
+
+
+CASES = {
+    "several": Case(),
+    "no value of one": Case(failed=("mine",)),
+    "one sample": Case(datasets=DATASETS[:1], samples=SAMPLES[:1]),
+    "one method": Case(methods=("mine",)),
+}
 # By kind, the values that a column takes, or several columns take together; all are crossed.
 VALUES: dict[str, dict[Any, Any]] = {
     "accuracy": {
@@ -179,25 +203,42 @@ VALUES: dict[str, dict[Any, Any]] = {
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
+ESTIMATED = {"low", "high", "standard_error", "p_value", "p_adjusted", "p_smallest"}
+NUMBERS = ESTIMATED | {"value", "rank"}
+FAILURE = "nonfinite_attribution"
 BESIDE = {"low": -0.05, "high": 0.05}  # other numbers
 RESULTS = [kind for kind, file in FILES.items() if file.columns is RESULT]
 
 
-def rows_of(kind: str) -> list[dict[str, Any]]:
-    """Return rows of a kind: the same numbers every time, and what is text or optional left out."""
+def rows_of(kind: str, case: Case) -> list[dict[str, Any]]:
+    """Return a case's rows of a kind: the same numbers every time; texts and options left out."""
     numbers = random.Random(kind)
     values = VALUES[kind]
+    absent = {*METHODS, *DATASETS, *SAMPLES} - {*case.methods, *case.datasets, *case.samples}
     rows = []
     for chosen in itertools.product(*values.values()):
         row: dict[str, Any] = {}
         for keys, value in zip(values, chosen, strict=True):
             row |= dict(zip(keys, value, strict=True)) if isinstance(keys, tuple) else {keys: value}
         number = numbers.uniform(0.2, 0.8)
+        names = {row.get(key) for key in ("method", "other", "dataset", "sample_id")}
+        failed = not names.isdisjoint(case.failed)
+        if names & absent or (kind == "coverage" and failed and row["part"] == "ok"):
+            continue
+        if row.get("part") in ("rank", "mean_rank"):
+            number += case.methods.index(row["method"]) + 0.5
         for column in SCHEMAS[kind]:
             row.setdefault(column.name, plain(kind, column, number))
         if "protocol" in row and row.get("metric") in WITHOUT_ROUTING:
             row["protocol"] = ""
-        rows.append(row)
+        if failed and kind != "coverage":
+            row |= dict.fromkeys(NUMBERS & row.keys()) | {"n": 0, "n_failed": 21}
+            row |= {"status": FAILURE} if "status" in row else {}
+        elif len(case.samples) == 1:
+            row |= dict.fromkeys(ESTIMATED & row.keys()) | {"n": 1}
+        if row.get("best") in case.failed:
+            row["best"] = METHODS[1]
+        rows.append({name: row[name] for name in SCHEMAS[kind].names})
     return rows
 
 
@@ -213,32 +254,38 @@ def plain(kind: str, column: pa.Field, number: float) -> Any:
     return 1 if pa.types.is_integer(column.type) else "" if is_result else None
 
 
-def samples_of(kind: str, method: str, numbers: random.Random) -> list[dict[str, Any]]:
+def samples_of(kind: str, case: Case, failed: bool, numbers: random.Random) -> list[dict[str, Any]]:
     """Return rows of single samples of a model and dataset, and of a method where it has some."""
     if kind == "prompts":
-        return [explained.prompt(name, TEXTS, evidence=[1, 2]) for name in SAMPLES]
+        return [explained.prompt(name, TEXTS, evidence=[1, 2]) for name in case.samples]
     if kind == "generations":
-        return [explained.answer(name) for name in SAMPLES]
-    scores = {name: [numbers.random() for _ in TEXTS] for name in SAMPLES}
+        return [explained.answer(name) for name in case.samples]
+    status = FAILURE if failed else "ok"
+    scores = {name: [numbers.random() for _ in TEXTS] for name in case.samples}
     if kind == "attributions":
-        return [explained.attribution(name, raw) for name, raw in scores.items()]
-    return [row for name, raw in scores.items() for row in explained.soft(name, raw, GRID)]
+        return [
+            explained.attribution(name, None if failed else raw, status=status)
+            for name, raw in scores.items()
+        ]
+    return [
+        row for name, raw in scores.items() for row in explained.soft(name, raw, GRID, 0, status)
+    ]
 
 
-def write_results(folder: Path, displays: Iterable[Display]) -> dict[str, str]:
+def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict[str, str]:
     """Write the files that displays read, and return their patterns by kind."""
     patterns = {kind: path for display in displays for kind, path in display.reads.items()}
     for kind, pattern in patterns.items():
-        for method, dataset in itertools.product(METHODS, DATASETS):
+        for method, dataset in itertools.product(case.methods, case.datasets):
             names = {**CELL, "method": method, "dataset": dataset, "part": dataset}
             path = f"{pattern}.parquet".format(**names)
             schema = "soft_samples" if kind == "selected_samples" else kind
             if schema not in VALUES:
-                rows = samples_of(kind, method, random.Random(path))
+                rows = samples_of(kind, case, method in case.failed, random.Random(path))
             elif "{dataset}" in pattern:
-                rows = [row | {"dataset": dataset} for row in rows_of(schema)]
+                rows = [row | {"dataset": dataset} for row in rows_of(schema, case)]
             else:
-                rows = rows_of(schema)
+                rows = rows_of(schema, case)
             if not (folder / path).exists():
                 write_rows(folder / path, schema, rows, {})
     return {kind: f"{folder}/{pattern}.parquet" for kind, pattern in patterns.items()}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from pisoft.displays import display
-from pisoft.figures.panels import dots
+from pisoft.figures.panels import dots, n_text
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
@@ -55,7 +55,9 @@ def plot(view: View) -> Figure:
         figure.set_figheight(LINE * (max(heights) + 5) * len(AUC_METRICS))
         for right in panels[:, 1]:
             right.set_ylim(-max(heights) - 0.5, 0.5)
-        figure.suptitle(f"Ranks for the mean over datasets · {view.where}", fontsize="medium")
+        title = f"Ranks for the mean over datasets · {view.where}"
+        counted = n_text(select(ranks.rows, part="rank", dataset=AVERAGE))
+        figure.suptitle(f"{title} · {counted}", fontsize="medium")
     return figure
 
 
@@ -121,7 +123,7 @@ def _draw_differences(
     panel.grid(visible=False)
     _show_all_ranks(panel, len(methods))
     panel.xaxis.set_label_position("top")
-    panel.set_xlabel("Mean rank over resamples (← 1 is best); bars: not significantly different")
+    panel.set_xlabel("Mean rank over resamples (← 1 is best)\nbars: not significantly different")
     return round(-min(text.get_position()[1] for text in drawn["labels"]))
 
 
