@@ -1,10 +1,11 @@
-"""A small result set that every table and figure can be made from, with labels full of markup."""
+"""Small result sets that every table and figure can be made from, with labels full of markup."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pyarrow as pa
 
 import explained
 from pisoft.columns import FILES, RESULT, SCHEMAS
+from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import write_rows
 from pisoft.displays import Display
+from pisoft.statistics import published
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS
 from rooms import display_settings
@@ -23,181 +26,235 @@ DATASETS = ("sst2", "imdb")
 METHODS = ("random", "saliency", "mine")
 CONTROLS = ("oracle", "oracle-noise-1", "uniform", "position", "first-token", "anti-oracle")
 OVER = ("noisy", "random", "position", "uniform", "first-token")
-SHOWN = (*DATASETS, "average")
 AREAS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 CURVES = ("pi_soft_ns", "pi_soft_nc")
 GRID = (0.1, 0.3, 0.5, 0.9)
 EVIDENCE = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
 SAMPLES = ("s0", "s1", "s2", "s3")
 TEXTS = [" a", " <b>", " $ x_{", " film", " \\", " was", " not", " bad", " &", "."]
-HOSTILE = "<q> $ x_{ \\ & 5 % #"
-SETTINGS = display_settings(
-    models={"llama": f"Llama {HOSTILE}"},
-    datasets={name: f"{name} {HOSTILE}" for name in DATASETS},
-    methods={name: f"{name} {HOSTILE}" for name in METHODS},
-    controls={name: f"{name} {HOSTILE}" for name in CONTROLS},
-)
-# By kind, the values that a column takes, or several columns take together; all are crossed.
-VALUES: dict[str, dict[Any, Any]] = {
-    "accuracy": {
-        "dataset": DATASETS,
-        "metric": (
-            *("accuracy", "greedy_is_label", "truncated"),
-            *("mean_prompt_tokens", "mean_output_tokens"),
-        ),
-    },
-    "advantage": {
-        "metric": CURVES,
-        "dataset": SHOWN,
-        "method": METHODS[1:],
-        ("part", "position"): [
-            *(("at", pi) for pi in GRID),
-            *((part, None) for part in ("lower", "upper", "upper_minus_lower")),
-        ],
-    },
-    "method_agreement": {
-        ("method", "other"): list(itertools.combinations(METHODS, 2)),
-        "metric": ("kendall_tau", "top_overlap"),
-    },
-    "comparisons": {
-        "metric": AREAS,
-        "dataset": SHOWN,
-        ("method", "other"): list(itertools.combinations(METHODS, 2)),
-    },
-    "coverage": {
-        "method": METHODS,
-        ("metric", "dataset", "part", "text"): [
-            *(
-                (metric, dataset, part, "")
-                for metric in ("identity", "lds_given_count", EVIDENCE[0], "deletion_auc")
-                for dataset in DATASETS[: 1 if metric == "deletion_auc" else None]
-                for part in ("ok", "nonfinite_attribution")
-            ),
-            ("deletion_auc", DATASETS[1], "not_applicable", f"it has no labels {HOSTILE}"),
-        ],
-    },
-    "density": {"dataset": SHOWN, "method": METHODS, "metric": ("mean_score", "gini")},
-    "density_correlations": {
-        "metric": AREAS,
-        "dataset": SHOWN,
-        "other": ("mean_score", "gini"),
-        "part": ("all", "without random"),
-    },
-    "metric_validation": {
-        ("metric", "position"): [
-            *itertools.product(CURVES, GRID),
-            *((name, None) for name in AREAS),
-        ],
-        "dataset": DATASETS,
-        ("part", "method"): [
-            *(("mean", name) for name in ("random", *CONTROLS)),
-            *((f"oracle_over_{name}", "") for name in OVER),
-            *((name, "") for name in ("ladder", "means_in_order", "samples_needed")),
-            *((name, "") for name in ("noisy_over_random", "random_over_anti-oracle")),
-        ],
-    },
-    "off_distribution": {
-        ("metric", "part", "operator", "position"): [
-            *(
-                (*measure, operator, pi)
-                for measure in (
-                    *((name, "") for name in ("entropy", "label_probability", "attention")),
-                    *(("hidden_norm", ""), ("attention", "clean")),
-                )
-                for operator in ("zero", "mean")
-                for pi in GRID
-            ),
-            *((name, "clean", "", None) for name in ("entropy", "label_probability")),
-        ],
-        "dataset": SHOWN,
-    },
-    "depths": {
-        "metric": AREAS,
-        "dataset": DATASETS,
-        "method": ("loosened", "original"),
-        ("part", "position"): [
-            *itertools.product(("development", "rest"), (1, 2, 4)),
-            *(("selected", 2), ("fixed", None), ("leaky", 4)),
-        ],
-    },
-    "noise": {"metric": ("identity", *NOISE_METRICS)},
-    "normalised_scores": {
-        "metric": AREAS,
-        "dataset": DATASETS,
-        "method": (*METHODS[1:], *CONTROLS[1:]),
-    },
-    "permutation_baseline": {
-        "metric": (*AREAS, "soft_ns", "soft_nc"),
-        "dataset": SHOWN,
-        "method": METHODS[1:],
-        "part": ("method", "permuted", "gain"),
-    },
-    "ranks": {
-        "metric": AREAS,
-        "dataset": ("average",),
-        ("part", "other"): [
-            *((part, "") for part in ("rank", "mean_rank", "best_share")),
-            *(("without", other) for other in ("", *DATASETS)),
-        ],
-        "method": METHODS,
-    },
-    "sanity_checks": {
-        "dataset": SHOWN,
-        "method": METHODS,
-        "metric": ("rho",),
-        ("part", "position"): [("layers", 1), ("layers", 2), ("labels", None), ("input", None)],
-    },
-    "sensitivity": {
-        "metric": AREAS,
-        "dataset": SHOWN,
-        "part": ("squared_distance", "median", "single_draw"),
-        ("other", "text"): [
-            *(("", ""), ("n_methods", ""), ("rank_change", "")),
-            ("best_changes", "mine, saliency"),
-        ],
-    },
-    "curves": {"method": METHODS, "dataset": DATASETS, "metric": CURVES, "position": GRID},
-    "soft_samples": {
-        "method": METHODS,
-        "dataset": DATASETS,
-        "sample_id": SAMPLES,
-        "metric": tuple(SAMPLE_METRICS),
-    },
-    "statistics": {"metric": tuple(METRICS), "dataset": SHOWN, "method": METHODS},
-    "timings": {
-        "method": METHODS,
-        "dataset": DATASETS,
-        "metric": ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb"),
-        "text": (f"cpu {HOSTILE}",),
-    },
-    "variance_components": {
-        "metric": AREAS,
-        "dataset": DATASETS,
-        "method": METHODS,
-        "part": ("total", "between_samples", "monte_carlo", "numerical"),
-    },
+HOSTILE = "<q> $x_{\\&5%#"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a result set holds; all displays are made from each."""
+
+    methods: tuple[str, ...] = METHODS
+    datasets: tuple[str, ...] = DATASETS
+    samples: tuple[str, ...] = SAMPLES
+    failed: tuple[str, ...] = ()  # methods without any value
+    labels: Mapping[str, str] = field(default_factory=dict)  # else they are full of markup
+
+    @property
+    def settings(self) -> DisplaySlice:
+        """The displays' settings."""
+        return display_settings(
+            models={"llama": f"Llama {HOSTILE}"},
+            datasets={name: self.label(name) for name in self.datasets},
+            methods={name: self.label(name) for name in self.methods},
+            controls={name: self.label(name) for name in CONTROLS},
+        )
+
+    def label(self, name: str) -> str:
+        """Return what a method or dataset is called."""
+        return self.labels.get(name, f"{name} {HOSTILE}")
+
+
+LABELS = published.METHODS | published.DATASETS
+CASES = {
+    "several": Case(),
+    "no value of one": Case(failed=("mine",)),
+    "no value": Case(failed=METHODS),
+    "one sample": Case(datasets=DATASETS[:1], samples=SAMPLES[:1]),
+    "one method": Case(methods=("mine",)),
+    "as many as in the paper": Case(
+        (*published.METHODS, "mine"), tuple(published.DATASETS), labels=LABELS
+    ),
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
+ESTIMATED = {"low", "high", "standard_error", "p_value", "p_adjusted", "p_smallest"}
+NUMBERS = ESTIMATED | {"value", "rank"}
+FAILURE = "nonfinite_attribution"
 BESIDE = {"low": -0.05, "high": 0.05}  # other numbers
 RESULTS = [kind for kind, file in FILES.items() if file.columns is RESULT]
 
 
-def rows_of(kind: str) -> list[dict[str, Any]]:
-    """Return rows of a kind: the same numbers every time, and what is text or optional left out."""
+def values_of(case: Case) -> dict[str, dict[Any, Any]]:
+    """Return by kind the values that a column takes, or several together; all are crossed."""
+    methods, datasets = case.methods, case.datasets
+    informed, shown = tuple(name for name in methods if name != "random"), (*datasets, "average")
+    return {
+        "accuracy": {
+            "dataset": datasets,
+            "metric": (
+                *("accuracy", "greedy_is_label", "truncated"),
+                *("mean_prompt_tokens", "mean_output_tokens"),
+            ),
+        },
+        "advantage": {
+            "metric": CURVES,
+            "dataset": shown,
+            "method": informed if "random" in methods else (),
+            ("part", "position"): [
+                *(("at", pi) for pi in GRID),
+                *((part, None) for part in ("lower", "upper", "upper_minus_lower")),
+            ],
+        },
+        "method_agreement": {
+            ("method", "other"): list(itertools.combinations(methods, 2)),
+            "metric": ("kendall_tau", "top_overlap"),
+        },
+        "comparisons": {
+            "metric": AREAS,
+            "dataset": shown,
+            ("method", "other"): list(itertools.combinations(methods, 2)),
+        },
+        "coverage": {
+            "method": methods,
+            ("metric", "dataset", "part", "text"): [
+                *(
+                    (metric, dataset, part, "")
+                    for metric in ("identity", "lds_given_count", EVIDENCE[0], "deletion_auc")
+                    for dataset in datasets[: 1 if metric == "deletion_auc" else None]
+                    for part in ("ok", "nonfinite_attribution")
+                ),
+                *(
+                    ("deletion_auc", name, "not_applicable", f"it has no labels {HOSTILE}")
+                    for name in datasets[1:]
+                ),
+            ],
+        },
+        "density": {"dataset": shown, "method": methods, "metric": ("mean_score", "gini")},
+        "density_correlations": {
+            "metric": AREAS,
+            "dataset": shown,
+            "other": ("mean_score", "gini"),
+            "part": ("all", "without random"),
+        },
+        "metric_validation": {
+            ("metric", "position"): [
+                *itertools.product(CURVES, GRID),
+                *((name, None) for name in AREAS),
+            ],
+            "dataset": datasets,
+            ("part", "method"): [
+                *(("mean", name) for name in ("random", *CONTROLS)),
+                *((f"oracle_over_{name}", "") for name in OVER),
+                *((name, "") for name in ("ladder", "means_in_order", "samples_needed")),
+                *((name, "") for name in ("noisy_over_random", "random_over_anti-oracle")),
+            ],
+        },
+        "off_distribution": {
+            ("metric", "part", "operator", "position"): [
+                *(
+                    (*measure, operator, pi)
+                    for measure in (
+                        *((name, "") for name in ("entropy", "label_probability", "attention")),
+                        *(("hidden_norm", ""), ("attention", "clean")),
+                    )
+                    for operator in ("zero", "mean")
+                    for pi in GRID
+                ),
+                *((name, "clean", "", None) for name in ("entropy", "label_probability")),
+            ],
+            "dataset": shown,
+        },
+        "depths": {
+            "metric": AREAS,
+            "dataset": datasets,
+            "method": ("loosened", "original"),
+            ("part", "position"): [
+                *itertools.product(("development", "rest"), (1, 2, 4)),
+                *(("selected", 2), ("fixed", None), ("leaky", 4)),
+            ],
+        },
+        "noise": {"metric": () if case.failed == methods else ("identity", *NOISE_METRICS)},
+        "normalised_scores": {
+            "metric": AREAS,
+            "dataset": datasets,
+            "method": (*informed, *CONTROLS[1:]),
+        },
+        "permutation_baseline": {
+            "metric": (*AREAS, "soft_ns", "soft_nc"),
+            "dataset": shown,
+            "method": informed,
+            "part": ("method", "permuted", "gain"),
+        },
+        "ranks": {
+            "metric": AREAS,
+            "dataset": ("average",),
+            ("part", "other"): [
+                *((part, "") for part in ("rank", "mean_rank", "best_share")),
+                *(("without", other) for other in ("", *datasets)),
+            ],
+            "method": methods,
+        },
+        "sanity_checks": {
+            "dataset": shown,
+            "method": methods,
+            "metric": ("rho",),
+            ("part", "position"): [("layers", 1), ("layers", 2), ("labels", None), ("input", None)],
+        },
+        "sensitivity": {
+            "metric": AREAS,
+            "dataset": shown,
+            "part": ("squared_distance", "median", "single_draw"),
+            ("other", "text"): [
+                *(("", ""), ("n_methods", ""), ("rank_change", "")),
+                ("best_changes", "mine, saliency"),
+            ],
+        },
+        "curves": {"method": methods, "dataset": datasets, "metric": CURVES, "position": GRID},
+        "soft_samples": {
+            "method": methods,
+            "dataset": datasets,
+            "sample_id": case.samples,
+            "metric": tuple(SAMPLE_METRICS),
+        },
+        "statistics": {"metric": tuple(METRICS), "dataset": shown, "method": methods},
+        "timings": {
+            "method": methods,
+            "dataset": datasets,
+            "metric": ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb"),
+            "text": (f"cpu {HOSTILE}",),
+        },
+        "variance_components": {
+            "metric": AREAS,
+            "dataset": datasets,
+            "method": methods,
+            "part": ("total", "between_samples", "monte_carlo", "numerical"),
+        },
+    }
+
+
+def rows_of(kind: str, case: Case, values: dict[Any, Any]) -> list[dict[str, Any]]:
+    """Return a case's rows of a kind: the same numbers every time; texts and options left out."""
     numbers = random.Random(kind)
-    values = VALUES[kind]
     rows = []
     for chosen in itertools.product(*values.values()):
         row: dict[str, Any] = {}
         for keys, value in zip(values, chosen, strict=True):
             row |= dict(zip(keys, value, strict=True)) if isinstance(keys, tuple) else {keys: value}
         number = numbers.uniform(0.2, 0.8)
+        names = {row.get(key) for key in ("method", "other", "dataset", "sample_id")}
+        failed = not names.isdisjoint(case.failed)
+        if kind == "coverage" and failed and row["part"] == "ok":
+            continue
+        if row.get("part") in ("rank", "mean_rank"):
+            number += case.methods.index(row["method"]) + 0.5
         for column in SCHEMAS[kind]:
             row.setdefault(column.name, plain(kind, column, number))
         if "protocol" in row and row.get("metric") in WITHOUT_ROUTING:
             row["protocol"] = ""
-        rows.append(row)
+        if failed and kind != "coverage":
+            row |= dict.fromkeys(NUMBERS & row.keys()) | {"n": 0, "n_failed": 21}
+            row |= {"status": FAILURE} if "status" in row else {}
+        elif len(case.samples) == 1:
+            row |= dict.fromkeys(ESTIMATED & row.keys()) | {"n": 1}
+        if row.get("best") in case.failed:
+            row["best"] = METHODS[1]
+        rows.append({name: row[name] for name in SCHEMAS[kind].names})
     return rows
 
 
@@ -213,32 +270,40 @@ def plain(kind: str, column: pa.Field, number: float) -> Any:
     return 1 if pa.types.is_integer(column.type) else "" if is_result else None
 
 
-def samples_of(kind: str, method: str, numbers: random.Random) -> list[dict[str, Any]]:
+def samples_of(kind: str, case: Case, failed: bool, numbers: random.Random) -> list[dict[str, Any]]:
     """Return rows of single samples of a model and dataset, and of a method where it has some."""
     if kind == "prompts":
-        return [explained.prompt(name, TEXTS, evidence=[1, 2]) for name in SAMPLES]
+        return [explained.prompt(name, TEXTS, evidence=[1, 2]) for name in case.samples]
     if kind == "generations":
-        return [explained.answer(name) for name in SAMPLES]
-    scores = {name: [numbers.random() for _ in TEXTS] for name in SAMPLES}
+        return [explained.answer(name) for name in case.samples]
+    status = FAILURE if failed else "ok"
+    scores = {name: [numbers.random() for _ in TEXTS] for name in case.samples}
     if kind == "attributions":
-        return [explained.attribution(name, raw) for name, raw in scores.items()]
-    return [row for name, raw in scores.items() for row in explained.soft(name, raw, GRID)]
+        return [
+            explained.attribution(name, None if failed else raw, status=status)
+            for name, raw in scores.items()
+        ]
+    return [
+        row for name, raw in scores.items() for row in explained.soft(name, raw, GRID, 0, status)
+    ]
 
 
-def write_results(folder: Path, displays: Iterable[Display]) -> dict[str, str]:
+def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict[str, str]:
     """Write the files that displays read, and return their patterns by kind."""
     patterns = {kind: path for display in displays for kind, path in display.reads.items()}
+    values = values_of(case)
     for kind, pattern in patterns.items():
-        for method, dataset in itertools.product(METHODS, DATASETS):
+        for method, dataset in itertools.product(case.methods, case.datasets):
             names = {**CELL, "method": method, "dataset": dataset, "part": dataset}
             path = f"{pattern}.parquet".format(**names)
+            if (folder / path).exists():
+                continue
             schema = "soft_samples" if kind == "selected_samples" else kind
-            if schema not in VALUES:
-                rows = samples_of(kind, method, random.Random(path))
-            elif "{dataset}" in pattern:
-                rows = [row | {"dataset": dataset} for row in rows_of(schema)]
+            if schema in values:
+                rows = rows_of(schema, case, values[schema])
+                if "{dataset}" in pattern:
+                    rows = [row | {"dataset": dataset} for row in rows]
             else:
-                rows = rows_of(schema)
-            if not (folder / path).exists():
-                write_rows(folder / path, schema, rows, {})
+                rows = samples_of(kind, case, method in case.failed, random.Random(path))
+            write_rows(folder / path, schema, rows, {})
     return {kind: f"{folder}/{pattern}.parquet" for kind, pattern in patterns.items()}

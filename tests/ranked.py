@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pisoft.contracts import write_rows
 from pisoft.statistics.metrics import AUC_METRICS
 from uncertainty import comparison_rows, left_out_rows, rank_rows, ranked_rows
 
@@ -31,14 +30,3 @@ def all_rows(ranks=RANKS, left_out=LEFT_OUT, together=TOGETHER):
         "comparisons": both(comparison_rows, ranks, together),
         "ranks": both(rank_rows, ranks) + both(left_out_rows, left_out),
     }
-
-
-def write_files(folder, *questions):
-    """Write results, with rows of another protocol and model, and return their files."""
-    files = {question: folder / f"{question}.parquet" for question in questions}
-    for question, path in files.items():
-        rows = all_rows()[question]
-        fixed = [{**row, "protocol": "fixed"} for row in rows]
-        mistral = [{**row, "model": "mistral"} for row in rows]
-        write_rows(path, question, rows + fixed + mistral, {})
-    return files

@@ -31,15 +31,15 @@ def assert_latex_fits(table: Table, folder: Path) -> None:
     typeset(folder / "table.tex")
 
 
-def typeset(path: Path) -> str:
-    """Typeset a paper of two columns that reads a file, check that all fits; return the log."""
-    document = path.with_suffix(".paper.tex")
+def typeset(*paths: Path) -> str:
+    """Typeset a paper of two columns that reads files, check that all fit; return the log."""
+    document = paths[0].with_suffix(".paper.tex")
+    read = "\n".join(f"\\input{{{path}}}\n\\clearpage" for path in paths)
     document.write_text(
-        f"{PREAMBLE}\\begin{{document}}\n\\input{{{path.name}}}\n\\end{{document}}\n",
-        encoding="utf-8",
+        f"{PREAMBLE}\\begin{{document}}\n{read}\n\\end{{document}}\n", encoding="utf-8"
     )
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document.name]
-    result = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
+    result = subprocess.run(command, cwd=document.parent, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-2000:]
-    assert TOO_LARGE.findall(result.stdout) == [], path
+    assert TOO_LARGE.findall(result.stdout) == [], paths
     return result.stdout

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+import warnings
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import displayable
 from pisoft.columns import SCHEMAS
-from pisoft.displays import DRAWN, ENDINGS, PACKAGE, Display, displays_in, files_of
+from pisoft.displays import DRAWN, ENDINGS, PACKAGE, Display, displays_in, drawing, files_of
 from pisoft.errors import BenchmarkError
+from pisoft.figures.style import theme
 from pisoft.shards import shards_of
+from pisoft.statistics.reading import Files
+from pisoft.tables.writer import write
+from pisoft.views import View
 from rooms import PLOT, SCRIPTS, TABULATE, display_settings
+from typesetting import needs_latex, typeset
 
 EVERY = [(room, name) for room in ENDINGS for name in displays_in(room)]
+PLAIN = "several"  # the result set that processes draw
+WITHOUT_N = ("tokens", "metric_agreement")  # single texts, a number of methods
 SCRIPT = {"tables": TABULATE, "figures": PLOT}
+PIXEL = 0.01  # inches
 DISPLAY = """\
 from pisoft.displays import display
 
@@ -27,26 +38,37 @@ def table(view): ...
 """
 
 
+@pytest.fixture(scope="module", params=displayable.CASES)
+def case(request: pytest.FixtureRequest) -> str:
+    """Return the name of a result set; tests of one stand together."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def files(case: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the patterns of a result set's files."""
+    every = [display for room in ENDINGS for display in displays_in(room).values()]
+    folder = tmp_path_factory.mktemp("results")
+    return displayable.write_results(folder, every, displayable.CASES[case])
+
+
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Return two folders with every display, made by processes that order sets in other ways."""
     folder = tmp_path_factory.mktemp("displays")
     every = [display for room in ENDINGS for display in displays_in(room).values()]
-    patterns = displayable.write_results(folder, every)
+    case = displayable.CASES[PLAIN]
+    files = displayable.write_results(folder, every, case)
     made = [folder / "first", folder / "second"]
     for number, place in enumerate(made):
         for room, script in SCRIPT.items():
-            paths = [
-                pattern.format(**displayable.CELL)
-                for name, display in displays_in(room).items()
-                for pattern in display.patterns(name)
-            ]
+            asked = [path for name in displays_in(room) for path in paths(room, name)]
             finished = subprocess.run(
                 [
                     *(sys.executable, "-W", "error", SCRIPTS / f"{script}.py"),
-                    *("--settings", displayable.SETTINGS.to_json(), "--folder", place / room),
-                    *("--files", *(f"{kind}={path}" for kind, path in patterns.items())),
-                    *("--show", *paths),
+                    *("--settings", case.settings.to_json(), "--folder", place / room),
+                    *("--files", *(f"{kind}={path}" for kind, path in files.items())),
+                    *("--show", *asked),
                 ],
                 env={**os.environ, "PYTHONHASHSEED": str(number)},
                 capture_output=True,
@@ -58,20 +80,81 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return made
 
 
+def shown(room: str, case: str) -> list[str]:
+    """Return the displays that a run with such results has."""
+    alone = len(displayable.CASES[case].methods) == 1
+    left_out = {"compared", "control"} if alone else set()
+    return [name for name, one in displays_in(room).items() if one.cells not in left_out]
+
+
+def paths(room: str, name: str) -> list[str]:
+    """Return where a display's files lie, without ending."""
+    return [path.format(**displayable.CELL) for path in displays_in(room)[name].patterns(name)]
+
+
+def made(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
+    """Return a display's table, or its figures, laid out; a warning is an error."""
+    settings = displayable.CASES[case].settings
+    described, function = drawing(room, name)
+    results = []
+    for path in paths(room, name):
+        cell = described.cell(path)
+        rows = Files(files_of(described, files, cell, settings))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = function(View(rows, settings, cell))
+            results.append(result[0] if described.numbers else result)
+            if room == "figures":
+                with theme():
+                    results[-1].draw_without_rendering()
+    return results
+
+
+@pytest.mark.parametrize("name", displays_in("tables"))
+def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case, files, name):
+    if name in shown("tables", case):
+        (table,) = made("tables", name, case, files)
+        assert table.title
+        rows = [row for block in table.blocks for row in block.rows]
+        assert {len(row.entries) for row in rows} <= {len(table.columns)}
+        assert sum(width for _, width in table.spanners) in (0, len(table.columns))
+        assert table.values.empty or {"n", "n_failed"} <= {*table.values}
+        if len(displayable.CASES[case].datasets) == 1:
+            assert not [text for text in (*table.columns, *table.notes) if "Avg" in text]
+
+
+@pytest.mark.parametrize("name", displays_in("figures"))
+def test_a_figure_says_of_how_many_samples_and_nothing_leaves_it(case, files, name):
+    if name in shown("figures", case):
+        for figure in made("figures", name, case, files):
+            titles = [figure.get_suptitle(), *(panel.get_title() for panel in figure.axes)]
+            counted = any("n = " in title for title in titles)
+            assert counted or name in WITHOUT_N or not figure.axes, titles
+            with theme():
+                box, page = figure.get_tightbbox(), figure.bbox_inches
+            assert min(box.x0, box.y0) > -PIXEL, box
+            assert max(box.x1 - page.x1, box.y1 - page.y1) < PIXEL, (box, page)
+
+
+@needs_latex
+def test_latex_of_all_tables_fits_a_column_or_both(case, files, tmp_path):
+    written = []
+    for name in shown("tables", case):
+        (table,) = made("tables", name, case, files)
+        written.append(tmp_path / f"{name}.tex")
+        write(table, tmp_path / "table.csv", written[-1], tmp_path / "table.html")
+    typeset(*written)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("room", "name"), EVERY)
 def test_it_is_drawn_from_its_files_the_same_in_every_process(drawn, room, name):
-    display = displays_in(room)[name]
-    for pattern in display.patterns(name):
-        for ending in display.endings(room):
-            first, second = (
-                (folder / room / f"{pattern.format(**displayable.CELL)}.{ending}").read_bytes()
-                for folder in drawn
-            )
-            assert first == second, ending
-            assert first
-            if ending in ("html", "svg"):
-                assert b"<q>" not in first, "a label is text"
+    for path, ending in itertools.product(paths(room, name), displays_in(room)[name].endings(room)):
+        first, second = ((folder / room / f"{path}.{ending}").read_bytes() for folder in drawn)
+        assert first == second, (path, ending)
+        assert first
+        if ending in ("html", "svg"):
+            assert b"<q>" not in first, "a label is text"
 
 
 @pytest.mark.parametrize(("room", "name"), EVERY)

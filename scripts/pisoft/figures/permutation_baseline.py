@@ -28,7 +28,7 @@ def plot(view: View) -> Figure:
     def fill(panel: Axes, metric: str) -> None:
         label = METRICS[metric].label.rstrip(" ↑")
         rows = select(gains.rows, metric=metric).sort_values("value", ascending=False)
-        dots(panel, rows, gains.methods, f"{label}, gain over permuted scores (better →)")
+        dots(panel, rows, gains.methods, f"Gain in {label} (better →)")
         panel.axvline(0, color=GREY, linewidth=1)
 
     return draw(

@@ -58,7 +58,8 @@ def retaining_shares(samples: pd.DataFrame, tokens: Mapping[str, int]) -> pd.Dat
         method, sample_id, share, soft_nc, of the ok samples.
     """
     ok = samples[samples["status"] == OK]
-    wide = ok.pivot(index=["method", "sample_id"], columns="metric", values="value").reset_index()
+    wide = ok.pivot(index=["method", "sample_id"], columns="metric", values="value")
+    wide = wide.reindex(columns=["expected_retained", "soft_nc"]).reset_index()  # none may be ok
     counts = wide["sample_id"].map(tokens).astype(np.float64)
     wide["share"] = wide["expected_retained"].astype(np.float64) / counts
     return wide[["method", "sample_id", "share", "soft_nc"]]

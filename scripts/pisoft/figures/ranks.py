@@ -119,7 +119,7 @@ def _draw_differences(
     panel.spines["top"].set_visible(True)
     _show_all_ranks(panel, len(methods))
     panel.xaxis.set_label_position("top")
-    panel.set_xlabel("Mean rank over resamples (← 1 is best); bars: not significantly different")
+    panel.set_xlabel("Mean rank over resamples (← 1 is best)\nbars: not significantly different")
 
 
 def _show_all_ranks(panel: Axes, methods: int) -> None:

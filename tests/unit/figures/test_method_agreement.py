@@ -1,9 +1,6 @@
 """The figure of how far methods agree."""
 
-import itertools
-
 import pytest
-from matplotlib.text import Text
 
 from agreeing import CELL, LABELS, VALUES, agreement_rows
 from pisoft.figures.method_agreement import plot
@@ -48,26 +45,3 @@ def test_panels_show_tau_below_and_overlap_above_the_diagonal(draw):
 def test_small_numbers_have_no_negative_zero(draw):
     figure, _ = draw({("random", "mine", "sst2"): (-0.001, 0.004)})
     assert cells(figure.axes[1]) == {(1, 0): ".00", (0, 1): ".00"}
-
-
-@pytest.mark.parametrize("count", [2, 13])
-@pytest.mark.parametrize("datasets", [1, 2, 5])
-def test_no_text_leaves_the_figure_whatever_its_size(draw, count, datasets):
-    methods = {f"m{k}": f"A rather long method {k}" for k in range(count)}
-    names = {f"d{k}": f"Dataset {k}" for k in range(datasets)}
-    pairs = itertools.combinations(methods, 2)
-    values = {(a, b, name): (-0.5, 0.5) for a, b in pairs for name in names}
-    figure, _ = draw(values, methods=methods, datasets=names)
-    figure.draw_without_rendering()
-    for text in figure.findobj(Text):
-        if text.get_visible() and text.get_text().strip():
-            box = text.get_window_extent()
-            inside = box.x0 >= -1 and box.y0 >= -1
-            inside &= box.x1 <= figure.bbox.x1 + 1 and box.y1 <= figure.bbox.y1 + 1
-            assert inside, text.get_text()
-
-
-def test_a_model_whose_samples_all_failed_makes_a_figure(draw):
-    average = draw(dict.fromkeys(VALUES, (None, None)))[0].axes[0]
-    assert set(cells(average).values()) == {NOTHING}
-    assert average.get_title() == "Mean over datasets · n = 0"

@@ -4,7 +4,6 @@ import pytest
 
 from agreeing import CELL, INSERTION, LABELS, NC, NS, metric_rows
 from pisoft.figures.metric_agreement import plot
-from pisoft.statistics.metric_agreement import RANKING_METRICS, SOFT_METRICS
 from pisoft.units import NOTHING
 from viewing import view_of
 
@@ -42,36 +41,6 @@ def test_the_figure_shows_tau_names_what_it_leaves_out_and_marks_gaps(draw):
     assert "Deletion" in title
     assert "Insertion" not in title
     assert len(rows) == 3 * 6, "the average and two datasets, pairs of four metrics"
-
-
-@pytest.mark.parametrize("datasets", [1, 2, 7])
-@pytest.mark.parametrize("protocols", [["dynamic"], ["dynamic", "fixed"]])
-def test_no_text_leaves_the_figure(draw, datasets, protocols):
-    names = {f"d{k}": f"Dataset {k}" for k in range(datasets)}
-    shown = ["average", *names]
-    rows = metric_rows({name: [1, 2, 3] for name in RANKING_METRICS}, datasets=shown)
-    soft = {name: [1, 2, 3] for name in SOFT_METRICS}
-    rows += [row for name in protocols for row in metric_rows(soft, name, shown)]
-    figure, _ = draw(rows, names)
-    figure.draw_without_rendering()
-    for text in texts_and_ticks(figure):
-        box = text.get_window_extent()
-        assert box.x0 >= -1, text.get_text()
-        assert box.y0 >= -1, text.get_text()
-        assert box.x1 <= figure.bbox.x1 + 1, text.get_text()
-        assert box.y1 <= figure.bbox.y1 + 1, text.get_text()
-
-
-def texts_and_ticks(figure):
-    yield figure._suptitle
-    for panel in (panel for panel in figure.axes if panel.axison):
-        yield panel.title
-        yield from (*panel.get_xticklabels(), *panel.get_yticklabels(), *panel.texts)
-
-
-def test_a_model_without_any_value_makes_a_figure(draw):
-    figure, _ = draw(metric_rows({NS: [None, None]}, datasets=("average", "sst2")))
-    assert set(texts_of(figure).values()) == {NOTHING}
 
 
 def test_a_single_metric_makes_a_figure_without_numbers(draw):

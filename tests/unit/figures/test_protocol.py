@@ -16,7 +16,7 @@ from pisoft.figures.protocol import (
     retaining_shares,
     shown_methods,
 )
-from pisoft.figures.style import line_styles, save_figure
+from pisoft.figures.style import line_styles
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.scores import perturbable_counts, read_scores
 from pisoft.statistics.soft import summarise
@@ -182,17 +182,6 @@ def test_the_legend_gives_mean_and_alpha_of_every_shown_method(shares, example, 
     assert [text.split(":")[0] for text in texts] == [
         "Attention", "$ Mine_{ <b>", "Random", "Dense", "original Soft-NC (α = 1)",
     ]  # fmt: skip
-
-
-def test_one_sample_and_no_sample_at_all_are_drawn(shares, example, files, tmp_path):
-    one = shares[shares["sample_id"] == "b"]
-    save_figure(draw(one, None, files), [tmp_path / "one.png"])
-    figure = draw(shares[:0], None, files)
-    save_figure(figure, [tmp_path / "none.png"])
-    assert [text.get_text() for text in figure.axes[0].texts] == ["no value"] * len(METHODS)
-    assert "no sample" in figure.axes[1].texts[0].get_text()
-    assert (tmp_path / "one.png").stat().st_size
-    assert (tmp_path / "none.png").stat().st_size
 
 
 def test_methods_with_identical_scores_are_both_shown(files):

@@ -1,7 +1,5 @@
 """The distribution of scores: numbers against plain Python, rows, means, and what is missing."""
 
-import itertools
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -9,9 +7,8 @@ from matplotlib.colors import to_hex
 import explained
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.scores import EDGES, TALLEST, Distribution, distribution, plot_scores
-from pisoft.figures.style import line_styles, save_figure
+from pisoft.figures.style import line_styles
 from pisoft.statistics.scores import read_scores
-from rooms import display_settings, plot
 
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ Mine_{ <b>"}
 GENERATOR = np.random.default_rng(5)
@@ -129,33 +126,3 @@ def test_what_is_missing_or_failed_is_said():
     assert "0.25 (1 failed)" in texts[1]
     titles = [panel.get_title() for panel in figure.axes]
     assert titles == ["SST-2 · n = 4", "IMDb · n = 3\N{EN DASH}4"]
-
-
-@pytest.mark.parametrize("datasets", [1, 2, 4, 5])
-def test_only_panels_of_datasets_are_seen_and_nothing_leaves_the_figure(tmp_path, datasets):
-    one = dict.fromkeys(METHODS, made(n_failed=12))
-    found = {f"Dataset {place}": one for place in range(datasets)}
-    figure = plot_scores(found, METHODS, "Llama · normalisation: minmax")
-    save_figure(figure, [tmp_path / "a.png"])
-    seen = [panel for panel in figure.axes if panel.axison]
-    assert len(seen) == datasets
-    for panel in seen:
-        box = panel.get_tightbbox()
-        assert box.x0 >= 0
-        assert box.x1 <= figure.bbox.x1
-
-
-def test_the_script_draws_every_dataset_of_a_model_s_methods(tmp_path):
-    methods = ("random", "saliency")  # two of three
-    for method, dataset in itertools.product(methods, ("sst2", "imdb")):
-        write_files(tmp_path, rows_of(RAW), dataset, method)
-    settings = display_settings(
-        models={"llama": "Llama"}, datasets={"imdb": "IMDb", "sst2": "SST-2"}, methods=METHODS,
-        methods_of={"llama": methods},
-    )  # fmt: skip
-    files = {
-        "prompts": tmp_path / "prompts/{model}/{dataset}.parquet",
-        "attributions": tmp_path / "attributions/{model}/{method}/{dataset}.parquet",
-    }
-    made = plot("scores", settings, files, tmp_path, model="llama")
-    assert all(path.stat().st_size for path in made.values())

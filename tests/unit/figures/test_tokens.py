@@ -25,7 +25,6 @@ from pisoft.figures.tokens import (
     top_tokens,
 )
 from pisoft.statistics.scores import read_scores
-from rooms import display_settings, plot
 
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ Mine_{ <b>"}
 TEXTS = ("It", " was", " fine", ".", " Then", " came", " the", " awful", " end", "!")
@@ -275,40 +274,3 @@ def test_without_an_answered_sample_the_figure_says_so(tmp_path):
     assert "Llama · SST-2 · no sample could be answered" in words(figure)
     save_figure(figure, [tmp_path / "none.png"])
     assert (tmp_path / "none.png").stat().st_size
-
-
-def test_the_script_draws_the_stored_scores_of_a_model_s_methods(tmp_path):
-    words = {"label_words": ["Positive", "Negative"], "label_token_ids": [5, 6]}
-    rows = [
-        {**explained.prompt("a", TEXTS), **words, "label": "Positive"},
-        {**explained.prompt("b", STRANGE), **words, "label": "Negative"},
-    ]
-    prompts = explained.write(tmp_path, "prompts", rows, "llama")
-    said = [
-        explained.answer("a", "Positive", "Positive"),
-        explained.answer("b", "Negative", "Negative"),
-    ]
-    generations = explained.write(tmp_path, "generations", said, "llama")
-    generator = np.random.default_rng(3)
-    raws = {row: generator.random(len(t)) for row, t in (("a", TEXTS), ("b", STRANGE))}
-    paths = {
-        method: explained.write(
-            tmp_path,
-            "attributions",
-            [explained.attribution(name, raw) for name, raw in raws.items()],
-            "llama",
-            method,
-        )
-        for method in ("random", "saliency")  # the model is restricted to two of three methods
-    }
-    settings = display_settings(
-        models={"llama": "Llama"}, datasets={"sst2": "SST-2"}, methods=METHODS, top_share=0.1,
-        methods_of={"llama": tuple(paths)},
-    )  # fmt: skip
-    files = {
-        "prompts": prompts, "generations": generations,
-        "attributions": tmp_path / "attributions/{model}/{method}/{dataset}.parquet",
-    }  # fmt: skip
-    for part in ("sentence", "text"):
-        made = plot("tokens", settings, files, tmp_path, model="llama", dataset="sst2", part=part)
-        assert all(path.stat().st_size for path in made.values())

@@ -8,7 +8,6 @@ import pytest
 from pisoft.statistics.metrics import CURVE_METRICS, NO_CONTROL
 from pisoft.tables.advantage import HALVES, spans_above_zero, table
 from pisoft.units import NOTHING
-from typesetting import assert_latex_fits, needs_latex
 from viewing import view_of
 
 METHODS = {"random": "Random", "late": "Late", "both": "Both", "none": "None", "mine": "$ M_{"}
@@ -89,9 +88,3 @@ def test_without_random_scores_the_table_says_so_in_one_line():
     assert made.notes == (NO_CONTROL,)
     assert not made.blocks
     assert made.values.empty
-
-
-@needs_latex
-@pytest.mark.parametrize("rows", [rows_of(), []], ids=["rows", "none"])
-def test_the_latex_table_fits_a_column_or_both(rows, tmp_path):
-    assert_latex_fits(table_of(rows), tmp_path)

@@ -5,7 +5,6 @@ import pytest
 from dense import DATASETS, LABELS, METHODS, correlation_rows, density_rows
 from pisoft.tables.density import table
 from pisoft.units import NOTHING
-from typesetting import assert_latex_fits, needs_latex
 from viewing import view_of
 
 CELL = {"protocol": "dynamic", "model": "llama"}
@@ -57,8 +56,3 @@ def test_without_random_scores_the_table_says_so_in_one_line(table_of):
     made = table_of(density_rows(methods), correlation_rows(["without random"]))
     assert len(made.blocks) == 3
     assert "Random scores are not among the methods." in made.notes
-
-
-@needs_latex
-def test_the_latex_table_fits_a_column_or_both(table_of, tmp_path):
-    assert_latex_fits(table_of(), tmp_path)

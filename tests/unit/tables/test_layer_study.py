@@ -12,7 +12,6 @@ from studying import (
     with_small_part,
     without_number_of_layers,
 )
-from typesetting import assert_latex_fits, needs_latex
 
 
 def table_of(rows):
@@ -74,8 +73,3 @@ def test_failures_are_counted_by_reason():
         "Samples that failed at some depth, left out at every depth: "
         "SST2, Grad-ELLM: 1 nonfinite_attribution.",
     )
-
-
-@needs_latex
-def test_the_latex_table_fits_a_column_or_both(tmp_path):
-    assert_latex_fits(table_of(study_rows(DISAGREEING)), tmp_path)

@@ -3,26 +3,17 @@
 import numpy as np
 import pytest
 
-from pisoft.errors import BenchmarkError
 from pisoft.tables import original_soft, variance_components
 from pisoft.tables.layout import Entry
 from pisoft.units import NOTHING
-from rooms import tabulate, write_frame
 from soft_tables import (
-    CELL,
-    DATASETS,
-    FAMILIES,
     MEANS,
     METHODS,
     auc_of,
-    estimated,
     sample_rows,
     table_of,
     value_of,
 )
-from typesetting import assert_latex_fits, needs_latex
-
-LONG = "Toy</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
 
 def ranks_of(table, block=0):
@@ -50,13 +41,6 @@ def test_auc_table_shows_means_over_samples_and_their_mean_over_datasets():
         assert strong == [[True, False, True], [False, True, False], [False, False, False]]
     assert "0.05, …, 0.95 (3 values)" in table.notes[0]
     assert "has 0.9." in table.notes[0]
-
-
-def test_a_single_dataset_has_no_average():
-    table = auc_of(sample_rows({("random", "sst2"): 0.2, ("mine", "sst2"): 0.9}))
-    assert table.columns == ("Rank", "SST2")
-    assert ranks_of(table) == {"Mine": "1", "Random": "2"}
-    assert not any("Avg" in note for note in table.notes)
 
 
 def test_datasets_weigh_the_same_in_the_average_whatever_their_number_of_samples():
@@ -121,12 +105,6 @@ def test_values_that_only_look_equal_do_not_share_a_rank():
     table = auc_of(sample_rows(close))
     assert {texts_of(table, method)[2] for method in METHODS.values()} == {"0.500"}
     assert ranks_of(table) == {"Mine": "1", "Random": "2.5", "Attention": "2.5"}
-
-
-def test_a_single_sample_makes_a_table():
-    table = auc_of(sample_rows(dict.fromkeys(MEANS, 0.25), samples=1))
-    assert texts_of(table, "Random")[0] == "0.240"
-    assert value_of(table, "auc_pi_soft_ns", "sst2", "mine")["n"] == 1
 
 
 @pytest.mark.parametrize(
@@ -220,35 +198,4 @@ def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance()
     assert [entry.text for entry in single.entries] == [NOTHING] * 4
 
 
-@needs_latex
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: auc_of(sample_rows(MEANS), clamp="none"),
-        lambda: table_of(original_soft, sample_rows(MEANS)),
-        lambda: table_of(
-            variance_components, sample_rows(MEANS), datasets={"sst2": LONG, "imdb": "IMDb"}
-        ),
-    ],
-)
-def test_latex_fits_a_column_or_both_with_booktabs_alone(tmp_path, make):
-    assert_latex_fits(make(), tmp_path)
-
-
 # Command line ---------------------------------------------------------------------------------
-
-SETTINGS = {
-    "models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS,
-    "families": FAMILIES, "clamp": "draw", "types": {"llama": "float32"},
-}  # fmt: skip
-
-
-def test_the_script_writes_the_table_of_its_files(tmp_path):
-    results = estimated(sample_rows(MEANS))
-    files = {kind: tmp_path / f"{kind}.parquet" for kind in ("statistics", "coverage", "noise")}
-    for kind, path in files.items():
-        write_frame(path, kind, getattr(results, kind))
-    with pytest.raises(BenchmarkError, match=r"^--files: none of kind 'soft_curves' is given$"):
-        tabulate("pi_soft_auc", SETTINGS, files, tmp_path, **CELL)
-    made = tabulate("original_soft", SETTINGS, files, tmp_path, **CELL)
-    assert all(path.stat().st_size for path in made.values())

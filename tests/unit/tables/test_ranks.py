@@ -1,13 +1,9 @@
 """The table of ranks: intervals, shares, ranks without a dataset."""
 
-import pandas as pd
-
 from estimating import view
 from pisoft.tables import ranks
 from pisoft.units import NOTHING
-from ranked import CELL, LEFT_OUT, RANKS, SETTINGS, all_rows, write_files
-from rooms import tabulate
-from typesetting import assert_latex_fits, needs_latex
+from ranked import CELL, LEFT_OUT, RANKS, SETTINGS, all_rows
 from uncertainty import frame
 
 
@@ -41,18 +37,3 @@ def test_a_method_without_a_rank_is_named():
 def test_of_a_single_dataset_none_is_left_out():
     table = table_of(left_out={"": RANKS})
     assert {entry.text for row in table.blocks[0].rows for entry in row.entries[3:]} == {NOTHING}
-
-
-def test_the_table_script_reads_one_cell_of_the_files(tmp_path):
-    files = write_files(tmp_path, "statistics", "ranks")
-    made = tabulate("ranks", SETTINGS, files, tmp_path, **CELL)
-    rows = pd.read_csv(made["csv"], keep_default_na=False).set_index(["metric", "method"])
-    row = rows.loc[("auc_pi_soft_nc", "grad_ellm")].set_index(["part", "other"])
-    assert row.loc[("rank", ""), ["value", "low", "high"]].tolist() == ["1.0", "1.0", "2.0"]
-    assert float(row.loc[("mean_rank", ""), "value"]) == 1.1
-    assert [float(row.loc[("without", name), "rank"]) for name in ("sst2", "imdb")] == [1.5, 3]
-
-
-@needs_latex
-def test_the_latex_table_fits_a_column_or_both(tmp_path):
-    assert_latex_fits(table_of({**RANKS, "mine": None}), tmp_path)

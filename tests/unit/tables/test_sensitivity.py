@@ -3,7 +3,6 @@
 from pisoft.tables.sensitivity import table
 from pisoft.units import MINUS, NOTHING
 from sensitive import WHY, view
-from typesetting import assert_latex_fits, needs_latex
 
 
 def test_a_row_has_its_tau_by_dataset_and_whether_another_method_is_best(tmp_path):
@@ -33,13 +32,3 @@ def test_notes_say_what_has_no_number_and_how_many_samples_and_methods_there_are
         "The last two columns are of Avg. Methods in an order: 0."
         in table(view(tmp_path, "none has a value")).notes
     )
-
-
-def test_a_run_of_one_dataset_shows_no_average(tmp_path):
-    made = table(view(tmp_path, datasets={"sst2": "SST2"}))
-    assert made.columns == ("SST2", "Another is best", "Largest change of rank")
-
-
-@needs_latex
-def test_the_latex_table_fits_a_column_or_both(tmp_path):
-    assert_latex_fits(table(view(tmp_path)), tmp_path)

@@ -241,11 +241,6 @@ def test_a_table_of_something_else_than_methods_has_no_button(tmp_path):
     assert "<button" not in path.read_text(encoding="utf-8")
 
 
-def test_tables_are_equal_bytes_every_time(tmp_path):
-    first = [path.read_bytes() for path in written(areas_of(sample_rows(MEANS)), tmp_path)]
-    assert first == [path.read_bytes() for path in written(areas_of(sample_rows(MEANS)), tmp_path)]
-
-
 def test_a_warning_stands_above_the_page_and_in_the_notes_of_the_paper(tmp_path):
     table = areas_of(sample_rows(MEANS))
     csv, tex, html = (tmp_path / f"t.{end}" for end in ("csv", "tex", "html"))
