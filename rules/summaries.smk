@@ -11,12 +11,15 @@ RANKING = "<data>/ranking/{model}/{method}/{part}.parquet"
 INPUTS = "<data>/inputs/{protocol}/{model}/{part}.parquet"
 RANDOM_ATTRIBUTIONS = ATTRIBUTIONS.replace("{method}", CONTROL)
 RANDOM_SOFT = SOFT.replace("{method}", CONTROL)
+# Wildcards of the summaries that are not of the whole run.
+CELL = {"summarise_density": ("{model}",), "compare_methods": ("{model}", "{dataset}")}
 SOFT_KINDS = ("soft_samples", "curves", "soft_sample_curves")
 
 
-def of_kinds(*kinds, below="", cell=""):
+def of_kinds(*kinds, below="", cell=()):
     """Return the files of a summary, by the kind of their rows; `cell` has its wildcards."""
-    return {kind: f"<data>/summary/{below}{kind}{cell}.parquet" for kind in kinds}
+    paths = {kind: "/".join((kind, *cell)) for kind in kinds}
+    return {kind: f"<data>/summary/{below}{path}.parquet" for kind, path in paths.items()}
 
 
 def if_any(of, *files):
@@ -117,7 +120,7 @@ SUMMARIES = {
             "attributions": fitting_cells(ATTRIBUTIONS),
             **only(SAMPLES, "soft_samples"),
         },
-        of_kinds("density", "density_correlations", cell="/{model}"),
+        of_kinds("density", "density_correlations", cell=CELL["summarise_density"]),
     ),
     "summarise_accuracy": (
         "accuracy",
@@ -135,7 +138,7 @@ SUMMARIES = {
         "method_agreement",
         "compare",
         {"prompts": all_parts(PROMPTS), "attributions": fitting_cells(ATTRIBUTIONS)},
-        of_kinds("method_agreement", cell="/{model}/{dataset}"),
+        of_kinds("method_agreement", cell=CELL["compare_methods"]),
     ),
     # Can the metrics be trusted? Nothing from here on changes a number of the methods themselves.
     "summarise_controls": (
@@ -212,8 +215,7 @@ LARGER = {
 }
 
 for summary, (module, settings_slice, read, written) in SUMMARIES.items():
-    folder = next(iter(written.values())).partition("{")
-    of_summary = "/{" + folder[2].removesuffix(".parquet") if folder[1] else ""
+    log_name = "/".join((summary, *CELL.get(summary, ())))
     n_threads, memory, minutes = LARGER.get(summary, (1, 4000, 30))
 
     rule:
@@ -224,9 +226,9 @@ for summary, (module, settings_slice, read, written) in SUMMARIES.items():
         output:
             **written,
         log:
-            f"<logs>/{summary}{of_summary}.log",
+            f"<logs>/{log_name}.log",
         benchmark:
-            f"<logs>/{summary}{of_summary}.tsv"
+            f"<logs>/{log_name}.tsv"
         conda:
             "../envs/analysis.yaml"
         threads: n_threads
