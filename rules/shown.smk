@@ -1,4 +1,5 @@
 # What rules of summaries, displays and pages share.
+from pisoft.columns import FILES
 from pisoft.displays import ENDINGS, displays_in
 from pisoft.pages.groups import ORDER, group_of, place_of
 
@@ -47,8 +48,6 @@ TABLE_TEMPLATES = [
     f"scripts/pisoft/tables/templates/{name}.jinja"
     for name in ("parts.html", "table.html", "table.tex")
 ]
-# Files that not every run makes, beside others that it does.
-LEFT_OUT = () if STUDY_CELLS else ("summary/depth_selected/soft_samples",)
 
 
 def paths_of(name, display):
@@ -77,8 +76,8 @@ TABLES, FIGURES = shown_files("tables"), shown_files("figures")
 
 def patterns_read(displays):
     """Return where the files lie that displays read, by the kind of their rows."""
-    read = {kind: path for display in displays.values() for kind, path in display.reads.items()}
-    return {kind: f"{DATA}/{path}.parquet" for kind, path in read.items() if path not in LEFT_OUT}
+    kinds = dict.fromkeys(kind for display in displays.values() for kind in display.reads)
+    return {kind: f"{DATA}/{FILES[kind].pattern}.parquet" for kind in kinds}
 
 
 def display_inputs(displays):

@@ -20,7 +20,7 @@ def main(arguments: argparse.Namespace) -> None:
         described, draw = drawing("figures", path.split("/")[0])
         cell = described.cell(path)
         files = Files(files_of(described, arguments.files, cell, settings))
-        drawn = draw(View(files, settings, cell))
+        drawn = draw(View(files, settings, cell, described.title))
         figure, numbers = drawn if described.numbers else (drawn, None)
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("figures")]
         with whole_files(arguments.settings, *outputs) as written:

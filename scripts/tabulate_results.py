@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
         described, build = drawing("tables", path.split("/")[0])
         cell = described.cell(path)
         files = Files(files_of(described, arguments.files, cell, settings))
-        table = build(View(files, settings, cell))
+        table = build(View(files, settings, cell, described.title))
         shown = [cell["model"]] if "model" in cell else settings.models
         models = {name: settings.models[name] for name in shown}
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]

@@ -290,7 +290,8 @@ def samples_of(kind: str, case: Case, failed: bool, numbers: random.Random) -> l
 
 def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict[str, str]:
     """Write the files that displays read, and return their patterns by kind."""
-    patterns = {kind: path for display in displays for kind, path in display.reads.items()}
+    kinds = dict.fromkeys(kind for display in displays for kind in display.reads)
+    patterns = {kind: FILES[kind].pattern for kind in kinds}
     values = values_of(case)
     for kind, pattern in patterns.items():
         for method, dataset in itertools.product(case.methods, case.datasets):
@@ -298,12 +299,11 @@ def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict
             path = f"{pattern}.parquet".format(**names)
             if (folder / path).exists():
                 continue
-            schema = "soft_samples" if kind == "selected_samples" else kind
-            if schema in values:
-                rows = rows_of(schema, case, values[schema])
+            if kind in values:
+                rows = rows_of(kind, case, values[kind])
                 if "{dataset}" in pattern:
                     rows = [row | {"dataset": dataset} for row in rows]
             else:
                 rows = samples_of(kind, case, method in case.failed, random.Random(path))
-            write_rows(folder / path, schema, rows, {})
+            write_rows(folder / path, kind, rows, {})
     return {kind: f"{folder}/{pattern}.parquet" for kind, pattern in patterns.items()}

@@ -23,6 +23,12 @@ class File(NamedTuple):
     row: str  # what there is one row for
     columns: tuple[Column, ...]
 
+    @property
+    def pattern(self) -> str:
+        """Where the files are that jobs write: those of samples by `part`, a dataset or shard."""
+        summary = self.path.startswith("summary/")
+        return self.path if summary else self.path.replace("{dataset}", "{part}")
+
 
 _TEXT, _WHOLE, _REAL, _TRUTH = pa.string(), pa.int32(), pa.float64(), pa.bool_()
 _TOKENS, _BITS, _FLOATS = pa.list_(_WHOLE), pa.list_(_TRUTH), pa.list_(pa.float32())

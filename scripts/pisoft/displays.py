@@ -31,7 +31,7 @@ class Display:
 
     Attributes:
         title: under which it is listed.
-        reads: its files below `results/{run}/data/`, without ending, by the kind of their rows.
+        reads: kinds of its files, keys of :data:`pisoft.columns.FILES`.
         by: what there is one of it for.
         cells: of which combinations it is made, a name of `rules/displays.smk`.
         parts: several of it for each of these combinations, which `part` names.
@@ -39,7 +39,7 @@ class Display:
     """
 
     title: str
-    reads: Mapping[str, str]
+    reads: tuple[str, ...]
     by: tuple[str, ...] = ()
     cells: str = "all"
     parts: tuple[str, ...] = ()

@@ -110,11 +110,18 @@ class View:
         files: by question, or by the kind of their rows.
         settings: labels and other settings of all displays.
         cell: what is shown, such as `protocol` and `model`.
+        title: of the table or figure, without the cell.
     """
 
     files: Files
     settings: DisplaySlice
     cell: Mapping[str, str]
+    title: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with model, dataset and protocol."""
+        return " · ".join(filter(None, (self.title, self.where)))
 
     @property
     def where(self) -> str:

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from measuring import Row, report, row
 from pisoft.attribution import load_method
-from pisoft.columns import SCHEMAS
+from pisoft.columns import FILES, SCHEMAS
 from pisoft.commandline import run
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
@@ -245,12 +245,8 @@ def display_job(
 ) -> Job:
     """Return the job of some tables or figures."""
     displays = {name: display for name, display in displays_in(room).items() if name in names}
-    read = {
-        kind: path
-        for display in displays.values()
-        for kind, path in display.reads.items()
-        if kind != "selected_samples"  # there is no layer study
-    }
+    kinds = dict.fromkeys(kind for display in displays.values() for kind in display.reads)
+    read = {kind: FILES[kind].pattern for kind in kinds}
     shown = [
         pattern.format(**cell)
         for name, display in displays.items()

@@ -173,13 +173,13 @@ from pisoft.tables.grid import Column, blocks, each, grid_table
 from pisoft.tables.layout import Entry, Table
 from pisoft.views import View
 
-@display(title="Answered samples", by=("model",), reads={"accuracy": "summary/accuracy"})
+@display(title="Answered samples", by=("model",), reads=("accuracy",))
 def table(view: View) -> Table:
     """Build the table of one model."""
     results = view.results("accuracy")
     columns = [Column("n", {"metric": "truncated"}, lambda number: Entry(str(number.n)))]
     made = blocks(results, {"": {}}, each("dataset", results.datasets), columns)
-    return grid_table(view, "Answered samples", results, columns, made, [], "Dataset")
+    return grid_table(view, results, columns, made, [], "Dataset")
 '''
 
 

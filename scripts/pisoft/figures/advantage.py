@@ -19,7 +19,7 @@ MIDDLE = 0.5  # from which on the paper sees an advantage
 @display(
     title="Advantage over random scores by π",
     by=("protocol", "model", "dataset"),
-    reads={"advantage": "summary/advantage"},
+    reads=("advantage",),
 )
 def plot(view: View) -> Figure:
     """Draw mean differences to random scores over π, with their 95 % bootstrap intervals."""
@@ -28,7 +28,7 @@ def plot(view: View) -> Figure:
         with theme():
             figure = Figure(figsize=(9.2, 1.2))
             figure.text(0.5, 0.4, NO_CONTROL, ha="center")
-            figure.suptitle(view.where, fontsize="medium")
+            figure.suptitle(view.heading, fontsize="medium")
         return figure
     panels = {
         f"{label.rstrip(' ↑')} less Random's ↑": partial(
@@ -36,7 +36,7 @@ def plot(view: View) -> Figure:
         )
         for metric, label in CURVE_METRICS.items()
     }
-    title = f"Advantage over random scores · {view.where} · {n_text(points.rows)}"
+    title = f"{view.heading} · {n_text(points.rows)}"
     figure = draw(title, panels, (9.2, 4.6))
     over_pi(figure.axes, points.rows["value"])
     for panel in figure.axes:

@@ -21,11 +21,7 @@ AMONG = {"all": "all methods", "without random": "without random scores"}
 @display(
     title="Are dense scores what is rewarded?",
     by=("protocol", "model", "dataset"),
-    reads={
-        "statistics": "summary/statistics",
-        "density": "summary/density/{model}",
-        "density_correlations": "summary/density_correlations/{model}",
-    },
+    reads=("statistics", "density", "density_correlations"),
 )
 def plot(view: View) -> Figure:
     """Draw each method at its mean score and mean AUC; titles have their rank correlation."""
@@ -43,7 +39,7 @@ def plot(view: View) -> Figure:
         panel.set_xlabel("Mean score (→ dense)")
 
     return draw(
-        f"Density against faithfulness · {view.where} · {n_text(areas)}",
+        f"{view.heading} · {n_text(areas)}",
         {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS},
         (9.2, 5.0),
     )

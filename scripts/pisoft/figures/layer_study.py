@@ -30,7 +30,7 @@ STYLES = dict(
 @display(
     title="Layers that Grad-ELLM sums",
     by=("protocol", "model", "dataset"),
-    reads={"depths": "summary/depths"},
+    reads=("depths",),
     cells="study",
 )
 def plot(view: View) -> Figure:

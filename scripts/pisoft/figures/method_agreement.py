@@ -20,7 +20,7 @@ OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
 @display(
     title="Do methods agree on tokens?",
     by=("model",),
-    reads={"method_agreement": "summary/method_agreement/{model}/{dataset}"},
+    reads=("method_agreement",),
     cells="compared",
     numbers=True,
 )
@@ -50,7 +50,7 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             names = list(methods.values())
             panels.name_cells(panel, names if line == lines - 1 else [], [] if column else names)
             panel.set_title(f"{title} · {panels.n_text(shown)}", fontsize="medium")
-        figure.suptitle(f"Agreement of methods on tokens · {view.where}", fontsize="medium")
+        figure.suptitle(view.heading, fontsize="medium")
         panels.add_scale(
             figure.add_subplot(grid[lines, 0]),
             panels.TAU,

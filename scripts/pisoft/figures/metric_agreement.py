@@ -23,7 +23,7 @@ TITLE_CHARACTERS = 70
 @display(
     title="Do metrics agree on methods?",
     by=("model",),
-    reads={"statistics": "summary/statistics"},
+    reads=("statistics",),
     numbers=True,
 )
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
@@ -55,7 +55,7 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
         for panel in small[len(results.datasets) :]:
             panel.set_axis_off()
         most = 0 if rows.empty else rows["n"].max()
-        title = f"Agreement of metrics on methods · {view.where} · {most} methods"
+        title = f"{view.heading} · {most} methods"
         figure.suptitle(title + _left_out_text(left_out), fontsize="medium")
         panels.add_scale(bottom.add_axes((0.3, 0.75, 0.4, 0.15)), panels.TAU, panels.TAU_MEANING)
     return figure, rows

@@ -25,7 +25,7 @@ CHANCE = 0.5
 @display(
     title="Metric validation",
     by=("protocol", "model", "dataset"),
-    reads={"metric_validation": "summary/metric_validation"},
+    reads=("metric_validation",),
     cells="control",
 )
 def plot(view: View) -> Figure:
@@ -45,7 +45,7 @@ def plot(view: View) -> Figure:
         )
         for metric, label in METRICS.items()
     }
-    title = f"Metric validation · {view.where} · {n_text(results.rows)}"
+    title = f"{view.heading} · {n_text(results.rows)}"
     figure = draw(title, above | below, (10.4, 7.6), legend=False, columns=len(METRICS))
     over_pi(figure.axes[: len(METRICS)], means.rows["value"])
     over_pi(figure.axes[len(METRICS) :], shares["value"])

@@ -25,7 +25,7 @@ PANELS = {
 @display(
     title="Are perturbed inputs off-distribution?",
     by=("protocol", "model"),
-    reads={"off_distribution": "summary/off_distribution"},
+    reads=("off_distribution",),
     cells="inspected",
 )
 def plot(view: View) -> Figure:
@@ -53,7 +53,7 @@ def plot(view: View) -> Figure:
 
     n = n_text(select(results.rows, dataset=list(results.datasets)))
     return draw(
-        f"Are perturbed inputs off-distribution? · {view.where} · {n}",
+        f"{view.heading} · {n}",
         {
             f"{label}\n{title}": partial(fill, dataset=dataset, measure=measure)
             for dataset, label in results.datasets.items()

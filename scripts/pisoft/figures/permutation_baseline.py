@@ -17,7 +17,7 @@ from pisoft.views import View
 @display(
     title="Gain over the permutation baseline",
     by=("protocol", "model"),
-    reads={"permutation_baseline": "summary/permutation_baseline"},
+    reads=("permutation_baseline",),
     cells="permuted",
 )
 def plot(view: View) -> Figure:
@@ -32,7 +32,7 @@ def plot(view: View) -> Figure:
         panel.axvline(0, color=GREY, linewidth=1)
 
     return draw(
-        f"Gain over the permutation baseline · {view.where} · {n_text(gains.rows)}",
+        f"{view.heading} · {n_text(gains.rows)}",
         {metric: partial(fill, metric=metric) for metric in AUC_METRICS},
         (10.4, 1.6 + LINE_HEIGHT * len(gains.methods)),
     )

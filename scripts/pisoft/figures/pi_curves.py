@@ -33,7 +33,7 @@ KEYS, LABELS = 1.05, 1.075  # where markers stand and labels begin, in panels
 @display(
     title="Curves over the retaining probability",
     by=("protocol", "model", "dataset"),
-    reads={"curves": "summary/curves", "statistics": "summary/statistics"},
+    reads=("curves", "statistics"),
 )
 def plot(view: View) -> Figure:
     """Draw π-Soft-NS and π-Soft-NC over the retaining probability, few methods in colour.

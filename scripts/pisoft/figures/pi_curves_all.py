@@ -17,7 +17,7 @@ from pisoft.views import View
 @display(
     title="Curves over the retaining probability, all methods",
     by=("protocol", "model", "dataset"),
-    reads={"curves": "summary/curves"},
+    reads=("curves",),
 )
 def plot(view: View) -> Figure:
     """Draw π-Soft-NS and π-Soft-NC over the retaining probability, one line per method.

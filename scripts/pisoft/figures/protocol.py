@@ -107,13 +107,7 @@ def calibrated(
 @display(
     title="Why scores are calibrated",
     by=("protocol", "model"),
-    reads={
-        "soft_samples": "summary/soft_samples",
-        "curves": "summary/curves",
-        "prompts": "prompts/{model}/{part}",
-        "attributions": "attributions/{model}/{method}/{part}",
-        "soft": "soft/{protocol}/{model}/{method}/{part}",
-    },
+    reads=("soft_samples", "curves", "prompts", "attributions", "soft"),
 )
 def plot(view: View) -> Figure:
     """Draw the figure of one protocol and model, on the run's first dataset."""

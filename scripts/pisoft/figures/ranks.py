@@ -26,7 +26,7 @@ LABEL_GAP = 0.15  # ranks between a label, the line that leads to it, and the fi
 @display(
     title="Ranks and critical differences",
     by=("protocol", "model"),
-    reads={"ranks": "summary/ranks", "comparisons": "summary/comparisons"},
+    reads=("ranks", "comparisons"),
 )
 def plot(view: View) -> Figure:
     """Draw the ranks by π-Soft-NS above and by π-Soft-NC below, for the mean over datasets.
@@ -47,7 +47,7 @@ def plot(view: View) -> Figure:
         common = {"mean_ranks": mean_ranks, "methods": ranks.methods}
         panels[METRICS[metric].label] = partial(_draw_intervals, rows=rows, **common)
         panels[metric] = partial(_draw_differences, p_values=p_values, **common)
-    title = f"Ranks for the mean over datasets · {view.where} · {n_text(averages)}"
+    title = f"{view.heading} · {n_text(averages)}"
     figure = draw(title, panels, (WIDTH, WIDTH), legend=False, columns=2)
     lowest = min(text.get_position()[1] for panel in figure.axes[1::2] for text in panel.texts)
     lines = max(len(ranks.methods), round(-lowest))

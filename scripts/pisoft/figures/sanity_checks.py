@@ -20,7 +20,7 @@ CHECKS = {"labels": "Shuffled\nlabels", "input": "Another\ninput"}
 @display(
     title="Do scores change with model and input?",
     by=("model",),
-    reads={"sanity_checks": "summary/sanity_checks"},
+    reads=("sanity_checks",),
     cells="sanity",
 )
 def plot(view: View) -> Figure:
@@ -55,7 +55,7 @@ def plot(view: View) -> Figure:
         panel.axhline(0, color=GREY, linewidth=1)
 
     return draw(
-        f"Do scores change with model and input? · {view.where} · {n_text(results.rows)}",
+        f"{view.heading} · {n_text(results.rows)}",
         {"Spearman's ρ with the original scores ↓": over_reinitialised, "": abreast},
         (9.2, 4.8),
         sharey=True,

@@ -61,10 +61,7 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
 @display(
     title="Distribution of the scores",
     by=("model",),
-    reads={
-        "prompts": "prompts/{model}/{part}",
-        "attributions": "attributions/{model}/{method}/{part}",
-    },
+    reads=("prompts", "attributions"),
 )
 def plot(view: View) -> Figure:
     """Draw the figure of one model, reading one method and dataset at a time."""

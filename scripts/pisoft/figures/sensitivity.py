@@ -23,7 +23,7 @@ BESIDE = 1.02  # in widths of a panel: where shares stand
 @display(
     title="Would other choices change the order?",
     by=("protocol", "model"),
-    reads={"sensitivity": "summary/sensitivity"},
+    reads=("sensitivity",),
 )
 def plot(view: View) -> Figure:
     """Draw τ of every alternative's order with the run's, one panel per metric.
@@ -72,7 +72,7 @@ def plot(view: View) -> Figure:
         panel.set_ylabel("")
 
     return draw(
-        f"Order of the methods with one choice changed · {view.where} · {n_text(average.rows)}",
+        f"{view.heading} · {n_text(average.rows)}",
         {metric: partial(fill, metric=metric) for metric in AUC_METRICS},
         (11, 0.3 * (len(names) + 5)),
         sharey=True,

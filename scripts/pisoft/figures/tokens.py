@@ -83,11 +83,7 @@ _Line = list[_Token]
 @display(
     title="Most important tokens of single texts",
     by=("model", "dataset"),
-    reads={
-        "prompts": "prompts/{model}/{part}",
-        "generations": "generations/{model}/{part}",
-        "attributions": "attributions/{model}/{method}/{part}",
-    },
+    reads=("prompts", "generations", "attributions"),
     parts=("sentence", "text"),
     cells="qualitative",
 )

@@ -23,12 +23,11 @@ COLUMNS = (
 
 @display(
     title="Accuracy of the models",
-    reads={"accuracy": "summary/accuracy"},
+    reads=("accuracy",),
 )
 def table(view: View) -> Table:
     """Build the table of the run."""
     results = view.results("accuracy")
     lines = each("dataset", results.datasets)
     made = blocks(results, each("model", view.settings.models), lines, COLUMNS)
-    title = "Accuracy and lengths"
-    return grid_table(view, title, results, COLUMNS, made, notes.ACCURACY, "Dataset")
+    return grid_table(view, results, COLUMNS, made, notes.ACCURACY, "Dataset")

@@ -35,7 +35,7 @@ SLOPES = {1: "larger for π > 0.5", -1: "smaller for π > 0.5"}
 @display(
     title="Advantage over random scores by π",
     by=("protocol", "model"),
-    reads={"advantage": "summary/advantage"},
+    reads=("advantage",),
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model, of the mean over datasets."""
@@ -62,7 +62,7 @@ def table(view: View) -> Table:
         better = [_better(name, results.methods, verdicts, signs) for name in shown]
         counts = notes.samples(results.rows, results.datasets)
         below = [*better, *notes.ADVANTAGE, notes.clamp(view.settings.clamp), counts]
-    return grid_table(view, "Advantage over random scores by π", results, grid, made, below)
+    return grid_table(view, results, grid, made, below)
 
 
 def spans_above_zero(rows: pd.DataFrame) -> str:

@@ -13,10 +13,9 @@ from pisoft.views import View
 @display(
     title="Do scores predict the draws of random scores?",
     by=("protocol", "model"),
-    reads={"statistics": "summary/statistics", "coverage": "summary/coverage"},
+    reads=("statistics", "coverage"),
     cells="drawn",
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
-    title = "Do scores predict the draws of random scores?"
-    return ranking(view, title, DATAMODEL_METRICS, DATAMODEL_METRICS[0], notes.DATAMODEL_SCORES)
+    return ranking(view, DATAMODEL_METRICS, DATAMODEL_METRICS[0], notes.DATAMODEL_SCORES)

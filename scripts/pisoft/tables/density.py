@@ -21,10 +21,7 @@ AMONG = {"all": "all methods", "without random": "without random scores"}
 @display(
     title="Are dense scores what is rewarded?",
     by=("protocol", "model"),
-    reads={
-        "density": "summary/density/{model}",
-        "density_correlations": "summary/density_correlations/{model}",
-    },
+    reads=("density", "density_correlations"),
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
@@ -46,8 +43,7 @@ def table(view: View) -> Table:
     ]
     missing = "" if CONTROL in density.methods else "Random scores are not among the methods."
     below = [*notes.DENSITY, missing, notes.samples(results.rows, results.datasets)]
-    title = "Density of scores against faithfulness"
-    return grid_table(view, title, results, grid, made, below, "Method or dataset")
+    return grid_table(view, results, grid, made, below, "Method or dataset")
 
 
 def _tested(number: Number) -> Entry:

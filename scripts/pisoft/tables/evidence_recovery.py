@@ -16,7 +16,7 @@ CHANCE = {"evidence_by_chance": "the first three", "auprc_by_chance": "AUPRC"}
 @display(
     title="Do methods find the evidence?",
     by=("model",),
-    reads={"statistics": "summary/statistics", "coverage": "summary/coverage"},
+    reads=("statistics", "coverage"),
     cells="evidence",
 )
 def table(view: View) -> Table:
@@ -27,7 +27,6 @@ def table(view: View) -> Table:
         f"Uninformative scores: {label}": {"metric": name, "method": totals[name].idxmax()}
         for name, label in CHANCE.items()
     }
-    title = "Do methods find the evidence?"
     return ranking(
-        view, title, EVIDENCE_METRICS, EVIDENCE_METRICS[0], notes.EVIDENCE_RECOVERY, chance=chance
+        view, EVIDENCE_METRICS, EVIDENCE_METRICS[0], notes.EVIDENCE_RECOVERY, chance=chance
     )

@@ -88,7 +88,6 @@ def _place(number: Number) -> float:
 
 def grid_table(
     view: View,
-    title: str,
     results: Results,
     columns: Sequence[Column | str],
     made: Iterable[Block],
@@ -98,8 +97,7 @@ def grid_table(
     """Return a table.
 
     Args:
-        view: names model, dataset and protocol for the title.
-        title: without these.
+        view: has the title.
         results: what the CSV holds; see :attr:`Results.values`.
         columns: of the blocks, or their headings.
         made: the blocks.
@@ -107,7 +105,7 @@ def grid_table(
         corner: heading of the lines' labels.
     """
     return Table(
-        title=" · ".join(filter(None, (title, view.where))),
+        title=view.heading,
         corner=corner,
         columns=tuple(column if isinstance(column, str) else column.label for column in columns),
         blocks=tuple(made),

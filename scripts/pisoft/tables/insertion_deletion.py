@@ -15,14 +15,13 @@ from pisoft.views import View
 @display(
     title="Insertion and deletion",
     by=("model",),
-    reads={"statistics": "summary/statistics", "coverage": "summary/coverage"},
+    reads=("statistics", "coverage"),
     cells="ranking",
 )
 def table(view: View) -> Table:
     """Build the table of one model."""
     made = ranking(
         view,
-        "Insertion and deletion",
         RANKING_METRICS,
         "deletion_auc",
         [notes.INSERTION_DELETION],

@@ -20,7 +20,7 @@ from pisoft.views import Number, View
 @display(
     title="Layers that Grad-ELLM sums",
     by=("protocol", "model"),
-    reads={"depths": "summary/depths"},
+    reads=("depths",),
     cells="study",
 )
 def table(view: View) -> Table:
@@ -49,8 +49,8 @@ def table(view: View) -> Table:
     }
     made = blocks(numbers, metrics(AUC_METRICS), lines, grid)
     below = [*notes.LAYER_STUDY, *notes.of_depths(results, lines)]
-    title, corner = "Layers that Grad-ELLM sums", "Dataset, method"
-    return grid_table(view, title, results, grid, made, below, corner)
+    corner = "Dataset, method"
+    return grid_table(view, results, grid, made, below, corner)
 
 
 def _depth(number: Number) -> Entry:

@@ -26,7 +26,7 @@ NEEDED = "samples_needed"
 @display(
     title="Metric validation",
     by=("model",),
-    reads={"metric_validation": "summary/metric_validation"},
+    reads=("metric_validation",),
     cells="control",
 )
 def table(view: View) -> Table:
@@ -49,9 +49,7 @@ def table(view: View) -> Table:
     made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
     counts = notes.samples(whole.rows, whole.datasets)
     below = [*_verdicts(whole, lines), *notes.METRIC_VALIDATION, counts]
-    return grid.grid_table(
-        view, "Metric validation", results, columns, made, below, corner="Metric"
-    )
+    return grid.grid_table(view, results, columns, made, below, corner="Metric")
 
 
 def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:

@@ -17,7 +17,7 @@ SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc
 @display(
     title="Normalised scores",
     by=("model",),
-    reads={"normalised_scores": "summary/normalised_scores"},
+    reads=("normalised_scores",),
     cells="control",
 )
 def table(view: View) -> Table:
@@ -40,5 +40,5 @@ def table(view: View) -> Table:
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
     made = blocks(results, titles, lines, grid, order_by=grid[0], sparse=True)
     below = [*notes.NORMALISED_SCORES, notes.samples(results.rows, results.datasets)]
-    shown = grid_table(view, "Normalised scores", results, grid, made, below)
+    shown = grid_table(view, results, grid, made, below)
     return replace(shown, spanners=tuple(spanners))

@@ -24,7 +24,7 @@ SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest
 @display(
     title="Are perturbed inputs off-distribution?",
     by=("protocol", "model"),
-    reads={"off_distribution": "summary/off_distribution"},
+    reads=("off_distribution",),
     cells="inspected",
 )
 def table(view: View) -> Table:
@@ -43,5 +43,4 @@ def table(view: View) -> Table:
     made = blocks(results, each("dataset", results.datasets), lines, grid)
     counted = results.select(metric="entropy", part="")
     below = [*notes.OFF_DISTRIBUTION, notes.samples(counted.rows, results.datasets)]
-    title = "Are perturbed inputs off-distribution?"
-    return grid_table(view, title, results, grid, made, below, corner="Ablation of random tokens")
+    return grid_table(view, results, grid, made, below, corner="Ablation of random tokens")

@@ -15,7 +15,7 @@ SHOWN = ("soft_ns", "soft_nc", "expected_retained")
 @display(
     title="Original Soft-NS and Soft-NC",
     by=("protocol", "model"),
-    reads={"statistics": "summary/statistics", "coverage": "summary/coverage"},
+    reads=("statistics", "coverage"),
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
@@ -34,4 +34,4 @@ def table(view: View) -> Table:
     )
     below = [notes.ORIGINAL, notes.marks(results), notes.clamp(view.settings.clamp)]
     below += notes.of_coverage(coverage)
-    return grid_table(view, "Original Soft-NS and Soft-NC", results, grid, made, below)
+    return grid_table(view, results, grid, made, below)

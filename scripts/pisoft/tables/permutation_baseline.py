@@ -12,7 +12,7 @@ from pisoft.views import View
 @display(
     title="Gain over the permutation baseline",
     by=("protocol", "model"),
-    reads={"permutation_baseline": "summary/permutation_baseline"},
+    reads=("permutation_baseline",),
     cells="permuted",
 )
 def table(view: View) -> Table:
@@ -28,6 +28,4 @@ def table(view: View) -> Table:
     made = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
     counts = notes.samples(results.select(part="gain").rows, results.datasets)
     below = [*notes.PERMUTATION_BASELINE, counts]
-    return grid.grid_table(
-        view, "Gain over the permutation baseline", results, columns, made, below
-    )
+    return grid.grid_table(view, results, columns, made, below)

@@ -27,12 +27,7 @@ ROBUST_METRICS = (  # that no single sample can rule
 @display(
     title="AUC of π-Soft-NS and π-Soft-NC",
     by=("protocol", "model"),
-    reads={
-        "statistics": "summary/statistics",
-        "coverage": "summary/coverage",
-        "noise": "summary/noise",
-        "curves": "summary/curves",
-    },
+    reads=("statistics", "coverage", "noise", "curves"),
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
@@ -40,7 +35,6 @@ def table(view: View) -> Table:
     areas = notes.AREAS.format(grid[0], grid[-1], len(grid), np.ptp(grid))
     made = ranking(
         view,
-        "AUC of π-Soft-NS and π-Soft-NC",
         (*AUC_METRICS, *ROBUST_METRICS),
         "identity",
         (areas, notes.ROBUST),

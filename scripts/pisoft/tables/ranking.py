@@ -11,7 +11,6 @@ from pisoft.views import View
 
 def ranking(
     view: View,
-    title: str,
     names: Sequence[str],
     counted: str,
     on_metrics: Sequence[str],
@@ -20,8 +19,7 @@ def ranking(
     """Return a table with a block for each metric: methods by datasets and their average.
 
     Args:
-        view: its protocol and model.
-        title: without model and protocol.
+        view: of a protocol and model.
         names: of the metrics.
         counted: metric whose failures are listed.
         on_metrics: notes on the metrics.
@@ -42,4 +40,4 @@ def ranking(
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
     meanings = [*on_metrics, notes.marks(results), clamp]
     counts = [*notes.of_average(coverage), *notes.of_coverage(coverage)]
-    return grid.grid_table(view, title, results, columns, made, [*meanings, *counts])
+    return grid.grid_table(view, results, columns, made, [*meanings, *counts])

@@ -16,7 +16,7 @@ from pisoft.views import Number, View
 @display(
     title="Ranks and critical differences",
     by=("protocol", "model"),
-    reads={"ranks": "summary/ranks", "statistics": "summary/statistics"},
+    reads=("ranks", "statistics"),
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
@@ -39,7 +39,7 @@ def table(view: View) -> Table:
     ]
     made = blocks(results, titles, lines, grid)
     below = [*notes.RANKS, *missing, notes.samples(statistics.rows, statistics.datasets)]
-    return grid_table(view, "Ranks for the mean over datasets", results, grid, made, below)
+    return grid_table(view, results, grid, made, below)
 
 
 def _interval(number: Number) -> Entry:

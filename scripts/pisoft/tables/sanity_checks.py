@@ -14,7 +14,7 @@ UNCHANGED = 0.9  # ρ from which on scores count as unchanged
 @display(
     title="Do scores change with model and input?",
     by=("model",),
-    reads={"sanity_checks": "summary/sanity_checks"},
+    reads=("sanity_checks",),
     cells="sanity",
 )
 def table(view: View) -> Table:
@@ -44,4 +44,4 @@ def table(view: View) -> Table:
         notes.SANITY_CHECKS_OF_RANDOM,
         notes.samples(results.rows, results.datasets),
     ]
-    return grid_table(view, "Do scores change with model and input?", results, grid, made, below)
+    return grid_table(view, results, grid, made, below)

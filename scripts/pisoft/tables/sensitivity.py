@@ -16,7 +16,7 @@ from pisoft.views import Number, View
 @display(
     title="Would other choices change the order?",
     by=("protocol", "model"),
-    reads={"sensitivity": "summary/sensitivity"},
+    reads=("sensitivity",),
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
@@ -40,10 +40,9 @@ def table(view: View) -> Table:
     ]
     lines = grid.each("part", ALTERNATIVES)
     made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, columns, sparse=True)
-    title = "Order of the methods with one choice changed"
     below = [
         *notes.SENSITIVITY,
         *notes.of_orders(results, ALTERNATIVES),
         notes.samples(results.rows, results.datasets),
     ]
-    return grid.grid_table(view, title, results, columns, made, below, corner="Changed choice")
+    return grid.grid_table(view, results, columns, made, below, corner="Changed choice")

@@ -20,7 +20,7 @@ from pisoft.views import Number, View
 
 @display(
     title="Time and memory of attribution",
-    reads={"timings": "summary/timings"},
+    reads=("timings",),
     cells="timed",
 )
 def table(view: View) -> Table:
@@ -58,8 +58,7 @@ def table(view: View) -> Table:
         notes.without_row(imported, "these scores were made elsewhere"),
         notes.samples(seconds, results.datasets),
     ]
-    title = "Attribution: milliseconds per sample and peak memory"
-    whole = grid_table(view, title, results, grid, made, below)
+    whole = grid_table(view, results, grid, made, below)
     return replace(whole, spanners=tuple((label, 2) for label in models.values()))
 
 

@@ -21,7 +21,7 @@ SOURCES = {
 @display(
     title="Where the variance comes from",
     by=("protocol", "model"),
-    reads={"variance_components": "summary/variance_components"},
+    reads=("variance_components",),
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
@@ -48,5 +48,4 @@ def table(view: View) -> Table:
         for dataset, label in results.datasets.items()
     }
     made = blocks(results, titles, each("method", results.methods), grid)
-    title = "Where the variance comes from"
-    return grid_table(view, title, results, grid, made, notes.VARIANCE_COMPONENTS)
+    return grid_table(view, results, grid, made, notes.VARIANCE_COMPONENTS)

@@ -28,7 +28,7 @@ def rows_of(shift=0.0):
 
 def test_each_method_has_its_colour_its_differences_and_its_band_around_the_zero_line():
     figure = plot(view(advantage=rows_of()))
-    title = "Advantage over random scores · Llama · SST2 · dynamic routing · n = 20"
+    title = "Llama · SST2 · dynamic routing · n = 20"
     assert figure.get_suptitle() == title
     styles = line_styles(METHODS)
     assert [panel.get_ylabel() for panel in figure.axes] == [

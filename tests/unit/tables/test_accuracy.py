@@ -38,4 +38,3 @@ def test_shares_have_intervals_and_open_generation_has_none():
     assert [entry.interval for entry in sst2.entries[:3]] == ["[.250, .750]"] * 2 + [None]
     assert not any(entry.interval for entry in imdb.entries)
     assert {entry.text for row in missing for entry in row.entries} == {NOTHING}
-    assert made.title == "Accuracy and lengths"
