@@ -149,14 +149,14 @@ def settings(name):
     made = SLICES[name]
 
     @cache
-    def text(*known):
-        return made.of(CONFIG, **dict(known)).to_json()
+    def text(*names):
+        return made.of(CONFIG, **dict(names)).to_json()
 
     def slice_of(wildcards):
-        known = dict(wildcards.items())
-        if "part" in known:
-            known["dataset"] = dataset_of(known["part"])
-        return text(*((key, known[key]) for key in made.wildcards()))
+        names = dict(wildcards.items())
+        if "part" in names:
+            names["dataset"] = dataset_of(names["part"])
+        return text(*((key, names[key]) for key in made.wildcards()))
 
     return slice_of
 
@@ -170,10 +170,10 @@ def all_parts(pattern):
     """Return an input function: a pattern's files for every part of a job's model and dataset."""
 
     def files(wildcards):
-        known = dict(wildcards.items())
-        dataset = known.get("dataset") or dataset_of(known["part"])
+        names = dict(wildcards.items())
+        dataset = names.get("dataset") or dataset_of(names["part"])
         every = parts(CONFIG, wildcards.model, dataset)
-        return [pattern.format(**{**known, "part": part}) for part in every]
+        return [pattern.format(**{**names, "part": part}) for part in every]
 
     return files
 

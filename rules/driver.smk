@@ -13,8 +13,8 @@ def ending():
     targeted = any(job.rule.name == "build_index" for job in workflow.dag.jobs)
     if not (targeted and verdicts.is_file()):
         return ""
-    said = verdicts.read_text(encoding="utf-8")
-    return f"\n{said}\nStart here: {front} (links to all else)\n"
+    text = verdicts.read_text(encoding="utf-8")
+    return f"\n{text}\nStart here: {front} (links to all else)\n"
 
 
 if workflow.modifier.is_main_snakefile() and workflow.is_main_process:

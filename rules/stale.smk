@@ -5,8 +5,8 @@ from pisoft.files import recorded, stale_files
 
 if workflow.is_main_process:
     # A touch would record that they are right.
-    known = set() if {"--touch", "-t"} & set(sys.argv) else recorded()
-    stale = stale_files(RESULTS, workflow.rules, known)
+    on_record = set() if {"--touch", "-t"} & set(sys.argv) else recorded()
+    stale = stale_files(RESULTS, workflow.rules, on_record)
     if DELETE_STALE:
         if not {"--dry-run", "--dryrun", "-n"} & set(sys.argv):
             for path in stale:

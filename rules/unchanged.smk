@@ -6,10 +6,10 @@ import os
 
 from pisoft.config.resolved import config_hash
 
-own, known = config_hash(CONFIG), os.environ.get("PISOFT_CONFIGURATION", "").split()
+current, seen = config_hash(CONFIG), os.environ.get("PISOFT_CONFIGURATION", "").split()
 if workflow.is_main_process:
-    os.environ["PISOFT_CONFIGURATION"] = " ".join({*known, own})
-elif own not in known:
+    os.environ["PISOFT_CONFIGURATION"] = " ".join({*seen, current})
+elif current not in seen:
     raise WorkflowError(
         f"{RESULTS}: the run file or a catalogue has changed since this job's run began, so that "
         "the job would compute something else: take the change back, or end the run and begin anew"
