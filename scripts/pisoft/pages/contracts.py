@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pisoft.columns import FILES
+from pisoft.columns import FILES, RESULT, Column
 from pisoft.config.reference import markdown_table
 from pisoft.contracts import STATUSES
 
@@ -25,25 +25,35 @@ and each file carries the settings, package versions and commit that made it
 `{dataset}.parquet`, with a file for each, named after the places of its samples; its records, and
 what lies in `summary/`, are not cut.
 """
+_RESULTS = """\
+## Results
+
+All numbers that tables, figures and pages show have the same columns, one row per number. No two rows
+of a file have the same keys (`protocol` to `position`).
+"""
 
 
 def contracts_page() -> str:
     """Return the reference of all kinds of Parquet files as Markdown."""
-    statuses: list[tuple[str, ...]] = [(f"`{name}`", said) for name, said in STATUSES.items()]
+    statuses: list[tuple[str, ...]] = [(f"`{name}`", text) for name, text in STATUSES.items()]
     parts = [_INTRODUCTION, markdown_table(("status", "meaning"), statuses)]
+    results = {kind: file for kind, file in FILES.items() if file.columns is RESULT}
     for kind, file in FILES.items():
-        parts += [
-            f"## `{kind}`\n",
-            f"`results/{{run}}/data/{file.path}.parquet`, one row for each {file.row}.\n",
-            markdown_table(("column", "type", "null", "meaning"), list(_rows(kind))),
-        ]
+        if kind not in results:
+            place = f"`results/{{run}}/data/{file.path}.parquet`"
+            parts += [f"## `{kind}`\n", f"{place}, one row for each {file.row}.\n"]
+            parts.append(_columns(file.columns))
+    questions = [(f"`{file.path}`", file.row) for file in results.values()]
+    parts += [_RESULTS, _columns(RESULT), markdown_table(("file", "one row for each"), questions)]
     return "\n".join(parts)
 
 
-def _rows(kind: str) -> Iterator[tuple[str, ...]]:
-    for column in FILES[kind].columns:
-        null = "allowed" if column.nullable else "never"
-        yield f"`{column.name}`", _words(column.kind), null, column.meaning
+def _columns(columns: Iterable[Column]) -> str:
+    rows = [
+        (f"`{c.name}`", _words(c.kind), "allowed" if c.nullable else "never", c.meaning)
+        for c in columns
+    ]
+    return markdown_table(("column", "type", "null", "meaning"), rows)
 
 
 def _words(kind: pa.DataType) -> str:
