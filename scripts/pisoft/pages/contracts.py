@@ -28,8 +28,8 @@ what lies in `summary/`, are not cut.
 _RESULTS = """\
 ## Results
 
-All numbers that tables, figures and pages show have the same columns, one row per number. No two rows
-of a file have the same keys (`protocol` to `position`).
+All numbers that tables, figures and pages show have the same columns, one row per number. No two
+rows of a file have the same keys (`protocol` to `position`).
 """
 
 
