@@ -44,7 +44,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
 def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
     project, root, tmp_path
 ):
-    """The kills are spread over all of its jobs, about 290."""
+    """The kills are spread over all of its jobs, about 220."""
     snakemake, *_ = project.command()
     whole = replace(project, folder=root)
     clone = replace(project, folder=tmp_path / "clone")
