@@ -37,8 +37,9 @@ RANKING = {"data/summary/ranking_samples.parquet"}
 STATISTICS = {
     *(
         f"data/summary/{name}.parquet"
-        for name in ("statistics", "comparisons", "ranks", "variance_components")
+        for name in ("statistics", "comparisons", "ranks", "variance_components", "coverage")
     ),
+    "data/summary/noise.parquet",
     "tables/published/against_paper.html",
     "figures/metric_agreement/toy.svg",
     "figures/pi_curves/dynamic/toy/toy-sentiment.svg",
