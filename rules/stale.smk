@@ -8,7 +8,7 @@ if workflow.is_main_process:
     on_record = set() if {"--touch", "-t"} & set(sys.argv) else recorded()
     stale = stale_files(RESULTS, workflow.rules, on_record)
     if DELETE_STALE:
-        if not {"--dry-run", "--dryrun", "-n"} & set(sys.argv):
+        if not workflow.output_settings.dryrun:
             for path in stale:
                 path.unlink()
     elif stale:
