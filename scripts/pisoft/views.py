@@ -68,7 +68,7 @@ class Results:
     @property
     def values(self) -> pd.DataFrame:
         """What a CSV file holds: values, intervals, n, failures, and what else is not empty."""
-        rows = self.rows.drop(columns=["question", *constant_keys(self.rows)]).replace("", np.nan)
+        rows = self.rows.drop(columns="question").replace("", np.nan)
         always = ("value", "low", "high", "n", "n_failed")
         return rows[[name for name in rows if name in always or rows[name].notna().any()]]
 

@@ -71,10 +71,11 @@ def test_labels_are_those_of_the_rows_in_the_order_of_the_run():
     assert single.summary == "sst2"
 
 
-def test_a_csv_has_intervals_and_counts_but_no_constant_key_and_no_other_empty_column():
+def test_a_csv_has_keys_intervals_and_counts_but_no_other_empty_column():
     rows = [statistics_row("m", "x", "a", 0.1), statistics_row("m", "y", "a", 0.1, text="why")]
     values = results_of(*rows).values
-    assert list(values) == ["dataset", "value", "low", "high", "n", "n_failed", "text"]
+    keys = ["protocol", "model", "dataset", "metric", "method"]
+    assert list(values) == [*keys, "value", "low", "high", "n", "n_failed", "text"]
     assert values["text"].isna().tolist() == [True, False]
 
 

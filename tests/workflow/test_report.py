@@ -38,7 +38,6 @@ MENU = {
         ],
         "4 Provenance": [
             "Accuracy of the models",
-            "Cost, predicted and measured",
             "Time and memory of attribution",
         ],
     },

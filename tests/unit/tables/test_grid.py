@@ -112,5 +112,6 @@ def test_a_table_has_headings_notes_and_its_numbers():
     table = grid_table(shown, results, ["Words", BY_VALUE], [], ["One.", None, "", "Two."])
     assert (table.title, table.columns) == ("Llama", ("Words", "Value"))
     assert table.notes == ("One.", "Two.")
-    assert list(table.values) == ["method", "value", "low", "high", "n", "n_failed", "p_value"]
+    numbers = ["value", "low", "high", "n", "n_failed", "p_value"]
+    assert list(table.values)[-7:] == ["method", *numbers]
     assert table.values["method"].tolist() == ["a", "b"]

@@ -23,7 +23,17 @@ def test_csv_holds_every_number_in_full_precision(tmp_path):
     path, _, _ = written(areas_of(rows), tmp_path)
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
     assert list(lines[0]) == [
-        *("dataset", "metric", "method", "value", "low", "high", "standard_error"),
+        *(
+            "protocol",
+            "model",
+            "dataset",
+            "metric",
+            "method",
+            "value",
+            "low",
+            "high",
+            "standard_error",
+        ),
         *("n", "n_failed", "rank", "best", "p_value", "p_adjusted", "p_smallest"),
     ]
     assert len(lines) == 2 * (2 + 1) * 3
