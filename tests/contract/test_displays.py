@@ -102,7 +102,7 @@ def made(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
         rows = Files(files_of(described, files, cell, settings))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            result = function(View(rows, settings, cell))
+            result = function(View(rows, settings, cell, described.title))
             results.append(result[0] if described.numbers else result)
             if room == "figures":
                 with theme():
