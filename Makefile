@@ -93,7 +93,7 @@ bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result 
 bench-readings: $(STAMP) ## measure what each reading that the paper leaves open changes in CONFIG
 	$(BENCH)/readings.py --configfile $(CONFIG) $(CHANGED)
 
-bench-precision: $(STAMP) ## measure what 16 bits change of an instruct model: MODEL_FOLDER=… TEXTS=…
+bench-precision: $(STAMP) ## measure what half precision changes of an instruct model: MODEL_FOLDER=… TEXTS=…
 	$(BENCH)/precision.py --model-folder '$(MODEL_FOLDER)' --texts '$(TEXTS)'
 
 bench-comparisons: $(STAMP) ## simulate what the tests between methods find, and how often they are wrong
@@ -161,7 +161,7 @@ endif
 	$(BIN)/python -m pip check
 	@touch $@
 
-# Other runs' results stay, and so does .snakemake: it remembers what made them.
+# Other runs' results stay, and so does .snakemake: Snakemake's records are there.
 unlock: $(STAMP) ## free the folder after a run was killed; refused while it, or a job of it, is at work
 	@$(BIN)/python scripts/unlock.py
 

@@ -2,7 +2,7 @@
 #      or a file with scores that were made elsewhere; or the evidence, or another method's scores.
 # Out: <data>/attributions/{model}/{method}/{part}.parquet, raw scores by step;
 #      <data>/attribution_times/{model}/{method}/{part}.parquet, what they took. It is apart,
-#      so that scores made again are the same file, after which nothing is evaluated again;
+#      so that recomputed scores are the same file, after which nothing is evaluated again;
 #      <data>/to_score.parquet, what there is to score, for whoever makes scores elsewhere.
 
 

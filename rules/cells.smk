@@ -25,7 +25,7 @@ CELLS_OF = {
     "control": CONFIG.control_cells,
     "ranked_control": [cell for cell in CONFIG.control_cells if cell[3] in RANKED],
     "permuted": CONFIG.permuted_cells,
-    # Methods on a model that knows less, and those that they are compared with.
+    # Methods on a randomised model, and those that they are compared with.
     "sanity": CONFIG.sanity_cells,
     "checked": [
         ("", model, name, dataset)

@@ -16,5 +16,5 @@ if workflow.is_main_process:
         raise WorkflowError(
             f"{stale[0]}{others} made with other settings than the run has now, and Snakemake has "
             "no record of that: take the settings back, choose another name for the run, or add "
-            "`--config delete_stale=true` to have them deleted and made again"
+            "`--config delete_stale=true` to have them deleted and recomputed"
         )

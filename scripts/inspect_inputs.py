@@ -1,4 +1,4 @@
-"""Look at what a model makes of inputs of which random tokens are taken away, by every operator."""
+"""Look at what a model makes of inputs whose tokens are ablated at random, by every operator."""
 
 from __future__ import annotations
 

@@ -6,21 +6,16 @@ import argparse
 
 from pisoft.commandline import display_parser, run
 from pisoft.config.slices import DisplaySlice
-from pisoft.displays import drawing, files_of
 from pisoft.figures.style import save_figure
 from pisoft.files import whole_files
-from pisoft.statistics.reading import Files
-from pisoft.views import View
+from pisoft.views import displayed
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Draw each figure from its files and write it, some with their numbers beside them."""
     settings = DisplaySlice.model_validate_json(arguments.settings)
-    for path in arguments.show:
-        described, draw = drawing("figures", path.split("/")[0])
-        cell = described.cell(path)
-        files = Files(files_of(described, arguments.files, cell, settings))
-        drawn = draw(View(files, settings, cell, described.title))
+    displays = displayed("figures", arguments.show, arguments.files, settings)
+    for path, described, _, drawn in displays:
         figure, numbers = drawn if described.numbers else (drawn, None)
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("figures")]
         with whole_files(arguments.settings, *outputs) as written:

@@ -8,23 +8,18 @@ from dataclasses import replace
 
 from pisoft.commandline import display_parser, run
 from pisoft.config.slices import DisplaySlice
-from pisoft.displays import drawing, files_of
 from pisoft.files import whole_files
-from pisoft.statistics.reading import Files
 from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.writer import write
-from pisoft.views import View
+from pisoft.views import displayed
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Build each table from its files and write it."""
     settings = DisplaySlice.model_validate_json(arguments.settings)
-    for path in arguments.show:
-        described, build = drawing("tables", path.split("/")[0])
-        cell = described.cell(path)
-        files = Files(files_of(described, arguments.files, cell, settings))
-        table = build(View(files, settings, cell, described.title))
-        shown = [cell["model"]] if "model" in cell else settings.models
+    displays = displayed("tables", arguments.show, arguments.files, settings)
+    for path, described, view, table in displays:
+        shown = [view.cell["model"]] if "model" in view.cell else settings.models
         models = {name: settings.models[name] for name in shown}
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]
         explorer = arguments.explorer and os.path.relpath(arguments.explorer, outputs[0].parent)

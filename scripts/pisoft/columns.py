@@ -234,7 +234,7 @@ FILES: dict[str, File] = {
             _optional("ceiled", _WHOLE, "scores at or above 1 - floor"),
             _optional("h0", _REAL, "H₀, distance of clean input and zero baseline"),
             _optional("identity", _REAL, "H(clean, clean again): noise of a repetition"),
-            # Of models in 16 bits, and of the steps that were evaluated in float32, too.
+            # Of models in half precision, and of the steps that were evaluated in float32, too.
             _optional("h0_noise", _REAL, "H₀ less H₀ in float32; null: not evaluated in float32"),
             _optional("ns_noise", _REAL, "first of `ns_distances` less that in float32"),
             _optional("nc_noise", _REAL, "first of `nc_distances` less that in float32"),
@@ -249,11 +249,11 @@ FILES: dict[str, File] = {
         (
             _SAMPLE,
             _STEP,
-            Column("operator", _TEXT, "how tokens are taken away, as in `evaluation.operator`"),
+            Column("operator", _TEXT, "how tokens are ablated, as in `evaluation.operator`"),
             Column("pi", _REAL, "probability with which each perturbable token is kept"),
             _optional("entropy", _REAL, "of the next token, nats"),
             _optional("label_probability", _REAL, "of all label words; null: open generation"),
-            _optional("attention", _REAL, "of the last position on tokens taken away; null: held"),
+            _optional("attention", _REAL, "of the last position on ablated tokens; null: held"),
             _optional("hidden_norm", _REAL, "of the last layer's output, in that of the clean one"),
             _optional("clean_entropy", _REAL, "of the clean input"),
             _optional("clean_label_probability", _REAL, "of the clean input"),

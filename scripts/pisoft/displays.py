@@ -87,19 +87,19 @@ def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
     Raises:
         BenchmarkError: an argument of the decorator is no literal, or not one of its arguments.
     """
-    found = {}
+    displays = {}
     for file in sorted((package / room).glob("*.py")):
         for function in ast.parse(file.read_bytes()).body:
             for call in getattr(function, "decorator_list", ()):
                 if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "display":
                     try:
                         arguments = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-                        found[file.stem] = Display(**arguments)
+                        displays[file.stem] = Display(**arguments)
                     except (TypeError, ValueError) as error:
                         raise BenchmarkError(
                             f"{file}: display(…) takes literals, by their names: {error}"
                         ) from None
-    return found
+    return displays
 
 
 def drawing(room: str, name: str) -> tuple[Display, Callable[..., Any]]:

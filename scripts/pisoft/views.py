@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pisoft.columns import RESULT
 from pisoft.config.slices import DisplaySlice
+from pisoft.displays import Display, drawing, files_of
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
@@ -150,3 +151,22 @@ class View:
         rows = self.files.rows_if_any(question, **cell)
         methods = {**self.settings.methods, **self.settings.controls}
         return Results(rows, methods, self.settings.datasets).of(rows)
+
+
+def displayed(
+    room: str, paths: Iterable[str], patterns: Mapping[str, str], settings: DisplaySlice
+) -> Iterator[tuple[str, Display, View, Any]]:
+    """Yield path, description and view of tables or figures, and what their functions make.
+
+    Args:
+        room: `tables` or `figures`.
+        paths: of the displays below their folder, without ending.
+        patterns: paths of the files by kind; see :func:`pisoft.displays.files_of`.
+        settings: of all displays.
+    """
+    for path in paths:
+        described, function = drawing(room, path.split("/")[0])
+        cell = described.cell(path)
+        files = Files(files_of(described, patterns, cell, settings))
+        view = View(files, settings, cell, described.title)
+        yield path, described, view, function(view)

@@ -15,13 +15,12 @@ import pytest
 
 import displayable
 from pisoft.columns import SCHEMAS
-from pisoft.displays import DRAWN, ENDINGS, PACKAGE, Display, displays_in, drawing, files_of
+from pisoft.displays import DRAWN, ENDINGS, PACKAGE, Display, displays_in, files_of
 from pisoft.errors import BenchmarkError
 from pisoft.figures.style import theme
 from pisoft.shards import shards_of
-from pisoft.statistics.reading import Files
 from pisoft.tables.writer import write
-from pisoft.views import View
+from pisoft.views import displayed
 from rooms import PLOT, SCRIPTS, TABULATE, display_settings
 from typesetting import needs_latex, typeset
 
@@ -94,15 +93,10 @@ def paths(room: str, name: str) -> list[str]:
 
 def made(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
     """Return a display's table, or its figures, laid out; a warning is an error."""
-    settings = displayable.CASES[case].settings
-    described, function = drawing(room, name)
-    results = []
-    for path in paths(room, name):
-        cell = described.cell(path)
-        rows = Files(files_of(described, files, cell, settings))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            result = function(View(rows, settings, cell, described.title))
+    settings, results = displayable.CASES[case].settings, []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _, described, _, result in displayed(room, paths(room, name), files, settings):
             results.append(result[0] if described.numbers else result)
             if room == "figures":
                 with theme():

@@ -73,7 +73,7 @@ def attribute_block(
 
 
 def scores_row(row: Row) -> Row:
-    """Return what a row of :func:`attribute_block` says; made again, it is the same to the byte."""
+    """Return what a row of :func:`attribute_block` says; recomputed, it is the same to the byte."""
     return {name: value for name, value in row.items() if name != "seconds"}
 
 

@@ -27,18 +27,18 @@ def with_sections(
     if (study := run_file.layer_study) is not None:
         models, datasets, _ = _chosen(study, config, methods, f"{origin}: layer_study")
         sources = {name: config.models[name].source for name in models}
-        own = study_methods(study, sources, load_method)
-        _check_free([method.name for method in own], config.methods, "the layer study", origin)
+        studied = study_methods(study, sources, load_method)
+        _check_free([method.name for method in studied], config.methods, "the layer study", origin)
         shared = tuple(
             method.shared({name: config.methods[name] for name in config.methods_of(method.model)})
-            for method in own
+            for method in studied
         )
         config = config.model_copy(update={"study_methods": shared, "study_datasets": datasets})
     if (validation := run_file.metric_validation) is not None:
         config = _with_validation(config, validation, methods, origin)
     if (operators := run_file.operators) is not None:
-        models, datasets, wanted = _chosen(operators, config, methods, f"{origin}: operators")
-        changes = {"operator_models": models, "operator_methods": wanted}
+        models, datasets, chosen = _chosen(operators, config, methods, f"{origin}: operators")
+        changes = {"operator_models": models, "operator_methods": chosen}
         config = config.model_copy(update=changes | {"operator_datasets": datasets})
     if (checks := run_file.sanity_checks) is not None:
         models, datasets, chosen = _chosen(checks, config, methods, f"{origin}: sanity_checks")
@@ -52,14 +52,15 @@ def with_sections(
 def _chosen(
     section: BaseModel, config: Config, methods: list[str], where: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return a section's models, datasets, and those of the run's methods that it wants."""
+    """Return a section's models, datasets, and those of the run's methods that it selects."""
     of: dict[str, Iterable[str]] = {"models": config.models, "datasets": config.datasets}
     models, datasets = (
-        tuple(selected(getattr(section, kind), own, f"{where}.{kind}")) for kind, own in of.items()
+        tuple(selected(getattr(section, kind), of_run, f"{where}.{kind}"))
+        for kind, of_run in of.items()
     )
     key = "permuted_methods" if isinstance(section, MetricValidation) else "methods"
-    wanted = selected(getattr(section, key, "all"), methods, f"{where}.{key}")
-    return models, datasets, tuple(name for name in config.methods if name in wanted)
+    names = selected(getattr(section, key, "all"), methods, f"{where}.{key}")
+    return models, datasets, tuple(name for name in config.methods if name in names)
 
 
 def _check_free(names: Iterable[str], taken: Iterable[str], user: str, origin: str) -> None:

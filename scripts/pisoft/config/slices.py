@@ -588,8 +588,8 @@ class MetricValidationSlice(Slice, of="run_file.metric_validation"):
 def _sanity(config: Config) -> dict[str, dict[str, dict[str, int | None]]]:
     return {
         model: {
-            name: {key: found.randomised_layers for key, found in own.items()}
-            for name, own in methods.items()
+            name: {key: variant.randomised_layers for key, variant in variants.items()}
+            for name, variants in methods.items()
         }
         for model, methods in config.sanity.items()
     }
@@ -775,9 +775,9 @@ def _not_published(
 ) -> dict[str, str]:
     """Return what those entries are that the catalogue does not have from the hub."""
     origins = {name: OTHER_SOURCES.get(entry.source.kind) for name, entry in entries.items()}
-    own = dict.fromkeys(additions, "an entry of the run file")
-    found = {name: origin or own.get(name) for name, origin in origins.items()}
-    return {name: origin for name, origin in found.items() if origin is not None}
+    added = dict.fromkeys(additions, "an entry of the run file")
+    all_origins = {name: origin or added.get(name) for name, origin in origins.items()}
+    return {name: origin for name, origin in all_origins.items() if origin is not None}
 
 
 def _other_models(config: Config) -> dict[str, str]:
@@ -785,9 +785,9 @@ def _other_models(config: Config) -> dict[str, str]:
 
 
 def _other_datasets(config: Config) -> dict[str, str]:
-    known = {n: entry for n, entry in config.datasets.items() if n not in PUBLISHED_FILES}
+    entries = {n: entry for n, entry in config.datasets.items() if n not in PUBLISHED_FILES}
     other = {name: why for name, why in OTHER_RECORDS.items() if name in config.datasets}
-    return _not_published(known, config.run_file.catalogue.datasets) | other
+    return _not_published(entries, config.run_file.catalogue.datasets) | other
 
 
 class PublishedSlice(Slice, of="run_file"):
@@ -855,7 +855,7 @@ class FetchHubSlice(Slice):
 def hub_datasets(config: Config) -> dict[str, HubDataset]:
     """Return the datasets that a run reads from the hub, by name."""
     sources = {name: entry.source for name, entry in config.datasets.items()}
-    return {name: found for name, found in sources.items() if isinstance(found, HubDataset)}
+    return {name: source for name, source in sources.items() if isinstance(source, HubDataset)}
 
 
 def commit_file(data: Path, source: HubModel | HubDataset) -> Path:

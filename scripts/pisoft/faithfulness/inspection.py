@@ -1,4 +1,4 @@
-"""What a model makes of inputs of which random tokens are taken away, whatever the attributions.
+"""What a model makes of inputs whose tokens are ablated at random, whatever the attributions.
 
 A faithfulness metric asks the model about inputs that nobody has written. How far they are from
 what it knows is seen in its prediction and in what it looks at. Masks keep every token with
@@ -54,7 +54,7 @@ class _LastAttention:
 
 
 class Inspector:
-    """Reads inputs of which tokens are taken away by every operator of a protocol.
+    """Reads inputs whose tokens are ablated by every operator of a protocol.
 
     Args:
         model: the explained model.
@@ -182,7 +182,7 @@ class _Reader:
             replay = AttentionReplay([(slice(None), self._recorder.inputs)])
         numbers, attention = self._predict(inputs, seen, replay)
         lost = [positions[~row[:, 0]] for row in kept]
-        # Of nothing that is taken away, there is no attention.
+        # Where nothing is ablated, there is no attention on it.
         shares = [
             (own[gone].sum(), clean_attention[gone].sum()) if len(gone) else (np.nan, np.nan)
             for own, gone in zip(attention, lost, strict=True)

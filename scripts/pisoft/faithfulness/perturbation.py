@@ -107,7 +107,7 @@ class Perturber:
         model: the explained model.
         token_budget: tokens per forward batch; halved for good if memory does not suffice.
         protocol: `dynamic` or `fixed` routing.
-        operator: how tokens are taken away; fixed routing cannot hide keys.
+        operator: how tokens are ablated; fixed routing cannot hide keys.
 
     Raises:
         BenchmarkError: the model's attention cannot be fixed, or the operator is not possible.

@@ -93,7 +93,7 @@ class StepEvaluation:
         self._in_float32: StepEvaluation | None = None
 
     def measure_in_float32(self, perturber: Perturber) -> None:
-        """Measure the first draw once more, in float32, to see what 16 bits have changed.
+        """Measure the first draw once more, in float32, to see what half precision has changed.
 
         A step that cannot be evaluated so has no such numbers.
         """

@@ -269,7 +269,7 @@ class LanguageModel:
 
     @property
     def is_half_precision(self) -> bool:
-        """Whether activations are rounded to 16 bits."""
+        """Whether activations are rounded to half precision."""
         return self.network.get_input_embeddings().weight.dtype in HALF
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""A model whose last layers know nothing: for sanity checks of attributions."""
+"""A model whose last layers are reinitialised: for sanity checks of attributions."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class RunLimits:
         settings = _of_one_model(PlanSlice.of(self._config), name)
         try:
             plan = plan_run(settings, self._results)
-        except BenchmarkError:  # such as answers to prompts that have changed, which are made again
+        except BenchmarkError:  # such as answers to prompts that have changed, which are recomputed
             plan = plan_run(settings, None)
         rate = self._rate if on_gpu else None
         return {

@@ -38,7 +38,7 @@ Time: FLOP / speed, and per job {START_UP:g} s, or {START_UP_WITH_MODEL:g} s and
 {READING_SPEED / 1e9:g} GB/s where a model is loaded; of all
   jobs one after another, so divide by the number of jobs that run at once. GPU-hours: of the jobs
   that hold a GPU, all of their time.
-Models in 16 bits: one step of some blocks (0, 1, 2, 4, 8, …) is evaluated with one draw in float32,
+Half precision: one step of some blocks (0, 1, 2, 4, 8, …) is evaluated with one draw in float32,
   too, counted like all others; a GPU takes several times longer for it.
 Memory: weights, and activations and logits of one batch that fills the token budget, on the model's
   device, libraries (about 0.5 GB) not included. Gradient methods halve their batches if it is not

@@ -9,7 +9,7 @@ evidence. Of the scores s of one step:
 - mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
 - evidence_auprc: area under the curve of precision over recall, as average precision: the mean
   over the evidence tokens of the share of evidence among all scores at least as high as theirs;
-- evidence_by_chance = k / m, which the first three are on average for scores that know nothing;
+- evidence_by_chance = k / m, which the first three are on average for uninformative scores;
 - auprc_by_chance: what average precision is then, over all orders of tokens without equal scores.
 
 Equal scores are ordered by lot for the first two: what is given is the mean over all orders. The

@@ -98,7 +98,7 @@ def _stated(settings: PublishedSlice) -> Iterator[Difference]:
     yield Difference("draws per retaining probability", here.draws, 15, _METRICS, decides=False)
     yield Difference("sampler of the masks", here.sampler, "iid", "Eq. 1", counted, **soft)
     yield Difference("one bit per", here.mask, "token", "Eq. 1", **soft)
-    yield Difference("tokens are taken away by", here.operator, "zero", "Eq. 1", **soft)
+    yield Difference("tokens are ablated by", here.operator, "zero", "Eq. 1", **soft)
     yield Difference("Soft-NS clamped at 0 by", here.clamp, "draw", "Eq. 4", metrics=_NS)
     yield Difference("retaining probabilities", here.pi_grid, grid, _METRICS, metrics=_CURVES)
     yield Difference("scores of a step", here.step_scores, "aggregated", _DETAILS, **steps)

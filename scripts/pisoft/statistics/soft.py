@@ -58,11 +58,11 @@ SAMPLE_METRICS = (
     "auc_numerator_nc",
     "monte_carlo_ns",  # variance of both AUCs, not clamped, that comes from the draws
     "monte_carlo_nc",
-    # Bound of what rounding may add to both AUCs: identity / H₀ at every π; in 16 bits the root
-    # mean square of the noise of the AUC that has more of it.
+    # Bound of what rounding may add to both AUCs: identity / H₀ at every π; in half precision the
+    # root mean square of the noise of the AUC that has more of it.
     "numerical",
 )
-# Of models in 16 bits, by how much samples that were evaluated in float32, too, differ from that:
+# In half precision, by how much samples that were evaluated in float32, too, differ from that:
 NOISE_METRICS = (
     "noise_distance",  # a draw's distance, mean of the absolute differences
     "noise_h0",
@@ -166,7 +166,7 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
         metrics[f"monte_carlo_{metric}"] = steps.mean(variances) / counts
     if noise:
         metrics |= {name: steps.mean(values) for name, values in noise.items()}
-        # Not `identity`: the same input rounds to 16 bits the same way.
+        # Not `identity`: the same input is rounded in the same way.
         areas = pd.DataFrame({name: metrics[name] for name in ("noise_auc_ns", "noise_auc_nc")})
         metrics["numerical"] = np.full(len(steps.ok), np.sqrt((areas**2).mean().max()))
     flat = {name: values.ravel() for name, values in metrics.items()}
@@ -174,7 +174,7 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
 
 
 def _noise(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
-    """Return by NOISE_METRICS what 16 bits have changed of each step, (G,); NaN: not measured."""
+    """Return by NOISE_METRICS what half precision changes of each step, (G,); NaN: not measured."""
     numbers, h0_noise = steps.numbers, steps.numbers["h0_noise"][:, :1]
     if np.isnan(h0_noise).all():
         return {}

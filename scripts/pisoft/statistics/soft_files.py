@@ -87,7 +87,7 @@ def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Ste
     Args:
         path: the file.
         minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`, and so does one
-            whose H₀ is below the largest difference that 16 bits have made to one of its cell.
+            whose H₀ is below the largest difference that half precision makes to one of its cell.
         further: columns of what was measured at every draw, besides both metrics' distances.
 
     Raises:

@@ -24,8 +24,8 @@ def table(view: View) -> Table:
     layers = sorted(results.select(part="layers").rows["position"].unique())
     labels = {k: f"Last {k:g} layers" if k > 1 else "Last layer" for k in layers}
     checks = each("position", labels, part="layers")
-    others = {"labels": "Shuffled labels", "input": "Another input"}
-    checks |= each("part", {part: label for part, label in others.items() if part in parts})
+    further = {"labels": "Shuffled labels", "input": "Another input"}
+    checks |= each("part", {part: label for part, label in further.items() if part in parts})
     grid = [Column(label, keys, with_interval(2)) for label, keys in checks.items()]
     strongest = {keys["part"]: keys for keys in checks.values()}  # most layers
     unchanged = []

@@ -1,4 +1,4 @@
-"""Layers whose weights are drawn anew: which they are, and what of them stays."""
+"""Reinitialised layers: which they are, and what of them stays."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from random_models import twins
 
 @pytest.fixture
 def weights():
-    """A function that returns the weights of a model by name, some layers drawn anew."""
+    """A function that returns the weights of a model by name, some layers reinitialised."""
 
     def of(count, seed=1):
         model, _ = twins("llama-gqa", torch.float32)

@@ -351,7 +351,7 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
     assert "sampler of the masks: latin (paper: iid, Eq. 1)" in words
     assert "retaining probabilities: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
     assert "scores of a step: own (paper: aggregated, app:implementation)" in words
-    assert "tokens are taken away by: mean (paper: zero, Eq. 1)" in words
+    assert "tokens are ablated by: mean (paper: zero, Eq. 1)" in words
     assert "Soft-NS clamped at 0 by: none (paper: draw, Eq. 4)" in words
     assert "steps of insertion and deletion: 5 (paper: 20, app:insertion/deletion)" in words
     assert "longest answer" not in words
