@@ -1,7 +1,7 @@
 # In:  prompts, generations, the model, one method's own file, and the masked model if it needs one;
 #      or a file with scores that were made elsewhere; or the evidence, or another method's scores.
-# Out: <data>/attributions/{model}/{method}/{part}.parquet, raw scores by step;
-#      <data>/attribution_times/{model}/{method}/{part}.parquet, what they took. It is apart,
+# Out: <data>/attributions/{model}{variant}/{method}/{part}.parquet, raw scores by step;
+#      <data>/attribution_times/{model}{variant}/{method}/{part}.parquet, what they took. It is apart,
 #      so that recomputed scores are the same file, after which nothing is evaluated again;
 #      <data>/to_score.parquet, what there is to score, for whoever makes scores elsewhere.
 
@@ -10,15 +10,15 @@ rule attribute:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        model=lambda wildcards: model_files(wildcards, attributed_models(wildcards)),
+        model=model_files,
         masked_model=masked_model_files,
     output:
-        attributions="<data>/attributions/{model}/{method}/{part}.parquet",
-        times="<data>/attribution_times/{model}/{method}/{part}.parquet",
+        attributions="<data>/attributions/{model}{variant}/{method}/{part}.parquet",
+        times="<data>/attribution_times/{model}{variant}/{method}/{part}.parquet",
     log:
-        "<logs>/attribute/{model}/{method}/{part}.log",
+        "<logs>/attribute/{model}{variant}/{method}/{part}.log",
     benchmark:
-        "<logs>/attribute/{model}/{method}/{part}.tsv"
+        "<logs>/attribute/{model}{variant}/{method}/{part}.tsv"
     wildcard_constraints:
         method=one_of(COMPUTED),
     conda:
@@ -30,10 +30,10 @@ rule attribute:
         runtime=growing_resource("attribute", "runtime"),
     params:
         **job("attribute", "attribute", module=method_module),
-        model=lambda wildcards: model_option(wildcards, attributed_models(wildcards)),
+        model=model_option,
         masked_model=masked_model_option,
     message:
-        "Attributing {wildcards.model} on {wildcards.part} by {wildcards.method}"
+        "Attributing {wildcards.model}{wildcards.variant} on {wildcards.part} by {wildcards.method}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "

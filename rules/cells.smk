@@ -1,65 +1,57 @@
-# Which files there are for which cells (protocol, model, method, dataset).
-RANDOM_MODELS = {model for _, model, method, _ in CELLS if method == CONTROL}
+# Which files there are for which cells.
+from pisoft.config.cells import unmarked
+from pisoft.config.parts import parts
+
+CELLS = CONFIG.cells()
+RANDOM_MODELS = {cell.model for cell in CELLS if cell.method == CONTROL}
 SEVERAL_METHODS = {model for model in CONFIG.models if len(CONFIG.methods_of(model)) > 1}
 RANKED, WITH_EVIDENCE = ranked_datasets(CONFIG), evidence_datasets(CONFIG)
 
-# Cells in order of selection, by the name that displays have for them.
-CELLS_OF = {
-    "all": CELLS,
+# Some cells of the studies, in their order.
+SOME_CELLS = {
     # Insertion and deletion, recovery of evidence, time: not of every dataset and method.
-    "ranking": [cell for cell in CELLS if cell[3] in RANKED],
-    "evidence": [cell for cell in CELLS if cell[3] in WITH_EVIDENCE],
-    "timed": [cell for cell in CELLS if cell[2] in COMPUTED],
-    "compared": [cell for cell in CELLS if cell[1] in SEVERAL_METHODS],
+    "ranking": [cell for cell in CELLS if cell.dataset in RANKED],
+    "ranked_controls": [cell for cell in CONFIG.cells("controls") if cell.dataset in RANKED],
+    "evidence": [cell for cell in CELLS if cell.dataset in WITH_EVIDENCE],
+    "timed": [cell for cell in CELLS if cell.method in COMPUTED],
+    "compared": [cell for cell in CELLS if cell.model in SEVERAL_METHODS],
     # Masks of random scores; those of single elements say nothing of whole tokens.
     "drawn": [
         cell
         for cell in CELLS
-        if cell[1] in RANDOM_MODELS and CONFIG.run_file.evaluation.mask == "token"
+        if cell.model in RANDOM_MODELS and CONFIG.run_file.evaluation.mask == "token"
     ],
     # Once for all protocols of a model.
     "first_protocol": [*{cell[1:]: cell for cell in reversed(CELLS)}.values()][::-1],
     "qualitative": CELLS if CONFIG.run_file.qualitative is not None else [],
-    "study": STUDY_CELLS,
-    # Constructed scores, with which the metrics are validated; permuted scores of methods.
-    "control": CONFIG.control_cells,
-    "ranked_control": [cell for cell in CONFIG.control_cells if cell[3] in RANKED],
-    "permuted": CONFIG.permuted_cells,
-    # Methods on a randomised model, and those that they are compared with.
-    "sanity": CONFIG.sanity_cells,
-    "checked": [
-        ("", model, name, dataset)
-        for model, methods in CONFIG.sanity.items()
-        for name in methods
-        for dataset in CONFIG.sanity_datasets
-    ],
-    # By other operators, which `protocol` names, too; inspected inputs, of no method.
-    "operator": CONFIG.operator_cells,
-    "inspected": [(*cell[:2], "", cell[2]) for cell in CONFIG.inspected],
+    # What methods on a randomised model are compared with.
+    "checked": [cell._replace(variant="") for cell in CONFIG.cells("sanity_checks")],
 }
 
 
-def cells(pattern, of="all"):
+def cells_of(name):
+    """Return the cells of a study, or some of them by name."""
+    return SOME_CELLS[name] if name in SOME_CELLS else CONFIG.cells(name)
+
+
+def cells(pattern, of="main"):
     """Return a pattern's files for cells, each file once; those with `{part}`, for every part."""
-    return files_of(CELLS_OF[of], pattern)
+    return files_of(cells_of(of), pattern)
 
 
 def fitting_cells(pattern):
     """Return an input function: a pattern's files for every cell that fits the wildcards."""
 
     def fits(cell, wildcards):
-        keys = ("protocol", "model", "method", "dataset")
-        return all(wildcards.get(key, name) == name for key, name in zip(keys, cell))
+        return all(cell.wildcards[key] == name for key, name in wildcards.items())
 
     return lambda wildcards: files_of((cell for cell in CELLS if fits(cell, wildcards)), pattern)
 
 
 def files_of(chosen, pattern):
     """Return a pattern's files for chosen cells."""
-    keys = ("protocol", "model", "method", "dataset")
     files = {}
-    for names in chosen:
-        cell = dict(zip(keys, names))
-        every = parts(CONFIG, cell["model"], cell["dataset"]) if "{part}" in pattern else [""]
-        files |= dict.fromkeys(pattern.format(**cell, part=part) for part in every)
+    for cell in chosen:
+        every = parts(CONFIG, cell.model, cell.dataset) if "{part}" in pattern else [""]
+        files |= dict.fromkeys(pattern.format(**cell.wildcards, part=part) for part in every)
     return [*files]

@@ -19,6 +19,7 @@ SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from pisoft.attribution import load_method
+from pisoft.config.cells import MARK, SHUFFLED_LABELS, unmarked
 from pisoft.config.captions import Sections, demonstration_warning, settings_as_yaml
 from pisoft.config.loading import load_run
 from pisoft.config.references import check_scores_files
@@ -80,7 +81,6 @@ WARNING = demonstration_warning(CONFIG)
 
 RESULTS = Path("results", CONFIG.run_file.run)
 DATA = RESULTS / "data"
-CELLS, STUDY_CELLS = CONFIG.cells, CONFIG.study_cells
 MASKED_MODEL_FILES = [
     "config.json",
     "model.safetensors",
@@ -153,7 +153,7 @@ def settings(name):
         return made.of(CONFIG, **dict(names)).to_json()
 
     def slice_of(wildcards):
-        names = dict(wildcards.items())
+        names = unmarked(dict(wildcards.items()))
         if "part" in names:
             names["dataset"] = dataset_of(names["part"])
         return text(*((key, names[key]) for key in made.wildcards()))
@@ -225,29 +225,35 @@ def growing_resource(rule, name):
     """Return a function: a limit of a rule's job, as many times as the job has been tried."""
 
     def limit(wildcards, attempt):
-        keys = ("protocol", "model", "method", "part")  # as in the job's paths
-        cell = "/".join(wildcards[key] for key in keys if key in wildcards.keys())
+        names = wildcards.get
+        keys = (  # as in the job's paths
+            names("protocol", "") + names("operator", ""),
+            names("model") + names("variant", ""),
+            names("method"),
+            names("part"),
+        )
+        cell = "/".join(filter(None, keys))
         return attempt * getattr(LIMITS.of(rule, cell), name)
 
     return limit
 
 
-def model_files(wildcards, folder="models"):
+def model_files(wildcards):
     """Return the files of a model that it is loaded from, so that a change of them is noticed."""
-    name = wildcards.model
-    return weight_files(CONFIG.models[name].source, DATA / folder / name, MODEL_FILES)
+    source = CONFIG.models[wildcards.model].source
+    return weight_files(source, DATA / "models" / trained_model(wildcards), MODEL_FILES)
 
 
-def model_option(wildcards, folder="models"):
+def model_option(wildcards):
     """Return the command-line option that says where a model is."""
-    name = wildcards.model
-    return weights_option("model", CONFIG.models[name].source, DATA / folder / name)
+    source = CONFIG.models[wildcards.model].source
+    return weights_option("model", source, DATA / "models" / trained_model(wildcards))
 
 
-def attributed_models(wildcards):
-    """Return the folder with the models that a method explains, below <data>."""
-    shuffled = CONFIG.evaluated_methods[wildcards.method].shuffled_labels
-    return "shuffled_models" if shuffled else "models"
+def trained_model(wildcards):
+    """Return the folder of a trained model in <data>/models, that of its variant if it has one."""
+    variant = wildcards.get("variant", "")
+    return wildcards.model + (variant if variant == MARK + SHUFFLED_LABELS else "")
 
 
 def masked_model_files(wildcards):

@@ -1,5 +1,5 @@
 # In:  prompts, generations, attributions and the model.
-# Out: <data>/soft/{protocol}/{model}/{method}/{part}.parquet, the distance of every draw;
+# Out: <data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet, the distance of every draw;
 #      <data>/inputs/{protocol}/{model}/{part}.parquet, what the model makes of such inputs;
 #      <data>/ranking/{model}/{method}/{part}.parquet, whether each step of insertion and
 #      deletion flips the label word.
@@ -9,14 +9,14 @@ rule evaluate_soft:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        attributions=rules.attribute.output.attributions,
+        attributions="<data>/attributions/{model}/{method}/{part}.parquet",
         model=model_files,
     output:
-        soft="<data>/soft/{protocol}/{model}/{method}/{part}.parquet",
+        soft="<data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet",
     log:
-        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{part}.log",
+        "<logs>/evaluate_soft/{protocol}{operator}/{model}/{method}/{part}.log",
     benchmark:
-        "<logs>/evaluate_soft/{protocol}/{model}/{method}/{part}.tsv"
+        "<logs>/evaluate_soft/{protocol}{operator}/{model}/{method}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
     threads: model_resource("threads")
@@ -29,7 +29,7 @@ rule evaluate_soft:
         model=model_option,
     message:
         "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.part} "
-        "({wildcards.protocol} routing)"
+        "({wildcards.protocol}{wildcards.operator} routing)"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "

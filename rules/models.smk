@@ -1,18 +1,19 @@
 # In:  the configuration of a tiny model and the embedded tasks it learns; a GGUF file.
-# Out: <data>/models/{model}/, <data>/shuffled_models/{model}/ (trained on shuffled labels, for sanity checks) and
-#      <data>/masked_models/{masked_model}/, model folders as `save_pretrained` writes them.
+# Out: <data>/models/{model}{variant}/ and <data>/masked_models/{masked_model}/, model folders as
+#      `save_pretrained` writes them.
 
 
 rule train_model:
     output:
-        files=expand("<data>/models/{{model}}/{file}", file=MODEL_FILES),
-        training="<data>/models/{model}/training.json",
+        files=expand("<data>/models/{{model}}{{variant}}/{file}", file=MODEL_FILES),
+        training="<data>/models/{model}{variant}/training.json",
     log:
-        "<logs>/train_model/{model}.log",
+        "<logs>/train_model/{model}{variant}.log",
     benchmark:
-        "<logs>/train_model/{model}.tsv"
+        "<logs>/train_model/{model}{variant}.tsv"
     wildcard_constraints:
         model=models_of("trained"),
+        variant=f"|{MARK}{SHUFFLED_LABELS}",
     conda:
         "../envs/lm.yaml"
     threads: 1
@@ -23,27 +24,10 @@ rule train_model:
         **job("train_model", "train"),
         folder=lambda wildcards, output: Path(output.training).parent,
     message:
-        "Training model {wildcards.model}"
+        "Training model {wildcards.model}{wildcards.variant}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--output-folder {params.folder:q} > {log:q} 2>&1"
-
-
-use rule train_model as train_shuffled_model with:
-    output:
-        files=expand("<data>/shuffled_models/{{model}}/{file}", file=MODEL_FILES),
-        training="<data>/shuffled_models/{model}/training.json",
-    log:
-        "<logs>/train_shuffled_model/{model}.log",
-    benchmark:
-        "<logs>/train_shuffled_model/{model}.tsv"
-    wildcard_constraints:
-        model=one_of(CONFIG.shuffled_models),
-    params:
-        **job("train_model", "train_shuffled"),
-        folder=lambda wildcards, output: Path(output.training).parent,
-    message:
-        "Training model {wildcards.model} on shuffled labels"
 
 
 use rule train_model as train_masked_model with:

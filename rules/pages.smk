@@ -61,7 +61,7 @@ rule compare_with_paper:
     input:
         **of_kinds("statistics"),
         timings=if_any("timed", "<data>/summary/timings.parquet"),
-        layer_study=if_any("study", SAMPLES["layer_study"]),
+        layer_study=if_any("layer_study", SAMPLES["layer_study"]),
     output:
         cells="<results>/tables/published/cells.csv",
         agreement="<results>/tables/published/agreement.csv",

@@ -2,13 +2,13 @@
 # Out: <data>/summary/: samples of metrics and, from them, the results that all displays show;
 #      depth_selected/, controls/ and permutation_baseline/ hold samples of those alone.
 # A summary is scripts/pisoft/statistics/MODULE.py; its files are named after the kind of their rows.
-PROMPTS = "<data>/prompts/{model}/{part}.parquet"
-GENERATIONS = "<data>/generations/{model}/{part}.parquet"
-ATTRIBUTIONS = "<data>/attributions/{model}/{method}/{part}.parquet"
-TIMES = "<data>/attribution_times/{model}/{method}/{part}.parquet"
-SOFT = "<data>/soft/{protocol}/{model}/{method}/{part}.parquet"
-RANKING = "<data>/ranking/{model}/{method}/{part}.parquet"
-INPUTS = "<data>/inputs/{protocol}/{model}/{part}.parquet"
+PROMPTS, GENERATIONS, ATTRIBUTIONS, TIMES, SOFT, RANKING, INPUTS = (
+    f"<data>/{FILES[kind].pattern}.parquet"
+    for kind in (
+        *("prompts", "generations", "attributions", "attribution_times"),
+        *("soft", "ranking", "inputs"),
+    )
+)
 RANDOM_ATTRIBUTIONS = ATTRIBUTIONS.replace("{method}", CONTROL)
 RANDOM_SOFT = SOFT.replace("{method}", CONTROL)
 # Wildcards of the summaries that are not of the whole run.
@@ -24,7 +24,7 @@ def of_kinds(*kinds, below="", cell=()):
 
 def if_any(of, *files):
     """Return files, or none if there is no such cell."""
-    return [*files] if CELLS_OF[of] else []
+    return [*files] if cells_of(of) else []
 
 
 SAMPLES = of_kinds(
@@ -38,21 +38,21 @@ EVIDENCE_SAMPLES = if_any("evidence", SAMPLES["evidence_samples"])
 DATAMODEL_SAMPLES = if_any("drawn", SAMPLES["datamodel_samples"])
 SAMPLE_SUMMARIES = [
     SAMPLES["soft_samples"],
-    *if_any("study", *SELECTED_SAMPLES.values()),
+    *if_any("layer_study", *SELECTED_SAMPLES.values()),
     *if_any("ranking", SAMPLES["ranking_samples"]),
     *EVIDENCE_SAMPLES,
     *DATAMODEL_SAMPLES,
 ]
 # Of the methods and of the controls.
 OF_CONTROLS = {
-    kind: [of_kinds(kind)[kind], *if_any("control", CONTROL_SAMPLES[kind])] for kind in SOFT_KINDS
+    kind: [of_kinds(kind)[kind], *if_any("controls", CONTROL_SAMPLES[kind])] for kind in SOFT_KINDS
 }
-if CELLS_OF["ranked_control"]:
+if cells_of("ranked_controls"):
     OF_CONTROLS["ranking_samples"] = [
         SAMPLES["ranking_samples"],
         CONTROL_SAMPLES["ranking_samples"],
     ]
-if DATAMODEL_SAMPLES and CELLS_OF["control"]:
+if DATAMODEL_SAMPLES and cells_of("controls"):
     OF_CONTROLS["datamodel_samples"] = [*DATAMODEL_SAMPLES, CONTROL_SAMPLES["datamodel_samples"]]
 
 
@@ -79,7 +79,7 @@ SUMMARIES = {
     "summarise_layer_study": (
         "layer_study",
         "layer_study",
-        {"soft": cells(SOFT, "study")},
+        {"soft": cells(SOFT, "layer_study")},
         only(SAMPLES, "layer_study") | of_kinds("depths") | SELECTED_SAMPLES,
     ),
     "summarise_datamodel_scores": (
@@ -109,7 +109,7 @@ SUMMARIES = {
     "summarise_sensitivity": (
         "sensitivity",
         "sensitivity",
-        {"soft": cells(SOFT), "operators": cells(SOFT, "operator")},
+        {"soft": cells(SOFT), "operators": cells(SOFT, "operators")},
         of_kinds("sensitivity"),
     ),
     "summarise_density": (
@@ -144,25 +144,25 @@ SUMMARIES = {
     "summarise_controls": (
         "soft",
         "summarise",
-        {"soft": cells(SOFT, "control")},
+        {"soft": cells(SOFT, "controls")},
         only(CONTROL_SAMPLES, *SOFT_KINDS),
     ),
     "summarise_ranking_of_controls": (
         "insertion_deletion",
         "summarise_ranking",
-        {"ranking": cells(RANKING, "ranked_control")},
+        {"ranking": cells(RANKING, "ranked_controls")},
         only(CONTROL_SAMPLES, "ranking_samples"),
     ),
     "summarise_datamodel_scores_of_controls": (
         "datamodel_scores",
         "datamodel",
         {
-            "prompts": cells(PROMPTS, "control"),
+            "prompts": cells(PROMPTS, "controls"),
             "attributions": [
-                *cells(RANDOM_ATTRIBUTIONS, "control"),
-                *cells(ATTRIBUTIONS, "control"),
+                *cells(RANDOM_ATTRIBUTIONS, "controls"),
+                *cells(ATTRIBUTIONS, "controls"),
             ],
-            "soft": cells(RANDOM_SOFT, "control"),
+            "soft": cells(RANDOM_SOFT, "controls"),
         },
         only(CONTROL_SAMPLES, "datamodel_samples"),
     ),
@@ -195,14 +195,14 @@ SUMMARIES = {
         "sanity_checks",
         {
             "prompts": cells(PROMPTS, "checked"),
-            "attributions": [*cells(ATTRIBUTIONS, "checked"), *cells(ATTRIBUTIONS, "sanity")],
+            "attributions": [*cells(ATTRIBUTIONS, "checked"), *cells(ATTRIBUTIONS, "sanity_checks")],
         },
         of_kinds("sanity_checks"),
     ),
     "summarise_off_distribution": (
         "off_distribution",
         "resampling",
-        {"inputs": cells(INPUTS, "inspected")},
+        {"inputs": cells(INPUTS, "inputs")},
         of_kinds("off_distribution"),
     ),
 }

@@ -29,8 +29,8 @@ def main(arguments: argparse.Namespace) -> None:
     pairs = list(zip(prompts, generations, strict=True))
     named = at_commit(settings.model, arguments.model_commit)
     model = load_model(named, arguments.model_folder, arguments.gpus)
-    if settings.randomised_layers is not None:
-        randomise_last_layers(model, settings.randomised_layers, settings.seed)
+    if settings.reinitialised_layers is not None:
+        randomise_last_layers(model, settings.reinitialised_layers, settings.seed)
     masked = None
     if settings.masked_model is not None:
         proposing = at_commit(settings.masked_model, arguments.masked_commit)

@@ -28,7 +28,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise BenchmarkError(f"{arguments.configfile}: no method has a `source` of kind `scores`")
     exported = read_table(Path("results", config.run_file.run, "data/to_score.parquet"), "to_score")
     wrong = 0
-    for _, model, method, dataset in dict.fromkeys(("", *cell[1:]) for cell in config.cells):
+    for cell in dict.fromkeys(cell._replace(protocol="") for cell in config.cells()):
+        _, _, model, _, method, dataset = cell
         if (source := sources.get(method)) is not None:
             of_cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
             explained = exported.filter(of_cell)

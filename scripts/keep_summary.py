@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
     (model,), dataset = config.models, next(iter(config.datasets))
     results = Path("results", config.run_file.run)
     data, labels = results / "data", LabelsSlice.of(config)
-    protocols = tuple(dict.fromkeys(protocol for protocol, *_ in config.cells))
+    protocols = tuple(dict.fromkeys(cell.protocol for cell in config.cells()))
     drawn = results / "figures/pi_curves" / protocols[0] / model / f"{dataset}.svg"
     if not drawn.is_file():
         raise BenchmarkError(f"{drawn}: not found; the run has to be finished")

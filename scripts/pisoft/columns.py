@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+
+from pisoft.config.cells import Cell
 
 
 class Column(NamedTuple):
@@ -28,6 +31,10 @@ class File(NamedTuple):
         """Where the files are that jobs write: those of samples by `part`, a dataset or shard."""
         summary = self.path.startswith("summary/")
         return self.path if summary else self.path.replace("{dataset}", "{part}")
+
+    def cell(self, path: Path) -> Cell:
+        """Return what a file of this kind is of."""
+        return Cell.of(self.path, path)
 
 
 _TEXT, _WHOLE, _REAL, _TRUTH = pa.string(), pa.int32(), pa.float64(), pa.bool_()
@@ -93,7 +100,7 @@ RESULT = (
     _PROTOCOL,
     Column("operator", _TEXT, "how tokens are ablated, where several operators are compared"),
     _MODEL,
-    Column("variant", _TEXT, "of the model, such as one with reinitialised layers"),
+    Column("variant", _TEXT, "of the model: `reinit-4` (layers), `shuffled-labels`"),
     Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets"),
     _METRIC,
     _METHOD,
@@ -186,7 +193,7 @@ FILES: dict[str, File] = {
         ),
     ),
     "attributions": File(
-        "attributions/{model}/{method}/{dataset}",
+        "attributions/{model}{variant}/{method}/{dataset}",
         "sample and step",
         (
             _SAMPLE,
@@ -197,7 +204,7 @@ FILES: dict[str, File] = {
         ),
     ),
     "attribution_times": File(
-        "attribution_times/{model}/{method}/{dataset}",
+        "attribution_times/{model}{variant}/{method}/{dataset}",
         "sample and step",
         (
             _SAMPLE,
@@ -214,7 +221,7 @@ FILES: dict[str, File] = {
         ),
     ),
     "soft": File(
-        "soft/{protocol}/{model}/{method}/{dataset}",
+        "soft/{protocol}{operator}/{model}/{method}/{dataset}",
         "sample, step and π",
         (
             _SAMPLE,

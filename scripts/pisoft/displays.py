@@ -33,7 +33,7 @@ class Display:
         title: under which it is listed.
         reads: kinds of its files, keys of :data:`pisoft.columns.FILES`.
         by: what there is one of it for.
-        cells: of which combinations it is made, a name of `rules/displays.smk`.
+        cells: of which combinations it is made, a study, or a name of `rules/cells.smk`.
         parts: several of it for each of these combinations, which `part` names.
         numbers: whether a figure has a CSV file beside it.
     """
@@ -41,7 +41,7 @@ class Display:
     title: str
     reads: tuple[str, ...]
     by: tuple[str, ...] = ()
-    cells: str = "all"
+    cells: str = "main"
     parts: tuple[str, ...] = ()
     numbers: bool = False
 
@@ -128,6 +128,7 @@ def files_of(
         settings: name the methods and datasets that the cell does not fix, and shards.
     """
     every = settings.every(cell)
+    cell = {"operator": "", "variant": "", **cell}
     files: dict[str, list[Path]] = {}
     for kind in (kind for kind in patterns if kind in display.reads):
         keys = [key for _, key, _, _ in Formatter().parse(patterns[kind]) if key]

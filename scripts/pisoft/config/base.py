@@ -35,7 +35,6 @@ Operator = Literal["remove", "zero"]
 Ablation = Literal["zero", "mean", "unknown", "hide"]  # what a soft perturbation does to a token
 FlipOf = Literal["label_word", "first_token"]  # what counts as the answer
 TokenWeights = Literal["loosened", "original"]
-Cell = tuple[str, str, str, str]  # protocol, or a way as in `operators`; model, method, dataset
 Sampler = Literal["iid", "latin", "count"]
 Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 

@@ -17,7 +17,7 @@ from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.references import check_references, check_restrictions
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import RunFile
-from pisoft.config.sections import with_sections
+from pisoft.config.sections import with_studies
 from pisoft.config.validation import read_yaml, selected, validate, validate_name
 from pisoft.errors import BenchmarkError, did_you_mean
 
@@ -91,7 +91,7 @@ def load_config(
     config = Config(run_file=run_file, methods=methods, **found)
     check_restrictions(config, names, origin)
     check_references(config, origin)
-    return with_sections(config, names["methods"], load_method, origin)
+    return with_studies(config, names["methods"], load_method, origin)
 
 
 class _Catalogue:

@@ -103,8 +103,6 @@ class Method(Strict):
     family: str
     needs_masked_model: bool
     options: dict[str, Any]  # as the entry has them
-    randomised_layers: int | None = None  # the model's last ones, which are reinitialised
-    shuffled_labels: bool = False  # whether the model is the one trained on such
     resolved: dict[str, Any]  # the same with their defaults: equal if two entries do the same
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from pydantic import Field, field_validator
 
 from pisoft.config.base import Ablation, Protocol, Selection, Strict, check_selection
@@ -37,14 +35,3 @@ class Operators(Strict):
 def allowed(protocol: Protocol, operators: tuple[Ablation, ...]) -> tuple[Ablation, ...]:
     """Return the operators that a protocol has: attention that is held cannot hide keys."""
     return tuple(name for name in operators if protocol == "dynamic" or name != HIDE)
-
-
-def ways(protocol: Protocol, others: tuple[Ablation, ...]) -> list[str]:
-    """Return what stands for a protocol and another operator in paths, such as `dynamic-mean`."""
-    return [f"{protocol}-{operator}" for operator in allowed(protocol, others)]
-
-
-def protocol_and_operator(way: str, own: Ablation) -> tuple[Protocol, Ablation]:
-    """Return the protocol and the operator of a way; a protocol alone has the run's own one."""
-    protocol, _, operator = way.partition("-")
-    return cast(Protocol, protocol), cast(Ablation, operator or own)

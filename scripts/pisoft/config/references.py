@@ -59,12 +59,14 @@ def check_scores_files(config: Config) -> None:
     Raises:
         BenchmarkError: a file is not.
     """
-    for _, model, name, dataset in config.cells:
-        source = config.methods[name].source
-        if isinstance(source, ScoresFile) and not Path(source.path_of(model, dataset)).is_file():
+    for cell in config.cells():
+        source = config.methods[cell.method].source
+        if not isinstance(source, ScoresFile):
+            continue
+        path = source.path_of(cell.model, cell.dataset)
+        if not Path(path).is_file():
             raise BenchmarkError(
-                f"method '{name}': source.path: no such file: {source.path_of(model, dataset)}; "
-                f"{EXPORT}"
+                f"method '{cell.method}': source.path: no such file: {path}; {EXPORT}"
             )
 
 

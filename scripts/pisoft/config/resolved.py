@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from pisoft.config.base import Cell, Protocol
+from pisoft.config.base import Protocol
+from pisoft.config.cells import Cell, Study, Variant
 from pisoft.config.datasets import DatasetEntry
-from pisoft.config.methods import (
-    Method,
-    ScoresFile,
-)
-from pisoft.config.metric_validation import RANDOM, Control, Permuted
+from pisoft.config.methods import Method, ScoresFile
+from pisoft.config.metric_validation import Control, Permuted
 from pisoft.config.models import MaskedModelEntry, ModelEntry
-from pisoft.config.operators import ways
+from pisoft.config.operators import allowed
 from pisoft.config.run_file import Restriction, RunFile
 from pisoft.config.studies import StudyMethod
 
@@ -23,7 +20,14 @@ from pisoft.config.studies import StudyMethod
 class Config(BaseModel):
     """A run file with the catalogue entries it selects, in the order of selection.
 
-    ``masked_models`` holds one entry, that of ``run_file.masked_model``.
+    Attributes:
+        run_file: as it is.
+        models: by name; so are masked_models, datasets and methods.
+        masked_models: one entry, that of ``run_file.masked_model``.
+        studies: by purpose: `main`, and what the run file's sections add.
+        study_methods: Grad-ELLM at the depths of the layer study.
+        controls: constructed scores; permuted: permuted scores of methods.
+        variants: randomised versions of models, by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -33,30 +37,17 @@ class Config(BaseModel):
     masked_models: dict[str, MaskedModelEntry]
     datasets: dict[str, DatasetEntry]
     methods: dict[str, Method]
+    studies: dict[str, Study] = {}
     study_methods: tuple[StudyMethod, ...] = ()
-    study_datasets: tuple[str, ...] = ()
     controls: dict[str, Method] = {}
     permuted: dict[str, Method] = {}
-    validated_models: tuple[str, ...] = ()
-    validated_datasets: tuple[str, ...] = ()
-    # By model and by method, the variants of the method on the randomised model.
-    sanity: dict[str, dict[str, dict[str, Method]]] = {}
-    sanity_datasets: tuple[str, ...] = ()
-    operator_models: tuple[str, ...] = ()
-    operator_methods: tuple[str, ...] = ()
-    operator_datasets: tuple[str, ...] = ()
+    variants: dict[str, Variant] = {}
 
     @property
     def evaluated_methods(self) -> dict[str, Method]:
         """The selected methods, and those that only a study evaluates."""
         studied = {study.name: study.method for study in self.study_methods}
-        checked = {
-            name: method
-            for of_model in self.sanity.values()
-            for of_method in of_model.values()
-            for name, method in of_method.items()
-        }
-        return {**studied, **checked, **self.controls, **self.permuted, **self.methods}
+        return {**studied, **self.controls, **self.permuted, **self.methods}
 
     @property
     def imported_methods(self) -> dict[str, ScoresFile]:
@@ -73,94 +64,22 @@ class Config(BaseModel):
             if isinstance(method.source, Control | Permuted)
         )
 
-    @property
-    def cells(self) -> list[Cell]:
-        """Everything that the main tables show."""
+    def cells(self, study: str = "main") -> list[Cell]:
+        """Return the cells of a study; none if the run does not have it.
+
+        Those of model variants have no protocol, as they are not evaluated.
+        """
+        if study not in self.studies:
+            return []
+        methods, datasets, operators, variants = dict(self.studies[study]).values()
         return [
-            (protocol, model, method, dataset)
-            for protocol in self.run_file.protocols
-            for model in self.models
-            if protocol in self.protocols_of(model)
-            for method in self.methods
-            if method in self.methods_of(model)
-            for dataset in self.datasets
-        ]
-
-    @property
-    def study_cells(self) -> list[Cell]:
-        """Everything that the layer study shows."""
-        return [
-            (protocol, method.model, method.name, dataset)
-            for method in self.study_methods
-            for protocol in self.protocols_of(method.model)
-            for dataset in self.study_datasets
-        ]
-
-    @property
-    def control_cells(self) -> list[Cell]:
-        """Constructed scores, where there are evidence and random scores."""
-        return self._validation_cells(
-            dict.fromkeys(self.controls, RANDOM),
-            [name for name in self.validated_datasets if self.datasets[name].has_evidence],
-        )
-
-    @property
-    def permuted_cells(self) -> list[Cell]:
-        """Every permutation of the scores of a method."""
-        sources = {name: method.source for name, method in self.permuted.items()}
-        of = {
-            name: source.method for name, source in sources.items() if isinstance(source, Permuted)
-        }
-        return self._validation_cells(of, self.validated_datasets)
-
-    @property
-    def sanity_cells(self) -> list[Cell]:
-        """Every method on every randomised model; these are attributed alone."""
-        return [
-            (self.protocols_of(model)[0], model, name, dataset)
-            for model, of_model in self.sanity.items()
-            for of_method in of_model.values()
-            for name in of_method
-            for dataset in self.sanity_datasets
-        ]
-
-    @property
-    def operator_cells(self) -> list[Cell]:
-        """Methods by other operators than the run's; see :func:`pisoft.config.operators.ways`."""
-        others = () if self.run_file.operators is None else self.run_file.operators.others
-        return [
-            (way, model, name, dataset)
-            for protocol, model, dataset in self.inspected
-            for way in ways(protocol, others)
-            for name in self.methods_of(model)
-            if name in self.operator_methods
-        ]
-
-    @property
-    def inspected(self) -> list[tuple[Protocol, str, str]]:
-        """Protocols, models and datasets of which it is asked what operators do to inputs."""
-        return [
-            (protocol, model, dataset)
-            for model in self.operator_models
-            for protocol in self.protocols_of(model)
-            for dataset in self.operator_datasets
-        ]
-
-    @property
-    def shuffled_models(self) -> tuple[str, ...]:
-        """Models that are trained on shuffled labels, too."""
-        if self.run_file.sanity_checks is None or not self.run_file.sanity_checks.labels:
-            return ()
-        return tuple(name for name, methods in self.sanity.items() if methods)
-
-    def _validation_cells(self, compared: Mapping[str, str], datasets: Iterable[str]) -> list[Cell]:
-        """Return the cells of methods that are compared with another one, where that is."""
-        return [
-            (protocol, model, name, dataset)
-            for model in self.validated_models
-            for protocol in self.protocols_of(model)
-            for name, other in compared.items()
-            if other in self.methods_of(model)
+            Cell(protocol, operator, model, variant, method, dataset)
+            for protocol in (self.run_file.protocols if variants is None else ("",))
+            for model in methods
+            if not protocol or protocol in self.protocols_of(model)
+            for operator in (("",) if operators is None else allowed(protocol, operators))
+            for variant in (("",) if variants is None else variants[model])
+            for method in methods[model]
             for dataset in datasets
         ]
 

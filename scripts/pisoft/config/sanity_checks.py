@@ -7,12 +7,10 @@ of the data): scores that do not change with the model do not explain it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 
 from pydantic import Field, field_validator
 
 from pisoft.config.base import Selection, Strict
-from pisoft.config.methods import Method
 
 
 class SanityChecks(Strict):
@@ -41,22 +39,3 @@ class SanityChecks(Strict):
         if layers[0] < 1 or any(b <= a for a, b in itertools.pairwise(layers)):
             raise ValueError("numbers of layers must be greater than 0 and increase")
         return layers
-
-
-def reinitialised(
-    name: str, method: Method, layers: Iterable[int], *, labels: bool
-) -> dict[str, Method]:
-    """Return the variants of a method on a randomised model.
-
-    Args:
-        name: of the method.
-        method: as it is.
-        layers: how many of the model's last layers are reinitialised, a variant for each.
-        labels: whether there is one on the model trained on shuffled labels.
-    """
-    drawn = {
-        f"{name}-randomised-{count:02d}": method.model_copy(update={"randomised_layers": count})
-        for count in layers
-    }
-    shuffled = {f"{name}-shuffled-labels": method.model_copy(update={"shuffled_labels": True})}
-    return drawn | shuffled if labels else drawn

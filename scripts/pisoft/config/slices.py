@@ -22,7 +22,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field
 
-from pisoft.config.base import Ablation, Cell, Clamp, Protocol, Scope, Strict, Task
+from pisoft.config.base import Ablation, Clamp, Protocol, Scope, Strict, Task
+from pisoft.config.cells import SHUFFLED_LABELS, Cell
 from pisoft.config.datasets import (
     DatasetEntry,
     EmbeddedDataset,
@@ -49,7 +50,7 @@ from pisoft.config.models import (
     TrainedMaskedModel,
     TrainedModel,
 )
-from pisoft.config.operators import allowed, protocol_and_operator
+from pisoft.config.operators import allowed
 from pisoft.config.parts import Shards, dataset_of, first_place, places, sample_limit, shards
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
@@ -187,9 +188,13 @@ def _loaded(config: Config, model: str) -> ModelSlice:
     return model_slice(model, config.models[model])
 
 
-def _explained(config: Config, model: str, method: str) -> ModelSlice:
-    shuffled = config.evaluated_methods[method].shuffled_labels
-    return model_slice(f"{model}-shuffled-labels" if shuffled else model, config.models[model])
+def _explained(config: Config, model: str, variant: str) -> ModelSlice:
+    name = f"{model}-{variant}" if variant == SHUFFLED_LABELS else model
+    return model_slice(name, config.models[model])
+
+
+def _reinitialised_layers(config: Config, variant: str) -> int | None:
+    return config.variants[variant].reinitialised_layers if variant else None
 
 
 def _masked(config: Config, method: str) -> ModelSlice | None:
@@ -291,13 +296,8 @@ class TrainSlice(Slice):
     model: ModelName
     source: Annotated[TrainedModel, At("models.{model}.source")]
     tasks: Annotated[tuple[TrainingTask, ...], At(_tasks)]
-    shuffled_labels: bool = False  # of the training records; else the model must be accurate
-
-
-class TrainShuffledSlice(TrainSlice):
-    """Settings of `train_shuffled_model`."""
-
-    shuffled_labels: bool = True
+    # Of the training records; else the model must be accurate.
+    shuffled_labels: Annotated[bool, At(lambda variant: variant == SHUFFLED_LABELS)]
 
 
 class TrainMaskedSlice(Slice):
@@ -334,7 +334,8 @@ class AttributeSlice(Slice, of="evaluated_methods.{method}"):
 
     model: Annotated[ModelSlice, At(_explained)]
     masked_model: Annotated[ModelSlice | None, At(_masked)]  # None: the method needs none
-    randomised_layers: int | None  # of the model, the last ones; None: it is as it was trained
+    # Of the model, the last ones; None: it is as it was trained.
+    reinitialised_layers: Annotated[int | None, At(_reinitialised_layers)]
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
     seed: Seed
@@ -363,22 +364,17 @@ def draw_settings(config: Config) -> DrawSettings:
     return DrawSettings.model_validate(part)
 
 
-def _draws(config: Config, protocol: str) -> DrawSettings:
+def _draws(config: Config, operator: str) -> DrawSettings:
     settings = draw_settings(config)
-    _, operator = protocol_and_operator(protocol, settings.operator)
-    return settings.model_copy(update={"operator": operator})
-
-
-def _routing(protocol: str) -> str:
-    return protocol_and_operator(protocol, "zero")[0]
+    return settings.model_copy(update={"operator": operator or settings.operator})
 
 
 class EvaluateSlice(Slice, of="models.{model}"):
-    """Settings of `evaluate_soft`; see :func:`pisoft.config.operators.ways`."""
+    """Settings of `evaluate_soft`."""
 
     model: Loaded
     compile: bool
-    protocol: Annotated[Protocol, At(_routing)]
+    protocol: Annotated[Protocol, At("protocol")]
     evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
     seed: Seed
     block_size: BlockSize
@@ -505,8 +501,6 @@ class PlanSlice(Slice):
         dict[str, PlannedModel],
         At(lambda config: {name: PlannedModel.of(config, model=name) for name in config.models}),
     ]
-    # Those that are trained on shuffled labels, too.
-    shuffled_models: Annotated[tuple[str, ...], At("shuffled_models")]
     masked_models: Annotated[dict[str, TrainedMaskedModel], At(_trained_masked_models)]
     datasets: Annotated[
         dict[str, PlannedDataset],
@@ -518,15 +512,11 @@ class PlanSlice(Slice):
             lambda config: {n: PlannedMethod.of(config, method=n) for n in config.evaluated_methods}
         ),
     ]
-    cells: Annotated[tuple[Cell, ...], At("cells")]  # of the main tables
-    study_cells: Annotated[  # of the layer study, permuted scores, and other operators
-        tuple[Cell, ...],
-        At(lambda config: [*config.study_cells, *config.permuted_cells, *config.operator_cells]),
+    # By study.
+    cells: Annotated[
+        dict[str, tuple[Cell, ...]],
+        At(lambda config: {name: config.cells(name) for name in config.studies}),
     ]
-    control_cells: Annotated[tuple[Cell, ...], At("control_cells")]
-    sanity_cells: Annotated[tuple[Cell, ...], At("sanity_cells")]  # that are attributed alone
-    # Protocol, model, dataset.
-    inspected: Annotated[tuple[tuple[str, str, str], ...], At("inspected")]
     # Operators times masks, at each retaining probability.
     inspections: Annotated[int, At(_inspections)]
     max_prompt_tokens: Annotated[int | None, At("run_file.prompts.max_tokens")]
@@ -585,23 +575,20 @@ class MetricValidationSlice(Slice, of="run_file.metric_validation"):
     seed: Seed
 
 
-def _sanity(config: Config) -> dict[str, dict[str, dict[str, int | None]]]:
+def _variants(config: Config) -> dict[str, dict[str, int | None]]:
+    of_models = config.studies["sanity_checks"].variants or {}
     return {
-        model: {
-            name: {key: variant.randomised_layers for key, variant in variants.items()}
-            for name, variants in methods.items()
-        }
-        for model, methods in config.sanity.items()
+        model: {name: config.variants[name].reinitialised_layers for name in names}
+        for model, names in of_models.items()
     }
 
 
 class SanityChecksSlice(ScoreSettings, ResamplingSlice, of="run_file.evaluation"):
     """Settings of `check_sanity`."""
 
-    # By model and method: its variants on the randomised model, and how many of its layers are
-    # reinitialised; None: it was trained on shuffled labels.
-    methods: Annotated[dict[str, dict[str, dict[str, int | None]]], At(_sanity)]
-    datasets: Annotated[tuple[str, ...], At("sanity_datasets")]
+    # By model and variant, how many of its layers are reinitialised; None: it was trained on
+    # shuffled labels.
+    variants: Annotated[dict[str, dict[str, int | None]], At(_variants)]
 
 
 def _permuted(config: Config) -> dict[str, str]:

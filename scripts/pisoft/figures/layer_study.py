@@ -31,7 +31,7 @@ STYLES = dict(
     title="Layers that Grad-ELLM sums",
     by=("protocol", "model", "dataset"),
     reads=("depths",),
-    cells="study",
+    cells="layer_study",
 )
 def plot(view: View) -> Figure:
     """Draw the AUC over depth, one line per token weighting.

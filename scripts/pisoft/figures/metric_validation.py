@@ -26,7 +26,7 @@ CHANCE = 0.5
     title="Metric validation",
     by=("protocol", "model", "dataset"),
     reads=("metric_validation",),
-    cells="control",
+    cells="controls",
 )
 def plot(view: View) -> Figure:
     """Draw the controls' means over π above, and how often one is better below."""

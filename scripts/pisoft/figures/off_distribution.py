@@ -26,7 +26,7 @@ PANELS = {
     title="Are perturbed inputs off-distribution?",
     by=("protocol", "model"),
     reads=("off_distribution",),
-    cells="inspected",
+    cells="inputs",
 )
 def plot(view: View) -> Figure:
     """Draw a row of panels per dataset: a line per operator, and the clean input, grey."""

@@ -21,7 +21,7 @@ CHECKS = {"labels": "Shuffled\nlabels", "input": "Another\ninput"}
     title="Do scores change with model and input?",
     by=("model",),
     reads=("sanity_checks",),
-    cells="sanity",
+    cells="sanity_checks",
 )
 def plot(view: View) -> Figure:
     """Draw Spearman's ρ of every check, mean over datasets, with 95 % intervals."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pisoft.config.cells import MARK
 from pisoft.config.resolved import Config
 from pisoft.config.slices import PlanSlice
 from pisoft.errors import BenchmarkError
@@ -76,6 +77,7 @@ class RunLimits:
             cell: its wildcards as they stand in its paths.
         """
         name = cell.split("/")[1 if rule in ("evaluate_soft", "inspect_inputs") else 0]
+        name = name.partition(MARK)[0]
         asked = self._config.models[name].resources
         if asked.runtime and asked.mem_mb:
             return Limits(asked.runtime, asked.mem_mb)
@@ -128,9 +130,9 @@ def job_limits(job: Job, rate: float | None, *, on_gpu: bool) -> Limits:
 
 def _of_one_model(settings: PlanSlice, name: str) -> PlanSlice:
     """Return what a single model's jobs cost depends on."""
-    kinds = ["cells", "study_cells", "control_cells", "sanity_cells", "inspected"]
     cells = {
-        kind: tuple(cell for cell in getattr(settings, kind) if cell[1] == name) for kind in kinds
+        study: tuple(cell for cell in of_study if cell.model == name)
+        for study, of_study in settings.cells.items()
     }
-    models = {"models": {name: settings.models[name]}, "masked_models": {}}
-    return settings.model_copy(update={**models, **cells})
+    models = {name: settings.models[name]}
+    return settings.model_copy(update={"models": models, "masked_models": {}, "cells": cells})

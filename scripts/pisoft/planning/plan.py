@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pisoft.attribution import AttributionMethod, method_without_models
-from pisoft.config.base import Cell
+from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.models import ModelShape, TrainedMaskedModel, TrainedModel
 from pisoft.config.parts import first_place, is_repeated, parts_of, places
@@ -127,7 +127,7 @@ class _Cell:
         disk = self.lengths.total(sizes.generation_bytes)
         return self._job("generate", (), work, work, cache, disk)
 
-    def attribution_job(self, name: str, method: AttributionMethod) -> Job:
+    def attribution_job(self, cell: Cell, method: AttributionMethod) -> Job:
         work = total_work(
             self.lengths,
             lambda sample: attribution_work(
@@ -138,18 +138,21 @@ class _Cell:
         if method.family == "gradient":
             graph = sizes.graph_bytes(self.shape, self._batch_tokens, self.settings.dtype)
         disk = self.lengths.total(sizes.attribution_bytes)
-        return self._job("attribute", (name,), work, work, graph, disk)
+        job = self._job("attribute", (cell.method,), work, work, graph, disk)
+        return replace(
+            job, cell=f"{self.model}{cell.wildcards['variant']}/{cell.method}/{self.part}"
+        )
 
-    def soft_job(self, protocol: str, name: str, settings: PlanSlice) -> Job:
+    def soft_job(self, cell: Cell, settings: PlanSlice) -> Job:
         grid = len(settings.evaluation.pi_grid)
         low, high = draw_bounds(settings.evaluation.draws)
         recorded = 0.0
-        if protocol.startswith("fixed"):
+        if cell.protocol == "fixed":
             recorded = self._recorded_bytes()
         noise = self._noise_work(grid, settings.block_size)
         job = self._job(
             "evaluate_soft",
-            (name,),
+            (cell.method,),
             total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, low))
             + noise,
             total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, high))
@@ -157,16 +160,16 @@ class _Cell:
             recorded,
             self.lengths.total(lambda sample: sizes.soft_bytes(sample, grid, high)),
         )
-        return replace(job, cell=f"{protocol}/{job.cell}")
+        return replace(job, cell=f"{cell.protocol}{cell.wildcards['operator']}/{job.cell}")
 
-    def inspection_job(self, protocol: str, settings: PlanSlice) -> Job:
+    def inspection_job(self, cell: Cell, settings: PlanSlice) -> Job:
         """Return the job that looks at inputs of random tokens."""
         masks = len(settings.evaluation.pi_grid) * settings.inspections
         work = total_work(self.lengths, lambda sample: inspection_work(self.shape, sample, masks))
         disk = self.lengths.total(lambda sample: sizes.inspection_bytes(sample, masks))
-        held = self._recorded_bytes() if protocol == "fixed" else 0
+        held = self._recorded_bytes() if cell.protocol == "fixed" else 0
         job = self._job("inspect_inputs", (), work, work, held, disk)
-        return replace(job, cell=f"{protocol}/{job.cell}")
+        return replace(job, cell=f"{cell.protocol}/{job.cell}")
 
     def _recorded_bytes(self) -> float:
         """Return the size of the recorded attention of the largest sample."""
@@ -241,8 +244,11 @@ def _training_jobs(
             shape = model_shape(name, model.source)
             job = _training_job("train_model", name, model.source, shape, lengths)
             yield replace(job, model=name)
-            if name in settings.shuffled_models:
-                yield replace(job, rule="train_shuffled_model", model=name)
+            if any(
+                cell[2:4] == (name, SHUFFLED_LABELS)
+                for cell in settings.cells.get("sanity_checks", ())
+            ):
+                yield replace(job, cell=f"{name}{MARK}{SHUFFLED_LABELS}", model=name)
     for name, source in settings.masked_models.items():
         yield _training_job("train_masked_model", name, source, _masked_shape(source), lengths)
 
@@ -290,25 +296,22 @@ def _method_jobs(
     settings: PlanSlice, cells: Mapping[tuple[str, str], Sequence[_Cell]]
 ) -> Iterator[Job]:
     """Yield the jobs of every method: attributions, then their evaluations."""
-    ranked = (*settings.cells, *settings.control_cells)
-    chosen = list(dict.fromkeys((*ranked, *settings.study_cells)))
-    for model, name, dataset in _without_protocol((*chosen, *settings.sanity_cells)):
-        planned, budget = settings.methods[name], settings.models[model].token_budget
+    attributed = [cell for study in settings.cells.values() for cell in study if cell.method]
+    evaluated = [cell for cell in attributed if cell.protocol]
+    for cell in dict.fromkeys(cell._replace(protocol="", operator="") for cell in attributed):
+        planned, budget = settings.methods[cell.method], settings.models[cell.model].token_budget
         if planned.method is None:
             continue
         method = method_without_models(planned.method, planned.options, budget)
-        yield from (cell.attribution_job(name, method) for cell in cells[model, dataset])
-    for protocol, model, name, dataset in chosen:
-        yield from (cell.soft_job(protocol, name, settings) for cell in cells[model, dataset])
-    for protocol, model, dataset in settings.inspected:
-        yield from (cell.inspection_job(protocol, settings) for cell in cells[model, dataset])
+        yield from (part.attribution_job(cell, method) for part in cells[cell.model, cell.dataset])
+    for cell in dict.fromkeys(evaluated):
+        yield from (part.soft_job(cell, settings) for part in cells[cell.model, cell.dataset])
+    for cell in settings.cells.get("inputs", ()):
+        yield from (part.inspection_job(cell, settings) for part in cells[cell.model, cell.dataset])
     if settings.ranking is not None:
-        for model, name, dataset in _without_protocol(ranked):
-            if settings.datasets[dataset].task == "classification":
+        ranked = [*settings.cells["main"], *settings.cells.get("controls", ())]
+        for cell in dict.fromkeys(cell._replace(protocol="") for cell in ranked):
+            if settings.datasets[cell.dataset].task == "classification":
                 ranking = settings.ranking
-                yield from (cell.ranking_job(name, ranking) for cell in cells[model, dataset])
-
-
-def _without_protocol(chosen: Iterable[Cell]) -> list[tuple[str, ...]]:
-    """Return model, method and dataset of cells, each combination once."""
-    return list(dict.fromkeys(cell[1:] for cell in chosen))
+                parts = cells[cell.model, cell.dataset]
+                yield from (part.ranking_job(cell.method, ranking) for part in parts)

@@ -28,13 +28,13 @@ below that of other random scores; given the count it is 0 on average, but scatt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from pisoft.columns import FILES
 from pisoft.config.slices import DatamodelSlice
 from pisoft.contracts import (
     CONSTANT_CHANGES,
@@ -51,7 +51,7 @@ from pisoft.faithfulness.masks import kept_tokens, masks_of
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
 from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.statistics.soft_files import Cell, Steps, whole_steps
+from pisoft.statistics.soft_files import Steps, whole_steps
 
 CHANGES = ["ns_log_probability_changes", "nc_log_probability_changes"]
 METRICS = ("lds", "lds_given_count", "faithfulness_correlation", "infidelity")
@@ -100,7 +100,7 @@ def _cell_samples(
         )
         for at, method in enumerate(methods):
             columns = {
-                **asdict(replace(Cell.of(path), method=method)),
+                **FILES["soft"].cell(path)._replace(method=method).keys,
                 "sample_id": np.repeat([*samples], len(METRICS)),
                 "metric": np.tile(METRICS, len(samples)),
                 "value": values[..., at].ravel(),

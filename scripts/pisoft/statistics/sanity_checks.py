@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from pisoft.columns import FILES
 from pisoft.config.slices import SanityChecksSlice
 from pisoft.statistics.density import FEWEST, rank_correlations
 from pisoft.statistics.estimates import Samples, estimate_rows
@@ -28,37 +29,53 @@ from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores
 
 Settings = SanityChecksSlice
+Correlation = tuple[str, str, str, str, int | str]  # keys of a result
 
 
 def summaries(files: Files, settings: SanityChecksSlice) -> dict[str, Summary]:
     """Return one file, from scores on the original and on the randomised models."""
     prompts = {(path.parts[-2], path.stem): path for path in files["prompts"]}
-    scores = {(*path.parts[-3:-1], path.stem): path for path in files["attributions"]}
+    scores = {FILES["attributions"].cell(path): path for path in files["attributions"]}
+    columns: dict[str, dict[str, dict[Correlation, pd.Series]]] = {}
+    for cell, path in scores.items():
+        if cell.variant:
+            continue
+        model, method, dataset = cell.model, cell.method, cell.dataset
+        of_dataset = columns.setdefault(model, {}).setdefault(dataset, {})
+        steps = list(read_scores(prompts[model, dataset], [path], settings))
+        for variant, layers in settings.variants[model].items():
+            changed = scores[cell._replace(variant=variant)]
+            part = "labels" if layers is None else "layers"
+            of_dataset["rho", variant, method, part, layers or ""] = similarities(
+                steps, read_scores(prompts[model, dataset], [changed], settings), method
+            )
+        of_dataset["rho", "", method, "input", ""] = input_similarities(steps, method)
+    names = ["metric", "variant", "method", "part", "position"]
     tables = []
-    for model, methods in settings.methods.items():
-        by_dataset = {}
-        for dataset in settings.datasets:
-            columns: dict[tuple[str, str, str, int | str], pd.Series] = {}
-            for method, changed in methods.items():
-                paths = [scores[model, name, dataset] for name in (method, *changed)]
-                steps = list(read_scores(prompts[model, dataset], paths, settings))
-                for name, layers in changed.items():
-                    part = "labels" if layers is None else "layers"
-                    columns["rho", method, part, layers or ""] = similarities(steps, method, name)
-                columns["rho", method, "input", ""] = input_similarities(steps, method)
-            names = ["metric", "method", "part", "position"]
-            by_dataset[dataset] = Samples.of_means(pd.concat(columns, axis="columns", names=names))
+    for model, datasets in columns.items():
+        by_dataset = {
+            dataset: Samples.of_means(pd.concat(correlations, axis="columns", names=names))
+            for dataset, correlations in datasets.items()
+        }
         tables.append(estimate_rows(by_dataset, settings).assign(model=model))
     return {"sanity_checks": results_table("sanity_checks", tables)}
 
 
-def similarities(steps: Iterable[StepScores], method: str, other: str) -> pd.Series:
-    """Return by sample the mean of Spearman's ρ between two methods' scores; NaN without any."""
+def similarities(
+    steps: Iterable[StepScores], changed: Iterable[StepScores], method: str
+) -> pd.Series:
+    """Return by sample the mean of Spearman's ρ between a method's scores; NaN without any.
+
+    Args:
+        steps: of one model and dataset.
+        changed: the same on a randomised model.
+        method: whose scores.
+    """
     correlations: dict[str, list[float]] = {}
-    for step in steps:
+    for step, other in zip(steps, changed, strict=True):
         of_sample = correlations.setdefault(step.prompt["sample_id"], [])
-        if {method, other} <= step.raw.keys():
-            of_sample.append(_correlation(step.scores(method), step.scores(other)))
+        if method in step.raw and method in other.raw:
+            of_sample.append(_correlation(step.scores(method), other.scores(method)))
     return _sample_means(correlations)
 
 

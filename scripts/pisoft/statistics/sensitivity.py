@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pisoft.config.operators import protocol_and_operator
+from pisoft.columns import FILES
 from pisoft.config.slices import SensitivitySlice
 from pisoft.statistics.alternatives import (
     METRICS,
@@ -41,7 +41,6 @@ from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
-from pisoft.statistics.soft_files import Cell
 
 FACTS = ("n_methods", "best_changes", "rank_change")
 Settings = SensitivitySlice
@@ -53,11 +52,11 @@ def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
     runs = _cells(files["soft"], settings)
     cells = runs | _cells(files.get("operators", []), settings)
     frames = []
-    for (protocol, model), datasets in runs.items():
+    for (protocol, _, model), datasets in runs.items():
         new_draws = {
             alternative: draws
-            for (variant, name), draws in cells.items()
-            if name == model and (alternative := _alternative(variant, protocol))
+            for (other, operator, name), draws in cells.items()
+            if name == model and (alternative := _alternative(protocol, other, operator))
         }
         for metric in METRICS:
             rows = sensitivities(metric, datasets, new_draws, settings)
@@ -67,23 +66,28 @@ def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
 
 def _cells(
     paths: Iterable[Path], settings: SensitivitySlice
-) -> dict[tuple[str, str], dict[str, dict[str, Areas]]]:
-    """Read `soft` files by protocol (and operator) and model, then by dataset and method."""
-    cells: dict[tuple[str, str], dict[str, dict[str, Areas]]] = {}
+) -> dict[tuple[str, str, str], dict[str, dict[str, Areas]]]:
+    """Read `soft` files by protocol, operator and model, then by dataset and method."""
+    cells: dict[tuple[str, str, str], dict[str, dict[str, Areas]]] = {}
     for path in paths:
-        cell = Cell.of(path)
-        by_dataset = cells.setdefault((cell.protocol, cell.model), {})
+        cell = FILES["soft"].cell(path)
+        by_dataset = cells.setdefault((cell.protocol, cell.operator, cell.model), {})
         areas = sample_areas(path, settings.minimum_h0, settings.clamp)
         by_dataset.setdefault(cell.dataset, {})[cell.method] = areas
     return cells
 
 
-def _alternative(variant: str, protocol: str) -> str | None:
-    """Return which alternative to a protocol's draws another variant's are, if any."""
-    routing, operator = protocol_and_operator(variant, "zero")
-    if routing == protocol:
-        return None if variant == protocol else OPERATORS[operator]
-    return OTHER_ROUTING if variant == routing else None
+def _alternative(protocol: str, other: str, operator: str) -> str | None:
+    """Return which alternative to a protocol's draws those of a protocol and operator are, if any.
+
+    Args:
+        protocol: of the run's draws.
+        other: the same, or the other one.
+        operator: of ablation; empty: the run's own.
+    """
+    if other != protocol:
+        return None if operator else OTHER_ROUTING
+    return OPERATORS[operator] if operator else None
 
 
 def sensitivities(

@@ -18,7 +18,6 @@ mean.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +25,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
+from pisoft.columns import FILES, SCHEMAS
 from pisoft.config.base import Clamp
+from pisoft.config.cells import Cell
 from pisoft.config.slices import SummariseSlice
 from pisoft.curves import area_variance, auc, auc_full
 from pisoft.errors import BenchmarkError
@@ -36,7 +36,7 @@ from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.results import results_table
-from pisoft.statistics.soft_files import Cell, Steps, read_soft
+from pisoft.statistics.soft_files import Steps, read_soft
 
 METRICS = ("ns", "nc")
 SAMPLE_METRICS = (
@@ -91,7 +91,7 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
     """Summarise `soft` files, one cell in memory at a time.
 
     Args:
-        paths: the files; their paths name their cells, see :meth:`Cell.of`.
+        paths: the files; their paths name their cells.
         minimum_h0: as :func:`pisoft.statistics.soft_files.read_soft` has it.
         clamp: where Soft-NS is clamped at 0 where it is not called unclamped.
 
@@ -103,14 +103,12 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
     sample_curves = [SCHEMAS["soft_sample_curves"].empty_table()]
     means = {}
     for path in paths:
-        cell, steps = Cell.of(path), read_soft(path, minimum_h0)
+        cell, steps = FILES["soft"].cell(path), read_soft(path, minimum_h0)
         curves = _sample_curves(steps, clamp)
         of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
         of_curves = _curve_rows(steps, curves)
-        samples.append(summary_table("soft_samples", [of_samples.assign(**asdict(cell))]))
-        sample_curves.append(
-            summary_table("soft_sample_curves", [of_curves.assign(**asdict(cell))])
-        )
+        samples.append(summary_table("soft_samples", [of_samples.assign(**cell.keys)]))
+        sample_curves.append(summary_table("soft_sample_curves", [of_curves.assign(**cell.keys)]))
         means[cell] = _mean_curves(steps, curves)
     return SoftSummaries(
         pa.concat_tables(samples),
@@ -242,6 +240,6 @@ def _on_common_grid(
                 f"{cell}: evaluated at π = {grids[cell].tolist()}, other cells at "
                 f"{common.tolist()}; delete its soft file and run the workflow again"
             )
-        rows = curves.reindex(every).reset_index().assign(**asdict(cell), **counts)
+        rows = curves.reindex(every).reset_index().assign(**cell.keys, **counts)
         half_width = half_widths(rows["standard_error"], rows["n"])
         yield rows.assign(low=rows["value"] - half_width, high=rows["value"] + half_width)

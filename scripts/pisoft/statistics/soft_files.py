@@ -6,7 +6,7 @@ A step counts if all of its rows are ok, and its H₀ is large enough to divide 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,24 +21,6 @@ from pisoft.statistics.reading import REPAIR
 DISTANCES = ("ns_distances", "nc_distances")
 _COLUMNS = ["sample_id", "step", "pi", "status"]
 _NUMBERS = ("perturbable", "achieved", "h0", "identity", "h0_noise", "ns_noise", "nc_noise")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One combination that is evaluated: the rows of one `soft` file."""
-
-    protocol: str
-    model: str
-    method: str
-    dataset: str
-
-    @classmethod
-    def of(cls, path: Path) -> Cell:
-        """Return the cell of a file `…/{protocol}/{model}/{method}/{dataset}.parquet`."""
-        return cls(*path.with_suffix("").parts[-4:])
-
-
-CELL = [field.name for field in fields(Cell)]
 
 
 @dataclass(frozen=True)

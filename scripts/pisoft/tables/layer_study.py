@@ -21,7 +21,7 @@ from pisoft.views import Number, View
     title="Layers that Grad-ELLM sums",
     by=("protocol", "model"),
     reads=("depths",),
-    cells="study",
+    cells="layer_study",
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""

@@ -27,7 +27,7 @@ NEEDED = "samples_needed"
     title="Metric validation",
     by=("model",),
     reads=("metric_validation",),
-    cells="control",
+    cells="controls",
 )
 def table(view: View) -> Table:
     """Build the table of one model; what is at a single π is in the CSV and the figure alone."""

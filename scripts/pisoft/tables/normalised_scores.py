@@ -18,7 +18,7 @@ SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc
     title="Normalised scores",
     by=("model",),
     reads=("normalised_scores",),
-    cells="control",
+    cells="controls",
 )
 def table(view: View) -> Table:
     """Build the table of one model."""

@@ -25,7 +25,7 @@ SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest
     title="Are perturbed inputs off-distribution?",
     by=("protocol", "model"),
     reads=("off_distribution",),
-    cells="inspected",
+    cells="inputs",
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model: measures by operator and π."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from pisoft.displays import display
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
 from pisoft.views import View
 
+LABELS = {"labels": "Shuffled labels", "input": "Another input"}
 UNCHANGED = 0.9  # ρ from which on scores count as unchanged
 
 
@@ -15,24 +18,30 @@ UNCHANGED = 0.9  # ρ from which on scores count as unchanged
     title="Do scores change with model and input?",
     by=("model",),
     reads=("sanity_checks",),
-    cells="sanity",
+    cells="sanity_checks",
 )
 def table(view: View) -> Table:
     """Build the table of one model."""
     results = view.results("sanity_checks")
-    parts = set(results.rows["part"])
-    layers = sorted(results.select(part="layers").rows["position"].unique())
-    labels = {k: f"Last {k:g} layers" if k > 1 else "Last layer" for k in layers}
-    checks = each("position", labels, part="layers")
-    further = {"labels": "Shuffled labels", "input": "Another input"}
-    checks |= each("part", {part: label for part, label in further.items() if part in parts})
+    kinds = results.rows.sort_values("position", kind="stable")[
+        ["part", "position", "variant"]
+    ].drop_duplicates()
+    checks = {
+        LABELS.get(part) or (f"Last {position:g} layers" if position > 1 else "Last layer"): {
+            "part": part,
+            "position": "" if math.isnan(position) else position,
+            "variant": variant,
+        }
+        for part, position, variant in kinds.itertuples(index=False)
+    }
+    layers = kinds["position"].max()
     grid = [Column(label, keys, with_interval(2)) for label, keys in checks.items()]
     strongest = {keys["part"]: keys for keys in checks.values()}  # most layers
     unchanged = []
     for part, keys in strongest.items():
         numbers = results.numbers(dataset=results.summary, **keys)
         names = [results.methods[name] for name in numbers if numbers[name].value >= UNCHANGED]
-        condition = notes.UNCHANGED[part].format(layers[-1])
+        condition = notes.UNCHANGED[part].format(layers)
         listed = ", ".join(names) or "none"
         unchanged.append(f"Methods whose mean ρ is {UNCHANGED} or more {condition}: {listed}.")
     made = blocks(

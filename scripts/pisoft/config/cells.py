@@ -1,0 +1,112 @@
+"""Cells, what one file of data is of, and studies, which cells a run computes.
+
+Paths name an operator and a variant behind an `@`, and only where there is one:
+`soft/dynamic@mean/llama/saliency/sst2`, `attributions/llama@reinit-4/saliency/sst2`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from pisoft.config.base import Ablation
+
+MARK = "@"  # no name has one
+MARKED = ("operator", "variant")
+
+
+class Cell(NamedTuple):
+    """What one file of data is of; a key that does not apply is empty.
+
+    Attributes:
+        protocol: routing of attention, `dynamic` or `fixed`.
+        operator: of ablation; empty: `evaluation.operator` of the run.
+        model: catalogue name.
+        variant: of the model, a key of ``Config.variants``; empty: the model itself.
+        method: name of the attribution method.
+        dataset: catalogue name.
+    """
+
+    protocol: str = ""
+    operator: str = ""
+    model: str = ""
+    variant: str = ""
+    method: str = ""
+    dataset: str = ""
+
+    @classmethod
+    def of(cls, pattern: str, path: Path) -> Cell:
+        """Return what a file is of, by where files of its kind lie.
+
+        Args:
+            pattern: path without ending, such as `attributions/{model}{variant}/{method}/{dataset}`.
+            path: of the file.
+        """
+        match = _expression(pattern).search(path.with_suffix("").as_posix())
+        if match is None:
+            raise ValueError(f"{path}: is no path {pattern}")
+        return cls(**unmarked(match.groupdict()))
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Its keys that apply."""
+        return {key: value for key, value in self._asdict().items() if value}
+
+    @property
+    def wildcards(self) -> dict[str, str]:
+        """Its keys as they stand in paths."""
+        keys = self._asdict()
+        return keys | {key: MARK + keys[key] for key in MARKED if keys[key]}
+
+
+def unmarked(wildcards: dict[str, str]) -> dict[str, str]:
+    """Return keys of a cell from what stands in its paths."""
+    return {key: value.removeprefix(MARK) for key, value in wildcards.items()}
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Return what the end of a path of this pattern matches."""
+    literal = re.escape(pattern).replace(r"\{", "{").replace(r"\}", "}")
+    values = {key: rf"(?P<{key}>[^/{MARK}]+)" for key in Cell._fields}
+    values |= {key: rf"(?P<{key}>(?:{MARK}[^/]+)?)" for key in MARKED}
+    return re.compile(rf"(?:^|/){literal.format_map(values)}$")
+
+
+class Study(BaseModel):
+    """Which cells are computed for one purpose.
+
+    Attributes:
+        methods: names, by model.
+        datasets: names.
+        operators: other operators of ablation than the run's.
+        variants: of each model; methods are attributed on these, and not evaluated.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    methods: dict[str, tuple[str, ...]]
+    datasets: tuple[str, ...]
+    operators: tuple[Ablation, ...] | None = None
+    variants: dict[str, tuple[str, ...]] | None = None
+
+
+class Variant(BaseModel):
+    """A randomised version of a model, for sanity checks."""
+
+    model_config = ConfigDict(frozen=True)
+
+    reinitialised_layers: int | None  # the last ones; None: it is trained on shuffled labels
+
+    @property
+    def name(self) -> str:
+        """What paths and results call it."""
+        layers = self.reinitialised_layers
+        return SHUFFLED_LABELS if layers is None else f"reinit-{layers}"
+
+
+SHUFFLED_LABELS = "shuffled-labels"
