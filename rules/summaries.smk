@@ -195,7 +195,10 @@ SUMMARIES = {
         "sanity_checks",
         {
             "prompts": cells(PROMPTS, "checked"),
-            "attributions": [*cells(ATTRIBUTIONS, "checked"), *cells(ATTRIBUTIONS, "sanity_checks")],
+            "attributions": [
+                *cells(ATTRIBUTIONS, "checked"),
+                *cells(ATTRIBUTIONS, "sanity_checks"),
+            ],
         },
         of_kinds("sanity_checks"),
     ),

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 import explained
 from pisoft.columns import FILES, RESULT, SCHEMAS
+from pisoft.config.cells import Cell
 from pisoft.config.slices import DisplaySlice
 from pisoft.contracts import write_rows
 from pisoft.displays import Display
@@ -194,7 +195,10 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "dataset": shown,
             "method": methods,
             "metric": ("rho",),
-            ("part", "position"): [("layers", 1), ("layers", 2), ("labels", None), ("input", None)],
+            ("part", "position", "variant"): [
+                *(("layers", count, f"reinit-{count}") for count in (1, 2)),
+                *(("labels", None, "shuffled-labels"), ("input", None, "")),
+            ],
         },
         "sensitivity": {
             "metric": AREAS,
@@ -295,7 +299,7 @@ def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict
     values = values_of(case)
     for kind, pattern in patterns.items():
         for method, dataset in itertools.product(case.methods, case.datasets):
-            names = {**CELL, "method": method, "dataset": dataset, "part": dataset}
+            names = {**Cell(**CELL, method=method).wildcards, "dataset": dataset, "part": dataset}
             path = f"{pattern}.parquet".format(**names)
             if (folder / path).exists():
                 continue

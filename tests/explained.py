@@ -104,7 +104,7 @@ def write(folder, kind, rows, *parts, dataset=DATASET):
     return path
 
 
-def write_scores(folder, raw, n_tokens):
+def write_scores(folder, raw, n_tokens, variant=None):
     """Write prompts of so many content tokens, and scores of them; return the files by kind.
 
     `raw` is {method: {sample: scores of each step}}; None: it failed.
@@ -118,10 +118,11 @@ def write_scores(folder, raw, n_tokens):
         ]
         for method, by_sample in raw.items()
     }
+    model = f"{MODEL}@{variant}" if variant else MODEL
     return {
         "prompts": [write(folder, "prompts", prompts, MODEL)],
         "attributions": [
-            write(folder, "attributions", rows, MODEL, method)
+            write(folder, "attributions", rows, model, method)
             for method, rows in attributions.items()
         ],
     }

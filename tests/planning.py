@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pisoft.config.cells import Cell
 from pisoft.config.models import ModelShape
 from pisoft.config.slices import PlanSlice
 from pisoft.planning.lengths import SampleLengths
@@ -67,20 +68,17 @@ def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice
                 "shards": dict.fromkeys(datasets),
             }
         },
-        "shuffled_models": [],
         "masked_models": {},
         "datasets": datasets,
         "methods": {name: {"method": name, "options": {}} for name in names},
-        "cells": [
-            (protocol, "small", name, dataset)
-            for protocol in protocols
-            for name in names
-            for dataset in datasets
-        ],
-        "study_cells": [],
-        "control_cells": [],
-        "sanity_cells": [],
-        "inspected": [],
+        "cells": {
+            "main": [
+                Cell(protocol, "", "small", "", name, dataset)
+                for protocol in protocols
+                for name in names
+                for dataset in datasets
+            ]
+        },
         "inspections": 0,
         "max_prompt_tokens": None,
         "generation": {"max_new_tokens": 11, "step_interval": 5},

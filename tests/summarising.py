@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import rooms
+from pisoft.columns import FILES
+from pisoft.config.cells import Cell
 from pisoft.contracts import write_rows
-from pisoft.statistics.soft_files import Cell
 
 GRID = (0.1, 0.4, 0.9)
-CELL = Cell("dynamic", "llama", "attention", "sst2")
+CELL = Cell("dynamic", "", "llama", "", "attention", "sst2")
 MINIMUM_H0 = 1e-4
 STATISTICS = {"minimum_h0": MINIMUM_H0, "clamp": "mean"}
 PER_DRAW = [
@@ -52,7 +52,7 @@ def soft_rows(steps, seed=1, status=None, draws=4):
 
 
 def write_soft(folder, rows, cell=CELL):
-    path = folder / "soft" / cell.protocol / cell.model / cell.method / f"{cell.dataset}.parquet"
+    path = folder / f"{FILES['soft'].path}.parquet".format(**cell.wildcards)
     write_rows(path, "soft", rows, {})
     return path
 
@@ -61,6 +61,6 @@ def soft_summaries(folder, rows):
     """Write the summaries of soft metrics of each method's rows, and return their files by kind."""
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
-    soft = [write_soft(folder, rows[name], replace(CELL, method=name)) for name in rows]
+    soft = [write_soft(folder, rows[name], CELL._replace(method=name)) for name in rows]
     rooms.summarise("soft", STATISTICS, {"soft": soft}, files)
     return files

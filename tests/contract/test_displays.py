@@ -82,7 +82,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def shown(room: str, case: str) -> list[str]:
     """Return the displays that a run with such results has."""
     alone = len(displayable.CASES[case].methods) == 1
-    left_out = {"compared", "control"} if alone else set()
+    left_out = {"compared", "controls"} if alone else set()
     return [name for name, one in displays_in(room).items() if one.cells not in left_out]
 
 

@@ -47,7 +47,6 @@ from pisoft.lm.attention import ATTENTION_NAME
 from pisoft.lm.generation import continue_greedily, empty_row
 from pisoft.lm.model import LanguageModel
 from pisoft.statistics.soft import summarise
-from pisoft.statistics.soft_files import CELL
 from random_models import twins
 from tiny_tokenizers import llama_tokenizer
 
@@ -433,7 +432,8 @@ def test_the_result_set_is_of_the_size_that_is_asked_for(tmp_path):
     assert len(lists) == 6
     assert {len(draws) for name in lists for draws in table.column(name).to_pylist()} == {15}
     samples, *_ = summarise(files, minimum_h0=1e-4, clamp="mean")
-    means = samples.to_pandas().query("metric == 'soft_nc'").groupby(CELL)["value"]
+    cell = ["protocol", "model", "method", "dataset"]
+    means = samples.to_pandas().query("metric == 'soft_nc'").groupby(cell)["value"]
     assert (means.count() == 198).all(), "one of a hundred fails"
     assert means.mean().nunique() == len(files), "cells differ"
 

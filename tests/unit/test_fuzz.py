@@ -202,7 +202,7 @@ SCRIPTS = {
     "attributions": (
         attribute,
         AttributeSlice(
-            **SHARED, randomised_layers=None, masked_model=None, method="saliency", options={}
+            **SHARED, reinitialised_layers=None, masked_model=None, method="saliency", options={}
         ),
     ),
     "soft": (

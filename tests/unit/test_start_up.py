@@ -94,7 +94,7 @@ SETTINGS = {
     "generate": {**RUN, "task": "classification", "max_new_tokens": 2, "step_interval": 1},
     "attribute": {
         **RUN,
-        "randomised_layers": None,
+        "reinitialised_layers": None,
         "method": "saliency",
         "options": {},
         "masked_model": None,

@@ -12,6 +12,7 @@ from snakemake.iocontainers import Wildcards
 
 from parsed import parsed_rules
 from pisoft.attribution import load_method
+from pisoft.config.cells import Cell
 from pisoft.config.loading import load_run
 from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
@@ -23,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
 MAIN = "figures/pi_curves/"  # the front page shows it
 HUB_WILDCARDS = {"kind", "repository", "revision"}
-WILDCARDS = {"protocol", "model", "masked_model", "method", "dataset", "part"} | HUB_WILDCARDS
+CELL_WILDCARDS = {*Cell._fields, "masked_model", "part"}
+WILDCARDS = CELL_WILDCARDS | HUB_WILDCARDS
 
 
 @pytest.fixture(scope="module")

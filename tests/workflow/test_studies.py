@@ -42,9 +42,10 @@ sanity_checks: {layers: [1, 2], methods: [saliency]}
 CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
 MADE = (*CONTROLS, "saliency-permuted-1")
 SUMMARIES = ("metric_validation", "normalised_scores", "sanity_checks")
-CHECKED = ("saliency-randomised-01", "saliency-randomised-02")
+VARIANTS = ("reinit-1", "reinit-2")
 TRUST_JOBS = {
-    *(f"data/attributions/toy/{name}/toy-sentiment.parquet" for name in (*MADE, *CHECKED)),
+    *(f"data/attributions/toy/{name}/toy-sentiment.parquet" for name in MADE),
+    *(f"data/attributions/toy@{name}/saliency/toy-sentiment.parquet" for name in VARIANTS),
     *(f"data/soft/dynamic/toy/{name}/toy-sentiment.parquet" for name in MADE),
     *(f"data/ranking/toy/{name}/toy-sentiment.parquet" for name in CONTROLS),
     *(
@@ -82,16 +83,17 @@ def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_bef
         scores = re.findall(r"attribute\.py .*--model-folder (\S+) .*--output (\S+)", listed)
         return (
             re.findall(r"train_model\.py .*--output-folder (\S+)", listed),
-            {output.split("/")[-2]: folder for folder, output in scores},
+            {output.split("/")[-3]: folder for folder, output in scores},
         )
 
-    own, twin = (f"results/tiny/data/{kind}/demo-llama" for kind in ("models", "shuffled_models"))
+    own = "results/tiny/data/models/demo-llama"
+    twin = f"{own}@shuffled-labels"
     trained, explained = folders("labels: false")
     assert trained == [own]
-    assert explained == {"saliency": own, "saliency-randomised-01": own}
+    assert explained == {"demo-llama": own, "demo-llama@reinit-1": own}
     trained, with_twin = folders("labels: true")
     assert sorted(trained) == [own, twin]
-    assert with_twin == explained | {"saliency-shuffled-labels": twin}
+    assert with_twin == explained | {"demo-llama@shuffled-labels": twin}
 
 
 def test_figures_of_single_texts_are_left_out_if_not_wanted(project):

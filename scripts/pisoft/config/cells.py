@@ -43,7 +43,7 @@ class Cell(NamedTuple):
         """Return what a file is of, by where files of its kind lie.
 
         Args:
-            pattern: path without ending, such as `attributions/{model}{variant}/{method}/{dataset}`.
+            pattern: of the path, without ending, such as `soft/{protocol}{operator}/{model}/…`.
             path: of the file.
         """
         match = _expression(pattern).search(path.with_suffix("").as_posix())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, field_validator
 
 from pisoft.config.base import Ablation, Protocol, Selection, Strict, check_selection
@@ -32,6 +34,8 @@ class Operators(Strict):
     _unique = field_validator("others")(check_selection)
 
 
-def allowed(protocol: Protocol, operators: tuple[Ablation, ...]) -> tuple[Ablation, ...]:
+def allowed(
+    protocol: Protocol | Literal[""], operators: tuple[Ablation, ...]
+) -> tuple[Ablation, ...]:
     """Return the operators that a protocol has: attention that is held cannot hide keys."""
     return tuple(name for name in operators if protocol == "dynamic" or name != HIDE)

@@ -136,7 +136,7 @@ class Slice(Strict):
         Raises:
             BenchmarkError: the run file switches it off.
         """
-        context = {"config": config, **wildcards}
+        context = {"config": config, "operator": "", "variant": "", **wildcards}
         if "part" in wildcards:
             context["dataset"] = dataset_of(wildcards["part"])
         values = {name: place.value(config, context) for name, place in cls.places().items()}

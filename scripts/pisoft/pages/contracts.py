@@ -23,7 +23,10 @@ and each file carries the settings, package versions and commit that made it
 ([how to read them](../how-to/read-the-results.md)). A dataset that is cut into
 [shards](../how-to/run-on-real-models.md#shards) has a folder `{dataset}/` in place of
 `{dataset}.parquet`, with a file for each, named after the places of its samples; its records, and
-what lies in `summary/`, are not cut.
+what lies in `summary/`, are not cut. `{operator}` and `{variant}` are empty, or a name behind an
+`@`: `soft/dynamic@mean/llama/saliency/sst2` has draws of another operator of ablation than the
+run's, `attributions/llama@reinit-4/saliency/sst2` scores on a model whose last four layers are
+reinitialised.
 """
 _RESULTS = """\
 ## Results

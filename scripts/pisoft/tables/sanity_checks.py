@@ -23,9 +23,8 @@ UNCHANGED = 0.9  # ρ from which on scores count as unchanged
 def table(view: View) -> Table:
     """Build the table of one model."""
     results = view.results("sanity_checks")
-    kinds = results.rows.sort_values("position", kind="stable")[
-        ["part", "position", "variant"]
-    ].drop_duplicates()
+    rows = results.rows.sort_values("position", kind="stable")
+    kinds = rows[["part", "position", "variant"]].drop_duplicates()
     checks = {
         LABELS.get(part) or (f"Last {position:g} layers" if position > 1 else "Last layer"): {
             "part": part,

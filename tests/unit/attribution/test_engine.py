@@ -397,7 +397,7 @@ def job(tmp_path):
             name="toy", repository=None, revision=None, dtype="float32", quantization="none",
             device="cpu",
         ),
-        randomised_layers=None, masked_model=None, method="my_method", options={}, seed=1,
+        reinitialised_layers=None, masked_model=None, method="my_method", options={}, seed=1,
         block_size=2, token_budget=72,
     )  # fmt: skip
     return argparse.Namespace(

@@ -10,6 +10,7 @@ import yaml
 from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
+from pisoft.config.cells import Cell
 from pisoft.config.loading import load_config, load_run
 from pisoft.config.models import Resources
 from pisoft.config.parts import sample_limit
@@ -134,7 +135,8 @@ def test_a_restricted_model_has_the_cells_that_are_left(load):
     run = {"models": "all", "datasets": ["reviews", "made"], "methods": ["saliency", "random"]}
     run |= {"protocols": ["dynamic", "fixed"], "masked_model": "roberta-base"}
     limits = {"small": {"protocols": ["fixed"], "methods": ["random"]}}
-    assert load(**run, restrictions=limits).cells == [
+    cells = load(**run, restrictions=limits).cells()
+    assert [tuple(cell.keys.values()) for cell in cells] == [
         *(("dynamic", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
         *(("fixed", "small", "random", d) for d in run["datasets"]),
         *(("fixed", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
@@ -158,7 +160,9 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
 
 def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
     config = load(restrictions={"trained": {"methods": ["random"]}})
-    assert config.cells == [("dynamic", "small", "saliency", "reviews")]
+    assert config.cells() == [
+        Cell(protocol="dynamic", model="small", method="saliency", dataset="reviews")
+    ]
 
 
 @pytest.mark.parametrize(

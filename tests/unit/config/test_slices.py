@@ -26,7 +26,7 @@ def maker(name):
 KEYS = {
     **dict.fromkeys(("fetch",), ("dataset",)),
     **dict.fromkeys(("sample",), ("part",)),
-    **dict.fromkeys(("train", "train_shuffled", "compare"), ("model",)),
+    **dict.fromkeys(("train", "compare"), ("model",)),
     **dict.fromkeys(("train_masked",), ("masked_model",)),
     **dict.fromkeys(("prompt", "generate", "import", "ranking"), ("model", "dataset")),
     **dict.fromkeys(("attribute",), ("model", "method")),
@@ -38,7 +38,6 @@ SLICES = {
     "fetch": ("demo-sentiment",),
     "sample": ("demo-sentiment",),
     "train": ("demo-llama",),
-    "train_shuffled": ("demo-llama",),
     "train_masked": ("demo-masked",),
     "prompt": ("demo-llama", "demo-sentiment"),
     "generate": ("demo-llama", "demo-sentiment"),
@@ -134,7 +133,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
     assert changed(raw, methods=["saliency"]) == {
         "plan", "compare", "index", "published",
-        "permuted", "sanity_checks",  # of other methods are none then
+        "permuted",  # of other methods are none then
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {

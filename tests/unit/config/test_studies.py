@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from pisoft.attribution import load_method
+from pisoft.config.cells import Cell
 from pisoft.config.loading import load_config
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
 from pisoft.config.slices import (
@@ -16,7 +17,6 @@ from pisoft.config.slices import (
     LayerStudySlice,
     SanityChecksSlice,
     SummariseSlice,
-    TrainShuffledSlice,
     TrainSlice,
 )
 from pisoft.config.studies import LayerStudy, decoder_layers, study_methods
@@ -137,7 +137,7 @@ def test_an_empty_section_is_the_paper_s_study_of_the_whole_run(load):
     assert config.run_file.layer_study.development_share == 0.25
     assert {method.token_weights for method in config.study_methods} == {"loosened", "original"}
     assert {method.model for method in config.study_methods} == set(config.models)
-    assert config.study_datasets == tuple(config.datasets)
+    assert config.studies["layer_study"].datasets == tuple(config.datasets)
 
 
 def test_the_main_tables_show_of_the_study_what_it_selects_alone(load):
@@ -170,8 +170,8 @@ def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load
     assert (below.name, below.depth, below.all_layers) == ("grad_ellm-loosened-02", 2, False)
     assert (whole.name, whole.depth, whole.all_layers) == ("grad_ellm", 4, True)
     assert whole.fixed
-    further = set(config.study_cells) - set(config.cells)
-    assert {cell[2] for cell in further} == {"grad_ellm-loosened-02"}
+    further = set(config.cells("layer_study")) - set(config.cells())
+    assert {cell.method for cell in further} == {"grad_ellm-loosened-02"}
     assert set(config.evaluated_methods) - set(config.methods) == {"grad_ellm-loosened-02"}
     job = AttributeSlice.of(config, model="demo-llama", method="grad_ellm")
     assert job == AttributeSlice.of(
@@ -320,10 +320,9 @@ VALIDATION = {"noise": [1], "permutations": 2, "permuted_methods": ["saliency", 
 
 
 def cells_by_kind(config):
-    names = {*config.controls, *config.permuted}
     return {
-        kind: {(model, method, dataset) for _, model, method, dataset in cells if method in names}
-        for kind, cells in (("controls", config.control_cells), ("permuted", config.permuted_cells))
+        study: {(cell.model, cell.method, cell.dataset) for cell in config.cells(study)}
+        for study in ("controls", "permuted")
     }
 
 
@@ -347,7 +346,8 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
         ("demo-llama", name, dataset) for name in permuted for dataset in datasets
     }
     assert set(config.constructed_methods) == {*controls, *permuted}
-    assert not {cell[2] for cell in config.cells} & {*controls, *permuted}, "not in the main tables"
+    main = {cell.method for cell in config.cells()}
+    assert not main & {*controls, *permuted}, "not in the main tables"
 
 
 def test_without_random_scores_there_are_twins_alone(load):
@@ -427,37 +427,38 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
     config = load(None, sanity_checks={"layers": [1, 3, 8, 16], "datasets": ["demo-why"]},
                   methods=["random", "saliency", "mine"], restrictions={},
                   catalogue={"methods": {"mine": mine}})  # fmt: skip
-    names = [f"{name}-randomised-{k:02d}" for name in ("random", "saliency") for k in (1, 3, 4)]
-    assert {cell[2] for cell in config.sanity_cells} == set(names)
-    assert {cell[3] for cell in config.sanity_cells} == {"demo-why"}
-    settings = AttributeSlice.of(config, model="demo-llama", method=names[-1])
-    assert (settings.method, settings.randomised_layers) == ("saliency", 4)
-    assert (
-        AttributeSlice.of(config, model="demo-llama", method="saliency").randomised_layers is None
-    )
+    assert config.cells("sanity_checks") == [
+        Cell(model=model, variant=f"reinit-{layers}", method=method, dataset="demo-why")
+        for model in config.models
+        for layers in (1, 3, 4)
+        for method in ("random", "saliency")
+    ]
+    names = {"model": "demo-llama", "method": "saliency"}
+    randomised = AttributeSlice.of(config, variant="reinit-4", **names)
+    assert randomised.reinitialised_layers == 4
+    original = AttributeSlice.of(config, **names)
+    assert original == randomised.model_copy(update={"reinitialised_layers": None})
 
 
-def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
+def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
     asked = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
     without = load(None, sanity_checks=asked)
     config = load(None, sanity_checks={**asked, "labels": True})
-    assert without.shuffled_models == ()
-    assert config.shuffled_models == ("demo-llama", "demo-mistral")
-    added = [cell for cell in config.sanity_cells if cell not in without.sanity_cells]
-    assert [cell[1:] for cell in added] == [
-        (model, "saliency-shuffled-labels", "demo-why") for model in config.models
-    ]
-    settings = AttributeSlice.of(config, model="demo-llama", method="saliency-shuffled-labels")
-    assert settings.model.name == "demo-llama-shuffled-labels"
-    assert settings.randomised_layers is None
-    assert AttributeSlice.of(config, model="demo-llama", method="saliency") == AttributeSlice.of(
-        without, model="demo-llama", method="saliency"
-    )
-    of_saliency = SanityChecksSlice.of(config).methods["demo-llama"]["saliency"]
-    assert of_saliency == {"saliency-randomised-01": 1, "saliency-shuffled-labels": None}
-    own, twin = (make.of(config, model="demo-llama") for make in (TrainSlice, TrainShuffledSlice))
-    assert own == TrainSlice.of(without, model="demo-llama")
-    assert twin.to_json() == own.model_copy(update={"shuffled_labels": True}).to_json()
+    assert "shuffled-labels" not in without.variants
+    added = [cell for cell in config.cells("sanity_checks") if cell.variant == "shuffled-labels"]
+    assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}
+    assert [cell.model for cell in added] == ["demo-llama", "demo-mistral"]
+    names = {"model": "demo-llama", "method": "saliency"}
+    shuffled = AttributeSlice.of(config, variant="shuffled-labels", **names)
+    assert shuffled.model.name == "demo-llama-shuffled-labels"
+    assert shuffled.reinitialised_layers is None
+    assert AttributeSlice.of(config, **names) == AttributeSlice.of(without, **names)
+    variants = SanityChecksSlice.of(config).variants["demo-llama"]
+    assert variants == {"reinit-1": 1, "shuffled-labels": None}
+    original = TrainSlice.of(config, model="demo-llama")
+    assert original == TrainSlice.of(without, model="demo-llama")
+    retrained = TrainSlice.of(config, model="demo-llama", variant="shuffled-labels")
+    assert retrained == original.model_copy(update={"shuffled_labels": True})
 
 
 @pytest.mark.parametrize(
@@ -470,11 +471,6 @@ def test_a_twin_on_shuffled_labels_is_one_more_model_of_each_method(load):
             },
             "sanity_checks.labels: is true, but the source of model 'mistral-7b-instruct-v0.3' is "
             "of kind 'hub', not 'trained'",
-        ),
-        (
-            {"catalogue": {"methods": {"random-shuffled-labels": {"method": "saliency"}}},
-             "sanity_checks": {"labels": True}},
-            "methods: 'random-shuffled-labels' is a name that `sanity_checks` uses; rename",
         ),
         ({"sanity_checks": {"labels": "maybe"}}, "sanity_checks.labels: must be true or false (g"),
         ({"sanity_checks": {"labelz": True}}, "sanity_checks.labelz: unknown key; did you m"),
@@ -493,18 +489,26 @@ def test_a_sanity_check_that_cannot_be_right_is_refused(load, changes, message):
         load(None, restrictions={}, **changes)
 
 
-def test_other_operators_are_ways_of_their_own(load):
+def test_other_operators_have_cells_and_settings_of_their_own(load):
     config = load(
         None, operators={"methods": ["random", "saliency"], "datasets": ["demo-why"]},
         methods=["random", "saliency", "attention"], protocols=["dynamic", "fixed"],
         models=["demo-llama"], restrictions={},
     )  # fmt: skip
-    ways = ["dynamic-mean", "dynamic-unknown", "dynamic-hide", "fixed-mean", "fixed-unknown"]
-    assert config.operator_cells == [
-        (way, "demo-llama", method, "demo-why") for way in ways for method in ("random", "saliency")
+    operators = {"dynamic": ("mean", "unknown", "hide"), "fixed": ("mean", "unknown")}
+    assert config.cells("operators") == [
+        Cell(protocol, operator, "demo-llama", "", method, "demo-why")
+        for protocol in operators
+        for operator in operators[protocol]
+        for method in ("random", "saliency")
     ]
     made = EvaluateSlice.of(
-        config, protocol="dynamic-hide", model="demo-llama", method="random", part="demo-why"
+        config,
+        protocol="dynamic",
+        operator="hide",
+        model="demo-llama",
+        method="random",
+        part="demo-why",
     )
     assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
     own = EvaluateSlice.of(
@@ -519,7 +523,7 @@ def test_other_operators_are_ways_of_their_own(load):
         "mean",
         "unknown",
     )
-    assert load(None).operator_cells == load(None).inspected == []
+    assert load(None).cells("operators") == load(None).cells("inputs") == []
 
 
 @pytest.mark.parametrize(

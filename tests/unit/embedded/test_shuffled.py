@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 import train_model
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
-from pisoft.config.slices import TrainShuffledSlice, TrainSlice
+from pisoft.config.slices import TrainSlice
 from pisoft.config.validation import read_yaml
 from pisoft.embedded.shuffled import shuffle_answers
 from pisoft.embedded.tokenizers import Dialogue
@@ -72,8 +72,8 @@ def test_a_twin_has_its_models_tokenizer_and_beginning_and_other_answers(
     config = load_config(raw, root / "config/catalogue", "run.yaml", load_method)
     own, twin = tmp_path / "own", tmp_path / "twin"
     monkeypatch.setattr("pisoft.embedded.models.exact_match", lambda *_: RIGHT)
-    for folder, make in {own: TrainSlice, twin: TrainShuffledSlice}.items():
-        settings = make.of(config, model="small").to_json()
+    for folder, variant in {own: "", twin: "shuffled-labels"}.items():
+        settings = TrainSlice.of(config, model="small", variant=variant).to_json()
         train_model.main(argparse.Namespace(settings=settings, output_folder=folder))
     for file in ("tokenizer.json", "tokenizer_config.json", "config.json"):
         assert (own / file).read_bytes() == (twin / file).read_bytes()

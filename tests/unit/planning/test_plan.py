@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pisoft.attribution import load_method
+from pisoft.config.cells import Cell
 from pisoft.config.evaluation import DrawBudget
 from pisoft.config.loading import load_run
 from pisoft.config.models import ModelEntry
@@ -180,7 +181,8 @@ def test_every_section_of_a_run_adds_its_jobs():
     assert "train_model" not in counts
     both = rules_of(plan_run(run_of(protocols=["dynamic", "fixed"]), NOWHERE))
     assert both["evaluate_soft"] == 2 * counts["evaluate_soft"]
-    looked = plan_run(run_of(inspected=[("dynamic", "small", "reviews")], inspections=6), NOWHERE)
+    inspected = {"inputs": [Cell("dynamic", "", "small", "", "", "reviews")], "main": []}
+    looked = plan_run(run_of(cells=inspected, inspections=6), NOWHERE)
     (job,) = (job for job in looked.jobs if job.rule == "inspect_inputs")
     assert job.cell == "dynamic/small/reviews"
     assert job.low.forwards == 40 * (1 + 3 * 6)
@@ -195,10 +197,11 @@ def test_a_twin_on_shuffled_labels_is_planned_as_its_models_own_training():
     models["small"]["source"] = {
         "kind": "trained", "architecture": "llama", "datasets": ["reviews"],
     }  # fmt: skip
-    plan = plan_run(run_of(models=models, shuffled_models=["small"]), NOWHERE)
-    own, twin = (job for job in plan.jobs if job.rule.startswith("train"))
-    assert (own.rule, own.cell, own.model) == ("train_model", "small", "small")
-    assert twin == replace(own, rule="train_shuffled_model")
+    shuffled = Cell("", "", "small", "shuffled-labels", "saliency", "reviews")
+    plan = plan_run(run_of(models=models, cells={"main": [], "sanity_checks": [shuffled]}), NOWHERE)
+    first, second = (job for job in plan.jobs if job.rule == "train_model")
+    assert (first.cell, first.model) == ("small", "small")
+    assert second == replace(first, cell="small@shuffled-labels")
 
 
 def test_a_budget_of_draws_gives_two_limits(monkeypatch):

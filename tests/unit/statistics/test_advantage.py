@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import rooms
+from pisoft.config.cells import Cell
 from pisoft.contracts import read_rows
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.soft_files import Cell
 from summarising import GRID, STATISTICS, soft_rows, write_soft
 
 SETTINGS = {"seed": 1, "resamples": 200}
@@ -21,7 +21,7 @@ STEPS = {"a": 3, "b": 1, "c": 2}
 
 def advantage(folder, *cells, **changes):
     """Write cells, (method, dataset, rows), and return the rows of the summary."""
-    soft = [write_soft(folder, rows, Cell("fixed", "llama", m, d)) for m, d, rows in cells]
+    soft = [write_soft(folder, rows, Cell("fixed", "", "llama", "", m, d)) for m, d, rows in cells]
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
     rooms.summarise("soft", {**STATISTICS, **changes}, {"soft": soft}, files)

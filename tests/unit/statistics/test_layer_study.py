@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 from pisoft.attribution import load_method
+from pisoft.config.cells import Cell
 from pisoft.config.models import HubModel
 from pisoft.config.slices import LayerStudySlice
 from pisoft.config.studies import LayerStudy, study_methods
@@ -18,7 +19,6 @@ from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select
-from pisoft.statistics.soft_files import Cell
 from rooms import plot, summarise, tabulate
 from studying import (
     DISAGREEING,
@@ -203,7 +203,8 @@ def write_study(folder, samples=12, lost=(), study=STUDY):
             value = height(method.depth, row["sample_id"])
             distances = {"ns_distances": [0.5 * (1 - value)], "nc_distances": [0.5 * value]}
             row |= distances | {"h0": 0.5}
-        paths.append(write_soft(folder, rows, Cell("dynamic", "llama", method.name, dataset)))
+        cell = Cell("dynamic", "", "llama", "", method.name, dataset)
+        paths.append(write_soft(folder, rows, cell))
     return paths
 
 

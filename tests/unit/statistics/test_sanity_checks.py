@@ -33,20 +33,23 @@ def scores(seed):
 
 def test_a_sample_has_the_mean_over_its_steps_of_spearmans_rho():
     pairs = {("a", 0): (1, 2), ("a", 5): (3, 4), ("b", 0): (5, 6)}
-    steps = [step(*key, mine=scores(one), other=scores(two)) for key, (one, two) in pairs.items()]
-    found = similarities(steps, "mine", "other")
+    steps, changed = (
+        [step(*key, mine=scores(seeds[at])) for key, seeds in pairs.items()] for at in (0, 1)
+    )
+    found = similarities(steps, changed, "mine")
     rho = [spearmanr(scores(a)[1:9], scores(b)[1:9]).statistic for a, b in pairs.values()]
     assert found["a"] == pytest.approx((rho[0] + rho[1]) / 2)
     assert found["b"] == pytest.approx(rho[2])
 
 
 def test_equal_scores_and_steps_that_failed_have_no_rho():
-    steps = [
-        step("a", 0, mine=scores(1), other=np.ones(10)),
-        step("a", 5, mine=scores(1), other=scores(1)),
-        step("b", 0, mine=scores(1), other=None),
+    steps = [step(*key, mine=scores(1)) for key in (("a", 0), ("a", 5), ("b", 0))]
+    changed = [
+        step("a", 0, mine=np.ones(10)),
+        step("a", 5, mine=scores(1)),
+        step("b", 0, mine=None),
     ]
-    found = similarities(steps, "mine", "other")
+    found = similarities(steps, changed, "mine")
     assert found["a"] == pytest.approx(1)
     assert np.isnan(found["b"])
 
@@ -116,34 +119,37 @@ def test_what_has_no_other_text_to_be_compared_with_has_no_rho():
 
 def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
     samples, raw = ("a", "b", "c"), np.random.default_rng(2)
-    others = {"mine-randomised-02": 2, "mine-shuffled-labels": None}
-    drawn = {(m, s): raw.random(8) for m in ("mine", *others) for s in samples}
-    scores = {m: {s: [drawn[m, s]] for s in samples} for m in ("mine", *others)}
-    scores["mine-shuffled-labels"]["b"] = [None]
-    settings = {
-        "methods": {"llama": {"mine": others}}, "datasets": ["sst2"], "seed": 1, "resamples": 50,
-    }  # fmt: skip
+    variants = {"reinit-2": 2, "shuffled-labels": None}
+    drawn = {(name, s): raw.random(8) for name in ("", *variants) for s in samples}
+    scores = {name: {s: [drawn[name, s]] for s in samples} for name in ("", *variants)}
+    scores["shuffled-labels"]["b"] = [None]
+    settings = {"variants": {"llama": variants}, "seed": 1, "resamples": 50}
     made = tmp_path / "sanity_checks.parquet"
-    files = explained.write_scores(tmp_path, scores, 8)
+    files = explained.write_scores(tmp_path, {"mine": scores.pop("")}, 8)
+    for name, of_samples in scores.items():
+        changed = explained.write_scores(tmp_path, {"mine": of_samples}, 8, variant=name)
+        files["attributions"] += changed["attributions"]
     rooms.summarise("sanity_checks", settings, files, {"sanity_checks": made})
     rows = pd.DataFrame(read_rows(made, "sanity_checks")).set_index(["dataset", "part"])
     assert set(rows["method"]) == {"mine"}
     assert set(rows["metric"]) == {"rho"}
 
     def mean(other, chosen=samples):
-        return np.mean([spearmanr(drawn["mine", s], drawn[other, s]).statistic for s in chosen])
+        return np.mean([spearmanr(drawn["", s], drawn[other, s]).statistic for s in chosen])
 
     for dataset in ("sst2", AVERAGE):
         found = rows.loc[dataset]
         assert list(found.index) == ["layers", "labels", "input"]
         assert list(found["position"].fillna(0)) == [2, 0, 0]
-        assert found.loc["layers", "value"] == pytest.approx(mean("mine-randomised-02"))
-        shuffled = mean("mine-shuffled-labels", ("a", "c"))
+        assert list(found["variant"]) == [*variants, ""]
+        assert found.loc["layers", "value"] == pytest.approx(mean("reinit-2"))
+        shuffled = mean("shuffled-labels", ("a", "c"))
         assert found.loc["labels", "value"] == pytest.approx(shuffled)
         assert list(found["n"]) == [3, 2, 3]
         assert list(found["n_failed"]) == [0, 1, 0]
 
 
+VARIANTS = {"layers": "reinit-{}", "labels": "shuffled-labels"}
 CHECKS = (("layers", 1), ("layers", 4), ("labels", None), ("input", None))
 VALUES = {
     "same": (1.0, 0.95, 1.0, 0.0), "mine": (0.5, -0.2, 0.92, 0.97), "none": (None,) * 4,
@@ -152,7 +158,8 @@ CELL = {"model": "llama"}
 ROWS = [
     {
         **CELL, "dataset": dataset, "metric": "rho", "method": method, "part": part,
-        "position": layers, "value": value, "low": value and value - 0.1,
+        "variant": VARIANTS.get(part, "").format(layers), "position": layers,
+        "value": value, "low": value and value - 0.1,
         "high": value and value + 0.1, "n": 5, "n_failed": 1,
     }
     for dataset in ("sst2", "average")

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import kendalltau, norm, rankdata, t
 
 import rooms
+from pisoft.config.cells import Cell
 from pisoft.contracts import read_rows
 from pisoft.keyed import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.soft_files import Cell
 from summarising import MINIMUM_H0, soft_rows, write_soft
 
 GRID = (0.1, 0.3, 0.4, 0.9)
@@ -54,7 +54,10 @@ TVS = ("ns_total_variations", "nc_total_variations")
 def sensitivity(folder, *cells, operators=(), **settings):
     """Write cells, (protocol, method, dataset, rows); return τ and facts in a row of each order."""
     files = {
-        kind: [write_soft(folder, rows, Cell(p, "llama", m, d)) for p, m, d, rows in given]
+        kind: [
+            write_soft(folder, rows, Cell(*protocol.split("@"), model="llama", method=m, dataset=d))
+            for protocol, m, d, rows in given
+        ]
         for kind, given in {"soft": cells, "operators": operators}.items()
         if given
     }
@@ -250,9 +253,9 @@ def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp
     runs = {name: methods(20 * place) for place, name in enumerate(("dynamic", "fixed"))}
     operators = {
         name: methods(20 * place)
-        for place, name in enumerate(("dynamic-mean", "dynamic-hide", "fixed-mean"), start=2)
+        for place, name in enumerate(("dynamic@mean", "dynamic@hide", "fixed@mean"), start=2)
     }
-    del operators["dynamic-hide"][METHODS[0]]
+    del operators["dynamic@hide"][METHODS[0]]
     soft, others = (
         [cell for name, rows in of.items() for cell in cells_of(rows, protocol=name)]
         for of in (runs, operators)
@@ -263,10 +266,10 @@ def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp
         row = one(found, "other_routing", protocol=protocol)
         assert row["value"] == pytest.approx(tau(runs[protocol], runs[other]))
         row = one(found, "operator_mean", protocol=protocol)
-        expected = tau(runs[protocol], operators[f"{protocol}-mean"])
+        expected = tau(runs[protocol], operators[f"{protocol}@mean"])
         assert row["value"] == pytest.approx(expected)
     row = one(found, "operator_hide")
-    assert row["value"] == pytest.approx(tau(runs["dynamic"], operators["dynamic-hide"]))
+    assert row["value"] == pytest.approx(tau(runs["dynamic"], operators["dynamic@hide"]))
     assert row["n_methods"] == len(METHODS) - 1
     alone = sensitivity(tmp_path, *soft[: len(METHODS)], operators=others)
     assert set(NEW_DRAWS) & set(alone["part"]) == {"operator_mean", "operator_hide"}

@@ -4,7 +4,6 @@ import itertools
 import math
 import random
 import statistics
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,7 @@ import rooms
 from pisoft.contracts import read_provenance, read_rows
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, summarise
-from pisoft.statistics.soft_files import Cell
-from summarising import GRID, MINIMUM_H0, STATISTICS, soft_row, soft_rows, write_soft
+from summarising import CELL, GRID, MINIMUM_H0, STATISTICS, soft_row, soft_rows, write_soft
 
 
 def summarised(folder, rows):
@@ -249,7 +247,7 @@ def test_a_cell_whose_rows_all_failed_has_no_mean_and_no_n(tmp_path):
 
 
 def test_a_cell_without_any_grid_point_takes_the_grid_of_the_others(tmp_path):
-    other = Cell("dynamic", "llama", "random", "sst2")
+    other = CELL._replace(method="random")
     paths = [
         write_soft(tmp_path, [soft_row("a", 0, None, random.Random(), "empty_record")]),
         write_soft(tmp_path, soft_rows({"a": 1}), other),
@@ -290,16 +288,11 @@ def test_an_ok_row_without_usable_distances_is_an_error(tmp_path, distances, pro
 
 
 def test_cells_on_different_grids_are_an_error(tmp_path):
-    other = Cell("dynamic", "llama", "random", "sst2")
+    other = CELL._replace(method="random")
     changed = [row | {"pi": row["pi"] and row["pi"] / 2} for row in soft_rows({"a": 1})]
     paths = [write_soft(tmp_path, soft_rows({"a": 1})), write_soft(tmp_path, changed, other)]
     with pytest.raises(BenchmarkError, match="evaluated at"):
         summarise(paths, **STATISTICS)
-
-
-def test_a_path_names_its_cell():
-    path = Path("results/demo/soft/dynamic/llama-3.1/m/x.parquet")
-    assert Cell.of(path) == Cell("dynamic", "llama-3.1", "m", "x")
 
 
 def test_the_script_summarises_soft_files(tmp_path):

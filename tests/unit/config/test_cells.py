@@ -1,0 +1,40 @@
+"""Cells: what paths say of them, both ways."""
+
+from pathlib import Path
+
+import pytest
+
+from pisoft.columns import FILES
+from pisoft.config.cells import Cell
+
+EVALUATED = Cell("dynamic", "mean", "llama-3.1", "", "grad_ellm", "sst2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "path"),
+    [
+        ("soft", EVALUATED, "soft/dynamic@mean/llama-3.1/grad_ellm/sst2"),
+        ("soft", EVALUATED._replace(operator=""), "soft/dynamic/llama-3.1/grad_ellm/sst2"),
+        ("attributions", Cell("", "", "m", "reinit-4", "x", "d"), "attributions/m@reinit-4/x/d"),
+        ("prompts", Cell(model="m", dataset="d"), "prompts/m/d"),
+    ],
+)
+def test_a_cell_is_written_into_paths_and_read_from_them(kind, cell, path):
+    assert FILES[kind].path.format(**cell.wildcards) == path
+    for file in (f"results/soft/data/{path}.parquet", f"{path}.25000-by-400"):
+        assert FILES[kind].cell(Path(file)) == cell
+
+
+def test_keys_that_do_not_apply_are_left_out():
+    assert EVALUATED.keys == {
+        "protocol": "dynamic",
+        "operator": "mean",
+        "model": "llama-3.1",
+        "method": "grad_ellm",
+        "dataset": "sst2",
+    }
+
+
+def test_another_path_is_no_cell():
+    with pytest.raises(ValueError, match="is no path soft/"):
+        FILES["soft"].cell(Path("attributions/m/x/d.parquet"))
