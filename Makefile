@@ -10,7 +10,7 @@ PIP_FLAGS ?=# of every installation from the lock, for example --index-url of a 
 UPGRADE ?=# packages that `make lock` takes the newest version of
 WORKERS ?= 2# test processes
 CONFIG ?= config/config.yaml# the run file that is planned, fetched or exported for
-THROUGHPUT ?=# TFLOP/s of the device that is planned for; measured on this machine if not given
+THROUGHPUT ?=# TFLOP/s of the device that is planned for; without it, no time is planned
 SETTINGS ?=# keys of the run file that are changed for that, as --config has them: max_samples=8
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
 CHANGED = --config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)

@@ -39,7 +39,7 @@ from pisoft.embedded.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.fingerprint import code_hash
 from pisoft.planning.limits import RunLimits
-from pisoft.planning.speed import flops_per_second
+from pisoft.planning.report import flops_per_second
 from pisoft.shards import shortened
 from pisoft.statistics.metrics import CONTROL
 

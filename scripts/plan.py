@@ -1,4 +1,4 @@
-"""Print what a run will cost: jobs, forwards, tokens, FLOPs, time, memory and disk."""
+"""Print what a run will cost: jobs, tokens, FLOPs, time and GPU-hours."""
 
 from __future__ import annotations
 
@@ -9,26 +9,22 @@ from pisoft.attribution import load_method
 from pisoft.commandline import run
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
-from pisoft.config.slices import PlanSlice
 from pisoft.planning.plan import plan_run
-from pisoft.planning.report import plan_text
-from pisoft.planning.speed import flops_per_second, given_speed, measured_speed
+from pisoft.planning.report import flops_per_second, plan_text
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Validate the run file, plan its jobs and print them."""
+    given = arguments.throughput
+    rate = None if given is None else flops_per_second(given)
     raw, files = run_file(arguments)
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
-    plan = plan_run(PlanSlice.of(config), Path("results", config.run_file.run))
-    if arguments.throughput is None:
-        speed = measured_speed(config.models)
-    else:
-        speed = given_speed(flops_per_second(arguments.throughput), config.models)
+    plan = plan_run(config, Path("results", config.run_file.run))
     print(f"Run '{config.run_file.run}', {arguments.configfile}\n")
     on_gpu = [name for name, model in config.models.items() if model.resources.gpu]
-    print(plan_text(plan, speed, on_gpu))
+    print(plan_text(plan, rate, on_gpu))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--throughput",
         metavar="TFLOP/S",
-        help="what the device reaches in forwards; else measured on this machine",
+        help="what the device reaches in forwards; without it, no time is shown",
     )
     return parser
 

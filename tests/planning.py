@@ -1,13 +1,14 @@
-"""A small run to plan in tests, without any file."""
+"""A small run to plan in tests, of models and datasets that are nowhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from pathlib import Path
 from typing import Any
 
-from pisoft.config.cells import Cell
-from pisoft.config.models import ModelShape
-from pisoft.config.slices import PlanSlice
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_config
+from pisoft.config.resolved import Config
 from pisoft.planning.lengths import SampleLengths
 
 # Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
@@ -25,68 +26,62 @@ SHORT = (
     "build_index",
     "build_explorer",
 )
-LLAMA_8B = ModelShape(
-    layers=32, hidden_size=4096, intermediate_size=14336, heads=32, key_value_heads=8,
-    head_size=128, vocabulary_size=128256, context=131072,
-)  # fmt: skip
-SIZES = {
-    "layers": 3, "hidden_size": 32, "intermediate_size": 48, "heads": 4, "key_value_heads": 2,
-    "head_size": 8, "vocabulary_size": 97, "context": 128,
-}  # fmt: skip
-HUB = {"kind": "hub", "repository": "nobody/nothing"}
-
-
-def run_of(protocols: Sequence[str] = ("dynamic",), **changes: Any) -> PlanSlice:
-    """Return what a run's plan depends on: one model, a dataset of each task, two methods."""
-    names = ("random", "saliency")
-    datasets = {
-        "reviews": {
-            "task": "classification",
-            "messages": [
-                {"role": "system", "content": "x" * 50},
-                {"role": "user", "content": "Text: {text}"},
-            ],
-            "samples": 40,
-            "records": None,
-            "expected": {"content_tokens": 20},
-        },
-        "stories": {
-            "task": "generation",
-            "messages": [{"role": "user", "content": "{story} {question}"}],
-            "samples": None,
-            "records": 7,
-            "expected": {"content_tokens": 30},
-        },
-    }
-    settings = {
+CATALOGUE = Path(__file__).parents[1] / "config/catalogue"
+WEIGHTS = 1e6
+FIELD = {"text": "text"}
+RUN = {
+    "run": "small",
+    "models": ["small"],
+    "datasets": ["reviews", "stories"],
+    "methods": ["random", "saliency"],
+    "protocols": ["dynamic"],
+    "generation": {"max_new_tokens": 11, "step_interval": 5},
+    "evaluation": {"draws": 4, "pi_grid": [0.2, 0.5, 0.8]},
+    "ranking": None,
+    "block_size": 16,
+    "catalogue": {
         "models": {
             "small": {
-                "source": {**HUB, "shape": SIZES},
-                "dtype": "float32",
-                "quantization": "none",
-                "token_budget": 1024,
-                "shards": dict.fromkeys(datasets),
+                "label": "Small",
+                "source": {"kind": "hub", "repository": "no/where", "parameters": WEIGHTS},
             }
         },
-        "masked_models": {},
-        "datasets": datasets,
-        "methods": {name: {"method": name, "options": {}} for name in names},
-        "cells": {
-            "main": [
-                Cell(protocol, "", "small", "", name, dataset)
-                for protocol in protocols
-                for name in names
-                for dataset in datasets
-            ]
+        "datasets": {
+            "reviews": {
+                "label": "Reviews",
+                "task": "classification",
+                "source": {"kind": "hub", "repository": "no/reviews", "split": "test"},
+                "fields": FIELD,
+                "labels": {"column": "label", "words": {"0": "no", "1": "yes"}},
+                "messages": [{"role": "user", "content": "{text}"}],
+                "samples": 40,
+                "expected": {"content_tokens": 20},
+            },
+            "stories": {
+                "label": "Stories",
+                "task": "generation",
+                "source": {"kind": "hub", "repository": "no/stories", "split": "test"},
+                "fields": FIELD,
+                "messages": [{"role": "user", "content": "{text}"}],
+                "expected": {"content_tokens": 30, "records": 7},
+            },
         },
-        "inspections": 0,
-        "max_prompt_tokens": None,
-        "generation": {"max_new_tokens": 11, "step_interval": 5},
-        "block_size": 16,
-        "evaluation": {"draws": 4, "pi_grid": [0.2, 0.5, 0.8]},
-        "ranking": None,
-    }
-    return PlanSlice.model_validate(settings | changes)
+    },
+}
+
+
+def run_of(entries: dict[str, Any] | None = None, **changes: Any) -> Config:
+    """Return a run of one model, a dataset of each task and two methods.
+
+    Args:
+        entries: keys of catalogue entries to change, by `models.small` and the like.
+        changes: keys of the run file.
+    """
+    raw = copy.deepcopy(RUN) | changes
+    for place, keys in (entries or {}).items():
+        kind, name = place.split(".")
+        raw["catalogue"][kind][name] |= keys
+    return load_config(raw, CATALOGUE, "run.yaml", load_method)
 
 
 def sample(prompt: int, first: int = 0, steps: tuple[int, ...] = (0,), output: int = 1):

@@ -11,7 +11,6 @@ import pytest
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
-from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
 from pisoft.contracts import read_provenance, read_rows
 from pisoft.planning.plan import plan_run
@@ -36,25 +35,27 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
     assert counts.pop("total") > counts.pop("all") == 1
     monkeypatch.chdir(project.folder)
     config = load_run(read_yaml(Path(run_file)), [run_file], Path("config"), load_method)
-    plan = plan_run(PlanSlice.of(config), Path("results") / name)
+    plan = plan_run(config, Path("results") / name)
     costly = {rule: count for rule, count in counts.items() if not rule.startswith(SHORT)}
     assert collections.Counter(job.rule for job in plan.jobs) == costly, FIX
 
 
-def test_jobs_count_as_many_forwards_and_tokens_as_are_planned(finished, monkeypatch):
+def test_jobs_count_as_many_tokens_as_are_planned(finished, monkeypatch):
     monkeypatch.chdir(finished.folder)
     config = load_run(
         read_yaml(Path("config/tiny.yaml")), ["config/tiny.yaml"], Path("config"), load_method
     )
     results = Path("results/tiny")
-    jobs = plan_run(PlanSlice.of(config), results).jobs
+    plan = plan_run(config, results)
+    jobs = plan.jobs
     (prompts,) = (results / "data/prompts").rglob("*.parquet")
     lengths = [len(row["input_ids"]) for row in read_rows(prompts, "prompts")]
     read = sum(lengths) * (1 + 2)  # attention once, saliency forward and backward, random never
-    assert sum(job.high.tokens for job in jobs if job.rule == "attribute") == read
+    assert sum(job.high for job in jobs if job.rule == "attribute") == read
+    (lengths_of,) = plan.lengths.values()
     ranked = [job for job in jobs if job.rule == "evaluate_ranking"]
     assert ranked
     for job in ranked:
         counted = read_provenance(results / f"data/ranking/{job.cell}.parquet")
-        assert counted["forwards"] == pytest.approx(job.high.forwards)
-        assert counted["tokens"] == pytest.approx(job.high.tokens)
+        prefixes = lengths_of.total(lambda sample: max(0, sample.first - 1))
+        assert counted["tokens"] == pytest.approx(job.high - prefixes)

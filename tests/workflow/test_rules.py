@@ -14,7 +14,6 @@ from parsed import parsed_rules
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.loading import load_run
-from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
 from pisoft.displays import ENDINGS, displays_in
 from pisoft.planning.limits import LEAST_RUNTIME, RUNTIME_SAFETY
@@ -116,7 +115,8 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
     file.write_text(Path("config/paper.yaml").read_text() + "\noperators: {}\n")
     shard = ("dynamic", "llama-3.1-8b-instruct", "random", "sst2/0-1024")
     config = load_run(read_yaml(file), [str(file)], Path("config"), load_method)
-    jobs = {(job.rule, job.cell): job for job in plan_run(PlanSlice.of(config), None).jobs}
+    plan = plan_run(config, None)
+    jobs = {(job.rule, job.cell): job for job in plan.jobs}
     cells = {
         "generate": "{1}/{3}",
         "attribute": "{1}/{2}/{3}",
@@ -129,7 +129,7 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
         rules = parsed_rules([file], default_resources={"throughput": throughput})
         for name, pattern in cells.items():
             job = jobs[name, pattern.format(*shard)]
-            seconds = job.start_up + job.high.flops / (throughput * 1e12)
+            seconds = job.start_up + plan.flops(job, job.high) / (throughput * 1e12)
             minutes = max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
             assert asked(rules[name], "runtime", shard) == minutes, name
             assert asked(rules[name], "runtime", shard, attempt=2) == 2 * minutes, name

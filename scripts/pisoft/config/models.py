@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -13,18 +13,21 @@ from pydantic import (
 from pisoft.config.base import HubName, Name, Strict
 
 
-class ModelShape(Strict):
-    """Sizes of a decoder of Llama's build, as its config.json has them under other names."""
+def _parameters() -> Any:
+    return Field(
+        None,
+        gt=0,
+        description="Number of weights, which `make plan` and the jobs' limits go by; of a mixture "
+        "of experts, those that a token is multiplied by.",
+    )
 
-    layers: int = Field(gt=0, description="Decoder layers.")
-    hidden_size: int = Field(gt=0, description="Width of the residual stream.")
-    intermediate_size: int = Field(gt=0, description="Width of the gated feed-forward block.")
-    heads: int = Field(gt=0, description="Query heads.")
-    key_value_heads: int = Field(gt=0, description="Key/value heads.")
-    head_size: int = Field(gt=0, description="Width of a head.")
-    vocabulary_size: int = Field(gt=0, description="Entries of the vocabulary.")
-    tied_embeddings: bool = Field(False, description="The output head is the embedding matrix.")
-    context: int | None = Field(None, gt=0, description="Longest sequence, tokens.")
+
+def _layers() -> Any:
+    return Field(
+        None,
+        gt=0,
+        description="Number of decoder layers: which depth of a layer study is all of them.",
+    )
 
 
 class HubModel(Strict):
@@ -33,11 +36,8 @@ class HubModel(Strict):
     kind: Literal["hub"]
     repository: HubName = Field(description="Hub repository, `owner/name`.")
     revision: HubName = Field("main", description="Branch, tag or commit.")
-    shape: ModelShape | None = Field(
-        None,
-        description="What `make plan` goes by until config.json is in the hub's local cache, and "
-        "which depth of a layer study is all layers.",
-    )
+    parameters: float | None = _parameters()
+    layers: int | None = _layers()
 
 
 class LocalModel(Strict):
@@ -52,10 +52,8 @@ class GgufModel(Strict):
 
     kind: Literal["gguf"]
     path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
-    shape: ModelShape | None = Field(
-        None,
-        description="What `make plan` goes by, and which depth of a layer study is all layers.",
-    )
+    parameters: float | None = _parameters()
+    layers: int | None = _layers()
 
 
 class TrainedModel(Strict):

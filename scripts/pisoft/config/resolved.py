@@ -83,6 +83,14 @@ class Config(BaseModel):
             for dataset in datasets
         ]
 
+    def of_model(self, model: str) -> Config:
+        """Return the configuration of one model alone."""
+        studies = {}
+        for name, study in self.studies.items():
+            methods = {key: names for key, names in study.methods.items() if key == model}
+            studies[name] = study.model_copy(update={"methods": methods})
+        return self.model_copy(update={"models": {model: self.models[model]}, "studies": studies})
+
     def protocols_of(self, model: str) -> tuple[Protocol, ...]:
         """Return the protocols under which a model is evaluated."""
         allowed = self.run_file.restrictions.get(model, Restriction()).protocols

@@ -23,11 +23,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field
 
 from pisoft.config.base import Ablation, Clamp, Protocol, Scope, Strict, Task
-from pisoft.config.cells import SHUFFLED_LABELS, Cell
+from pisoft.config.cells import SHUFFLED_LABELS
 from pisoft.config.datasets import (
     DatasetEntry,
     EmbeddedDataset,
-    ExpectedRecords,
     FileDataset,
     HubDataset,
     Labels,
@@ -42,11 +41,9 @@ from pisoft.config.evaluation import (
 )
 from pisoft.config.metric_validation import Control, Permuted
 from pisoft.config.models import (
-    TOKEN_BUDGETS,
     HubModel,
     MaskedModelEntry,
     ModelEntry,
-    ModelSource,
     TrainedMaskedModel,
     TrainedModel,
 )
@@ -435,97 +432,6 @@ def evidence_datasets(config: Config) -> tuple[str, ...]:
     return tuple(name for name, entry in config.datasets.items() if entry.has_evidence)
 
 
-# Cost -----------------------------------------------------------------------------------------
-
-
-def _budget(config: Config, model: str) -> int:
-    entry = config.models[model]
-    return entry.token_budget or TOKEN_BUDGETS["cuda" if entry.resources.gpu else "cpu"]
-
-
-def _shards(config: Config, model: str) -> dict[str, Shards | None]:
-    return {dataset: shards(config, model, dataset) for dataset in config.datasets}
-
-
-class PlannedModel(Slice, of="models.{model}"):
-    """What a model's jobs cost depends on."""
-
-    source: ModelSource = Field(discriminator="kind")
-    dtype: str
-    quantization: str
-    token_budget: Annotated[int, At(_budget)]
-    shards: Annotated[dict[str, Shards | None], At(_shards)]  # by dataset; None: it is not cut
-
-
-def _records(config: Config, dataset: str) -> int | None:
-    entry = config.datasets[dataset]
-    if isinstance(entry.source, EmbeddedDataset):
-        return entry.source.records
-    return None if entry.expected is None else entry.expected.records
-
-
-class PlannedDataset(Slice, of="datasets.{dataset}"):
-    """What a dataset's jobs cost depends on."""
-
-    task: Task
-    messages: tuple[Message, ...]
-    samples: Annotated[int | None, At(sample_limit)]
-    records: Annotated[int | None, At(_records)]  # of the source; None: not known
-    expected: ExpectedRecords | None
-
-
-class PlannedMethod(Slice, of="evaluated_methods.{method}"):
-    """What a method's jobs cost depends on."""
-
-    method: Annotated[str | None, At("evaluated_methods.{method}.file")]  # None: made elsewhere
-    options: dict[str, Any]
-
-
-def _trained_masked_models(config: Config) -> dict[str, TrainedMaskedModel]:
-    """Return the masked models that a rule trains, if a method needs them."""
-    if not any(method.needs_masked_model for method in config.evaluated_methods.values()):
-        return {}
-    sources = {name: entry.source for name, entry in config.masked_models.items()}
-    return {name: s for name, s in sources.items() if isinstance(s, TrainedMaskedModel)}
-
-
-def _inspections(config: Config) -> int:
-    asked = config.run_file.operators
-    return 0 if asked is None else asked.draws * (1 + len(asked.others))
-
-
-class PlanSlice(Slice):
-    """What a run costs depends on."""
-
-    models: Annotated[
-        dict[str, PlannedModel],
-        At(lambda config: {name: PlannedModel.of(config, model=name) for name in config.models}),
-    ]
-    masked_models: Annotated[dict[str, TrainedMaskedModel], At(_trained_masked_models)]
-    datasets: Annotated[
-        dict[str, PlannedDataset],
-        At(lambda config: {n: PlannedDataset.of(config, dataset=n) for n in config.datasets}),
-    ]
-    methods: Annotated[  # every evaluated one
-        dict[str, PlannedMethod],
-        At(
-            lambda config: {n: PlannedMethod.of(config, method=n) for n in config.evaluated_methods}
-        ),
-    ]
-    # By study.
-    cells: Annotated[
-        dict[str, tuple[Cell, ...]],
-        At(lambda config: {name: config.cells(name) for name in config.studies}),
-    ]
-    # Operators times masks, at each retaining probability.
-    inspections: Annotated[int, At(_inspections)]
-    max_prompt_tokens: Annotated[int | None, At("run_file.prompts.max_tokens")]
-    generation: Annotated[GenerationSettings, At("run_file.generation")]
-    block_size: BlockSize
-    evaluation: Annotated[DrawSettings, At(draw_settings)]
-    ranking: Annotated[RankingSettings | None, At("run_file.ranking")]
-
-
 # Summaries ------------------------------------------------------------------------------------
 
 
@@ -691,6 +597,10 @@ def _number_types(config: Config) -> dict[str, str]:
 
 
 NumberTypes = Annotated[dict[str, str], At(_number_types)]  # which the noise floor depends on
+
+
+def _shards(config: Config, model: str) -> dict[str, Shards | None]:
+    return {dataset: shards(config, model, dataset) for dataset in config.datasets}
 
 
 class DisplaySlice(ScoreSettings, LabelsSlice, of="run_file.evaluation"):

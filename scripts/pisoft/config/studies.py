@@ -157,7 +157,7 @@ def decoder_layers(source: ModelSource) -> int | None:
     if isinstance(source, TrainedModel):
         return source.layers
     if isinstance(source, HubModel | GgufModel):
-        return None if source.shape is None else source.shape.layers
+        return source.layers
     path = Path(source.path) / "config.json"
     try:
         layers = json.loads(path.read_text(encoding="utf-8")).get("num_hidden_layers")

@@ -1,1 +1,1 @@
-"""What a run costs, before it runs: jobs, forwards, tokens, FLOPs, time, memory and disk."""
+"""What a run costs, before it runs: jobs, tokens, FLOPs and time."""

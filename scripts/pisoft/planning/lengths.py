@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pisoft.config.base import Scope
-from pisoft.config.datasets import Message
-from pisoft.config.slices import PlannedDataset, PlanSlice
+from pisoft.config.datasets import EmbeddedDataset
+from pisoft.config.parts import sample_limit, shards
+from pisoft.config.resolved import Config
 from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
@@ -21,9 +21,8 @@ MEASURED = "measured"
 PROMPTS_MEASURED = "prompts measured, answers of full length"
 ESTIMATED = "estimated"
 
-CHARACTERS_PER_TOKEN = 5  # of plain English instructions
-MARKER_TOKENS = 5  # of a chat template: begin of turn, role, line end, end of turn
-CLASSIFICATION_STEPS = (0,)
+# Tokens of a chat template with a short instruction, before and behind the record.
+BEFORE, BEHIND = 40, 5
 
 
 @dataclass(frozen=True)
@@ -60,46 +59,37 @@ class Lengths:
 
     def between(self, first: int, last: int) -> Lengths:
         """Return the samples at these places, the last one excluded."""
-        found, begin = [], 0
+        samples, begin = [], 0
         for sample in self.samples:
             end = begin + sample.count
             count = min(end, last) - max(begin, first)
             if count > 0:
-                found.append(replace(sample, count=count))
+                samples.append(replace(sample, count=count))
             begin = end
-        return Lengths(tuple(found), self.origin)
+        return Lengths(tuple(samples), self.origin)
 
     @property
     def count(self) -> int:
         """Samples."""
         return sum(sample.count for sample in self.samples)
 
-    @property
-    def longest(self) -> int:
-        """Most tokens that the model reads of a sample, 0 without samples."""
-        return max((sample.read for sample in self.samples), default=0)
 
-
-def sample_lengths(
-    settings: PlanSlice, model: str, dataset: str, context: int | None, results: Path | None
-) -> Lengths:
+def sample_lengths(config: Config, model: str, dataset: str, results: Path | None) -> Lengths:
     """Return the lengths of a model's prompts and answers on a dataset.
 
     Args:
-        settings: the run.
+        config: the run.
         model: name of the model.
         dataset: name of the dataset.
-        context: longest sequence of the model, tokens.
         results: the run's folder, in which prompts and generations may lie; None: unused.
 
     Raises:
         BenchmarkError: there are no prompts yet, and the catalogue does not say how long records
             are or how many there are; or a file cannot be read.
     """
-    task = settings.datasets[dataset].task
-    cell = cell_path(model, dataset, settings.models[model].shards[dataset])
+    cell = cell_path(model, dataset, shards(config, model, dataset))
     if results is None or not is_complete(results / "data/prompts" / cell):
-        return Lengths((_estimated(settings, dataset, context),), ESTIMATED)
+        return Lengths((_estimated(config, dataset),), ESTIMATED)
     prompts, generations = results / "data/prompts" / cell, results / "data/generations" / cell
     rows = read_prompts(prompts)
     if is_complete(generations):
@@ -107,9 +97,11 @@ def sample_lengths(
         pairs = [pair for pair in zip(rows, answers, strict=True) if pair[0]["status"] == OK]
         origin = MEASURED
     else:
-        pairs = [(row, _full_answer(settings, task)) for row in rows if row["status"] == OK]
-        origin = MEASURED if task == "classification" else PROMPTS_MEASURED
-    return Lengths(tuple(_measured(pairs, settings.evaluation.scope)), origin)
+        answer = _full_answer(config, dataset)
+        pairs = [(row, answer) for row in rows if row["status"] == OK]
+        is_label = config.datasets[dataset].task == "classification"
+        origin = MEASURED if is_label else PROMPTS_MEASURED
+    return Lengths(tuple(_measured(pairs, config.run_file.evaluation.scope)), origin)
 
 
 def _measured(pairs: Iterable[tuple[Any, Any]], scope: Scope) -> Iterator[SampleLengths]:
@@ -127,75 +119,48 @@ def _measured(pairs: Iterable[tuple[Any, Any]], scope: Scope) -> Iterator[Sample
             )
 
 
-def _full_answer(settings: PlanSlice, task: str) -> dict[str, Any]:
-    """Return an answer that is as long as it may be."""
-    generation = settings.generation
-    if task == "classification":
-        return {"output_ids": [0], "steps": CLASSIFICATION_STEPS, "status": OK}
-    length = generation.max_new_tokens
+def _full_answer(config: Config, dataset: str) -> dict[str, Any]:
+    """Return an answer that is as long as it may be; a label is one token."""
+    generation = config.run_file.generation
+    is_label = config.datasets[dataset].task == "classification"
+    length = 1 if is_label else generation.max_new_tokens
     steps = range(0, length, generation.step_interval)
     return {"output_ids": [0] * length, "steps": steps, "status": OK}
 
 
-# Estimates ------------------------------------------------------------------------------------
-
-
-def _estimated(settings: PlanSlice, name: str, context: int | None) -> SampleLengths:
-    """Return samples of mean length, with a template of estimated length around each."""
-    dataset = settings.datasets[name]
-    if dataset.expected is None:
+def _estimated(config: Config, name: str) -> SampleLengths:
+    """Return samples whose records have the catalogue's mean length."""
+    expected = config.datasets[name].expected
+    if expected is None:
         raise BenchmarkError(
             f"dataset '{name}': expected.content_tokens: not set, and there are no prompts yet to "
             "count tokens in; add it to the dataset's catalogue entry"
         )
-    before, between, behind = _template_tokens(dataset.messages)
-    answer = _full_answer(settings, dataset.task)
-    output = len(answer["output_ids"])
-    limits = [settings.max_prompt_tokens, None if context is None else context - output]
-    longest = min((limit for limit in limits if limit is not None), default=None)
-    content = round(dataset.expected.content_tokens)
+    content, longest = round(expected.content_tokens), config.run_file.prompts.max_tokens
     if longest is not None:
-        content = max(1, min(content, longest - before - between - behind))
-    prompt = before + between + content + behind
-    touched = {
-        "content": (before, content),
-        "user_turn": (before, between + content),
-        "all_but_bos": (1, prompt - 1),
-        "all": (0, prompt),
-    }
-    first, perturbable = touched[settings.evaluation.scope]
+        content = max(1, min(content, longest - BEFORE - BEHIND))
+    prompt, answer = BEFORE + content + BEHIND, _full_answer(config, name)
+    of_record = config.run_file.evaluation.scope in ("content", "user_turn")
+    first, perturbable = (BEFORE, content) if of_record else (0, prompt)
     return SampleLengths(
-        count=_records(name, dataset),
+        count=_records(config, name),
         prompt=prompt,
         first=first,
         perturbable=perturbable,
-        output=output,
+        output=len(answer["output_ids"]),
         steps=tuple(answer["steps"]),
     )
 
 
-def _template_tokens(messages: Sequence[Message]) -> tuple[int, int, int]:
-    """Return template tokens before the first field, between fields, and behind the last."""
-    pieces: list[tuple[float, bool]] = []  # tokens, and whether a field follows
-    for message in messages:
-        pieces.append((MARKER_TOKENS, False))
-        for text, field, _, _ in string.Formatter().parse(message.content):
-            pieces.append((len(text) / CHARACTERS_PER_TOKEN, field is not None))
-    pieces.append((MARKER_TOKENS, False))  # the answer's turn begins
-    fields = [index for index, (_, field) in enumerate(pieces) if field]
-    first, last = fields[0] + 1, fields[-1] + 1
-    parts = pieces[:first], pieces[first:last], pieces[last:]
-    before, between, behind = (round(sum(tokens for tokens, _ in part)) for part in parts)
-    return before, between, behind
-
-
-def _records(name: str, dataset: PlannedDataset) -> int:
+def _records(config: Config, name: str) -> int:
     """Return how many samples a dataset gives: as many as it may, or all records."""
-    known = [dataset.samples, dataset.records]
-    given = [count for count in known if count is not None]
-    if not given:
+    entry = config.datasets[name]
+    expected = None if entry.expected is None else entry.expected.records
+    records = entry.source.records if isinstance(entry.source, EmbeddedDataset) else expected
+    counts = [count for count in (sample_limit(config, name), records) if count is not None]
+    if not counts:
         raise BenchmarkError(
             f"dataset '{name}': expected.records: not set, but all records are sampled; add it to "
             "the dataset's catalogue entry, or set max_samples"
         )
-    return min(given)
+    return min(counts)

@@ -13,16 +13,14 @@ from pathlib import Path
 
 from pisoft.config.cells import MARK
 from pisoft.config.resolved import Config
-from pisoft.config.slices import PlanSlice
 from pisoft.errors import BenchmarkError
-from pisoft.planning.plan import LOADING_RULES, Job, plan_run
+from pisoft.planning.plan import LOADING_RULES, plan_run
+from pisoft.planning.sizes import weight_bytes
 
 RUNTIME_SAFETY = 3  # short prompts do not fill a GPU, and few sites have measured theirs
 LEAST_RUNTIME = 10  # minutes: many jobs at once read libraries and weights from the same disks
-MEMORY_SAFETY = 1.25
-# Bytes of main memory: jobs of tiny models took up to 0.66e9 on a CPU; CUDA has its own libraries.
-LIBRARIES = 3e9
-ROW_OBJECTS = 10  # bytes of Python's objects for each byte of the rows that they become
+MEMORY_SAFETY = 1.3  # peaks of evaluations were 1.11 to 1.30 times the weights
+LIBRARIES = 3e9  # bytes of main memory: Python, torch, CUDA, rows
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,8 @@ class RunLimits:
         """Refuse a run whose jobs cannot be planned, though the speed of its GPUs is given.
 
         Raises:
-            BenchmarkError: sizes or lengths of a GPU's model are not known, and its entry does not
-                say what its jobs ask for.
+            BenchmarkError: the weights of a GPU's model or lengths of its prompts are not known,
+                and its entry does not say what its jobs ask for.
         """
         for name, entry in self._config.models.items():
             asked = entry.resources
@@ -82,8 +80,9 @@ class RunLimits:
         if asked.runtime and asked.mem_mb:
             return Limits(asked.runtime, asked.mem_mb)
         planned = self._of_model(name)
-        known = {} if isinstance(planned, BenchmarkError) else planned
-        limits = known.get((rule, cell), UNPLANNED)
+        limits = UNPLANNED
+        if not isinstance(planned, BenchmarkError):
+            limits = planned.get((rule, cell), UNPLANNED)
         return Limits(asked.runtime or limits.runtime, asked.mem_mb or limits.mem_mb)
 
     def _of_model(self, name: str) -> Planned | BenchmarkError:
@@ -96,43 +95,40 @@ class RunLimits:
         return self._planned[name]
 
     def _plan(self, name: str) -> Planned:
-        entry = self._config.models[name]
-        on_gpu = bool(entry.resources.gpu) and entry.device != "cpu"
-        settings = _of_one_model(PlanSlice.of(self._config), name)
+        config, entry = self._config.of_model(name), self._config.models[name]
         try:
-            plan = plan_run(settings, self._results)
+            plan = plan_run(config, self._results)
         except BenchmarkError:  # such as answers to prompts that have changed, which are recomputed
-            plan = plan_run(settings, None)
+            plan = plan_run(config, None)
+        memory = memory_limit(weight_bytes(plan.parameters[name], entry.dtype))
+        on_gpu = bool(entry.resources.gpu) and entry.device != "cpu"
         rate = self._rate if on_gpu else None
         return {
-            (job.rule, job.cell): job_limits(job, rate, on_gpu=on_gpu)
+            (job.rule, job.cell): Limits(
+                runtime_limit(job.start_up, plan.flops(job, job.high), rate), memory
+            )
             for job in plan.jobs
             if job.rule in LOADING_RULES
         }
 
 
-def job_limits(job: Job, rate: float | None, *, on_gpu: bool) -> Limits:
-    """Return the limits of a planned job that loads a model.
+def runtime_limit(start_up: float, flops: float, rate: float | None) -> int:
+    """Return the minutes that a job may take.
 
     Args:
-        job: which one.
+        start_up: seconds before its work begins.
+        flops: of its work.
         rate: FLOP/s of its device; None: not known.
-        on_gpu: the model is in a GPU's memory, and its files pass through main memory, which has
-            all of them at once at worst. Otherwise it is in main memory beside them.
     """
-    held = LIBRARIES + job.read + ROW_OBJECTS * job.disk + (0 if on_gpu else job.memory or 0)
-    megabytes = 100 * math.ceil(MEMORY_SAFETY * held / 1e8)
     if rate is None:
-        return Limits(UNPLANNED.runtime, megabytes)
-    seconds = job.start_up + job.high.flops / rate
-    return Limits(max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60)), megabytes)
+        return UNPLANNED.runtime
+    minutes = (start_up + flops / rate) / 60
+    return max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * minutes))
 
 
-def _of_one_model(settings: PlanSlice, name: str) -> PlanSlice:
-    """Return what a single model's jobs cost depends on."""
-    cells = {
-        study: tuple(cell for cell in of_study if cell.model == name)
-        for study, of_study in settings.cells.items()
-    }
-    models = {name: settings.models[name]}
-    return settings.model_copy(update={"models": models, "masked_models": {}, "cells": cells})
+def memory_limit(weights: float) -> int:
+    """Return the MB of main memory that a job may take which loads so many bytes of weights.
+
+    Those of a GPU's model pass through main memory, all of them at once at worst.
+    """
+    return 100 * math.ceil((MEMORY_SAFETY * weights + LIBRARIES) / 1e8)

@@ -1,317 +1,225 @@
-"""Every job of a run, with what it will cost."""
+"""Every job of a run, with the tokens that it has a model read.
+
+A forward pass takes 2 · weights · tokens floating-point operations. That leaves out attention over
+long texts and counts embeddings: 5 % too much on the paper's run, a quarter on tiny models.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pisoft.attribution import AttributionMethod, method_without_models
+from pisoft.attribution import method_without_models
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
-from pisoft.config.evaluation import RankingSettings
-from pisoft.config.models import ModelShape, TrainedMaskedModel, TrainedModel
-from pisoft.config.parts import first_place, is_repeated, parts_of, places
-from pisoft.config.slices import PlannedModel, PlanSlice
-from pisoft.planning import sizes
+from pisoft.config.models import TOKEN_BUDGETS, TrainedModel
+from pisoft.config.parts import first_place, is_repeated, parts, places
+from pisoft.config.resolved import Config
 from pisoft.planning.lengths import Lengths, sample_lengths
-from pisoft.planning.shapes import model_shape
-from pisoft.planning.work import (
-    NO_WORK,
-    Work,
-    attribution_work,
+from pisoft.planning.sizes import parameters_of, weight_bytes
+from pisoft.planning.tokens import (
+    TRAINING_FORWARDS,
     draw_bounds,
-    generation_work,
-    inspection_work,
-    ranking_work,
-    soft_work,
-    total_work,
-    training_work,
+    generation_tokens,
+    inspection_tokens,
+    ranking_tokens,
+    soft_tokens,
 )
 
 START_UP = 1.0  # seconds of a job
 START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
-HALF = ("bfloat16", "float16")
 READING_SPEED = 1e9  # bytes of weights per second, from disk to the device
+HALF = ("bfloat16", "float16")
 # Jobs that load a model, on a GPU if it asks for one.
 LOADING_RULES = ("generate", "attribute", "evaluate_soft", "inspect_inputs", "evaluate_ranking")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job of the workflow; `cell` holds its wildcards as they stand in its paths.
+    """One job of the workflow.
 
-    ``low`` and ``high`` differ where draws go on until a mean is known well enough. ``memory`` is
-    the peak on the model's device, bytes, None without a model. ``disk`` is what it writes, bytes.
-    ``read`` is the size of the files of weights that it loads, which are in the type of activations
-    even where 4 bits of a weight are kept. ``start_up`` are the seconds before its work begins.
+    Attributes:
+        rule: its name.
+        cell: its wildcards as they stand in its paths.
+        model: that it runs; None: none.
+        low: tokens that the model reads, at least; more where draws go on until a mean is known
+            well enough.
+        high: tokens that it reads at most.
+        start_up: seconds before its work begins.
     """
 
     rule: str
     cell: str = ""
     model: str | None = None
-    low: Work = NO_WORK
-    high: Work = NO_WORK
-    memory: float | None = None
-    disk: float = 0
-    read: float = 0
+    low: float = 0
+    high: float = 0
     start_up: float = START_UP
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run's jobs in the order of the data, and what their costs were computed from."""
+    """A run's jobs in the order of the data, and what their costs follow from.
+
+    Attributes:
+        jobs: all of them, up to the evaluation.
+        lengths: of prompts and answers, by model and dataset.
+        parameters: number of weights, by model.
+    """
 
     jobs: tuple[Job, ...]
-    lengths: Mapping[tuple[str, str], Lengths]  # by model and dataset
+    lengths: dict[tuple[str, str], Lengths]
+    parameters: dict[str, float]
+
+    def flops(self, job: Job, tokens: float) -> float:
+        """Return the floating-point operations of a job's model that reads so many tokens."""
+        return 2 * self.parameters[job.model] * tokens if job.model else 0
 
 
-def plan_run(settings: PlanSlice, results: Path | None) -> Plan:
+def plan_run(config: Config, results: Path | None) -> Plan:
     """Plan a run.
 
     Args:
-        settings: the run.
+        config: the run.
         results: its folder; lengths are measured in the prompts and generations that lie there.
             None: nothing is measured.
 
     Raises:
-        BenchmarkError: a model's sizes or a dataset's lengths are not known.
+        BenchmarkError: a model's number of weights or a dataset's lengths are not known.
     """
-    lengths = {}
-    cells: dict[tuple[str, str], list[_Cell]] = {}
-    for model, entry in settings.models.items():
-        shape = model_shape(model, entry.source)
-        for dataset in settings.datasets:
-            whole = sample_lengths(settings, model, dataset, shape.context, results)
-            lengths[model, dataset] = whole
-            cells[model, dataset] = [
-                _Cell(model, part, entry, shape, _lengths_of(whole, part))
-                for part in parts_of(dataset, entry.shards[dataset])
-            ]
-    every = [cell for parts in cells.values() for cell in parts]
-    jobs = (
-        *(Job("fetch_dataset", name) for name in settings.datasets),
-        *(Job("sample_dataset", part) for part in dict.fromkeys(cell.part for cell in every)),
-        *_training_jobs(settings, lengths),
-        *(cell.prompt_job() for cell in every),
-        *(cell.generation_job() for cell in every),
-        *_method_jobs(settings, cells),
+    models = {name: _Model(config, name, results) for name in config.models}
+    jobs = [Job("fetch_dataset", name) for name in config.datasets]
+    every = dict.fromkeys(part for model in models.values() for part in model.parts)
+    jobs += [Job("sample_dataset", part) for part in every]
+    for model in models.values():
+        jobs += model.training_jobs()
+    for model in models.values():
+        prompts = (model.job("build_prompts", part) for part in model.parts)
+        jobs += [replace(job, start_up=START_UP_WITH_MODEL) for job in prompts]
+        jobs += [
+            model.job("generate", part, tokens=lengths.total(generation_tokens))
+            for part, lengths in model.parts.items()
+        ]
+    for study in config.studies:
+        for cell in config.cells(study):
+            jobs += models[cell.model].jobs_of(cell, ranked=study in ("main", "controls"))
+    lengths = {key: of for model in models.values() for key, of in model.lengths.items()}
+    return Plan(
+        tuple(dict.fromkeys(jobs)), lengths, {name: of.parameters for name, of in models.items()}
     )
-    return Plan(jobs, lengths)
+
+
+class _Model:
+    """A model of the run, and the jobs that it is loaded for."""
+
+    def __init__(self, config: Config, name: str, results: Path | None) -> None:
+        self._config, self.name, self._entry = config, name, config.models[name]
+        self.parameters = parameters_of(name, self._entry.source)
+        datasets = {cell.dataset: None for cell in config.cells() if cell.model == name}
+        self.lengths = {
+            (name, dataset): sample_lengths(config, name, dataset, results) for dataset in datasets
+        }
+        self.parts = {
+            part: _lengths_of(self.lengths[name, dataset], part)
+            for dataset in datasets
+            for part in parts(config, name, dataset)
+        }
+
+    def job(
+        self, rule: str, *cell: str, tokens: float = 0, most: float | None = None, head: str = ""
+    ) -> Job:
+        """Return a job that loads the model.
+
+        Args:
+            rule: its rule.
+            cell: wildcards behind the model's name.
+            tokens: that it reads, at least.
+            most: that it reads at most; None: as many.
+            head: wildcards in front of the model's name.
+        """
+        seconds = START_UP_WITH_MODEL
+        seconds += weight_bytes(self.parameters, self._entry.dtype) / READING_SPEED
+        path = head + "/".join((self.name, *cell))
+        return Job(rule, path, self.name, tokens, tokens if most is None else most, seconds)
+
+    def training_jobs(self) -> Iterator[Job]:
+        """Yield the model's trainings, which take all their steps at most."""
+        source = self._entry.source
+        if not isinstance(source, TrainedModel):
+            return
+        means = [
+            of.mean(lambda sample: sample.prompt + sample.output) for of in self.lengths.values()
+        ]
+        tokens = (
+            sum(means) / max(1, len(means)) * source.steps * source.batch_size * TRAINING_FORWARDS
+        )
+        cells = self._config.cells("sanity_checks")
+        shuffled = any(cell[2:4] == (self.name, SHUFFLED_LABELS) for cell in cells)
+        for variant in ("", MARK + SHUFFLED_LABELS) if shuffled else ("",):
+            job = Job("train_model", self.name + variant, self.name, tokens, tokens)
+            yield replace(job, start_up=START_UP_WITH_MODEL)
+
+    def jobs_of(self, cell: Cell, *, ranked: bool) -> Iterator[Job]:
+        """Yield the jobs of a cell: attribution, evaluation, and ranking if it is `ranked`."""
+        evaluation, ranking = self._config.run_file.evaluation, self._config.run_file.ranking
+        is_label = self._config.datasets[cell.dataset].task == "classification"
+        for part in parts(self._config, self.name, cell.dataset):
+            if not cell.method:
+                yield self._inspection(cell, part)
+                continue
+            yield from self._attribution(cell, part)
+            if cell.protocol:
+                low, high = (
+                    self._soft_tokens(part, draws) for draws in draw_bounds(evaluation.draws)
+                )
+                head = f"{cell.protocol}{cell.wildcards['operator']}/"
+                path = (cell.method, part)
+                yield self.job("evaluate_soft", *path, tokens=low, most=high, head=head)
+            if ranked and ranking is not None and is_label:
+                tokens = self.parts[part].total(lambda sample: ranking_tokens(sample, ranking))
+                yield self.job("evaluate_ranking", cell.method, part, tokens=tokens)
+
+    def _attribution(self, cell: Cell, part: str) -> Iterator[Job]:
+        planned = self._config.evaluated_methods[cell.method]
+        if planned.file is None:
+            return
+        budget = self._entry.token_budget
+        device = "cuda" if self._entry.resources.gpu else "cpu"
+        method = method_without_models(
+            planned.file, planned.options, budget or TOKEN_BUDGETS[device]
+        )
+        tokens = self.parts[part].total(
+            lambda sample: sample.read * method.forwards(sample.prompt, len(sample.steps))
+        )
+        job = self.job("attribute", cell.method, part, tokens=tokens)
+        path = f"{self.name}{cell.wildcards['variant']}/{cell.method}/{part}"
+        yield replace(job, cell=path)
+
+    def _soft_tokens(self, part: str, draws: int) -> float:
+        """Return the tokens of a soft evaluation, with the steps that half precision repeats."""
+        grid = len(self._config.run_file.evaluation.pi_grid)
+        lengths = self.parts[part]
+        tokens = lengths.total(lambda sample: soft_tokens(sample, grid, draws))
+        if self._entry.dtype not in HALF or not lengths.count:
+            return tokens
+        # One step of some blocks is evaluated in float32, too, with one draw.
+        block = self._config.run_file.block_size
+        first = first_place(part) // block
+        repeated = sum(map(is_repeated, range(first, first + math.ceil(lengths.count / block))))
+        whole = lengths.total(lambda sample: soft_tokens(sample, grid, 1))
+        return tokens + whole * repeated / lengths.total(lambda sample: len(sample.steps))
+
+    def _inspection(self, cell: Cell, part: str) -> Job:
+        """Return the job that looks at perturbed inputs of random tokens."""
+        operators = self._config.run_file.operators
+        assert operators is not None
+        masks = len(self._config.run_file.evaluation.pi_grid) * operators.draws
+        masks *= 1 + len(operators.others)
+        tokens = self.parts[part].total(lambda sample: inspection_tokens(sample, masks))
+        return self.job("inspect_inputs", part, tokens=tokens, head=f"{cell.protocol}/")
 
 
 def _lengths_of(whole: Lengths, part: str) -> Lengths:
     """Return the lengths of a part's samples: those that failed are not counted in its places."""
     bounds = places(part)
     return whole if bounds is None else whole.between(*bounds)
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """A model on a dataset, or on a shard of it."""
-
-    model: str
-    part: str
-    settings: PlannedModel
-    shape: ModelShape
-    lengths: Lengths
-
-    def prompt_job(self) -> Job:
-        disk = self.lengths.total(sizes.prompt_bytes)
-        path = f"{self.model}/{self.part}"
-        return Job("build_prompts", path, self.model, disk=disk, start_up=START_UP_WITH_MODEL)
-
-    def generation_job(self) -> Job:
-        work = total_work(self.lengths, lambda sample: generation_work(self.shape, sample))
-        cache = sizes.cache_bytes(self.shape, self._batch_tokens, self.settings.dtype)
-        disk = self.lengths.total(sizes.generation_bytes)
-        return self._job("generate", (), work, work, cache, disk)
-
-    def attribution_job(self, cell: Cell, method: AttributionMethod) -> Job:
-        work = total_work(
-            self.lengths,
-            lambda sample: attribution_work(
-                self.shape, sample, method.forwards(sample.prompt, len(sample.steps))
-            ),
-        )
-        graph = 0.0
-        if method.family == "gradient":
-            graph = sizes.graph_bytes(self.shape, self._batch_tokens, self.settings.dtype)
-        disk = self.lengths.total(sizes.attribution_bytes)
-        job = self._job("attribute", (cell.method,), work, work, graph, disk)
-        return replace(
-            job, cell=f"{self.model}{cell.wildcards['variant']}/{cell.method}/{self.part}"
-        )
-
-    def soft_job(self, cell: Cell, settings: PlanSlice) -> Job:
-        grid = len(settings.evaluation.pi_grid)
-        low, high = draw_bounds(settings.evaluation.draws)
-        recorded = 0.0
-        if cell.protocol == "fixed":
-            recorded = self._recorded_bytes()
-        noise = self._noise_work(grid, settings.block_size)
-        job = self._job(
-            "evaluate_soft",
-            (cell.method,),
-            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, low))
-            + noise,
-            total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, high))
-            + noise,
-            recorded,
-            self.lengths.total(lambda sample: sizes.soft_bytes(sample, grid, high)),
-        )
-        return replace(job, cell=f"{cell.protocol}{cell.wildcards['operator']}/{job.cell}")
-
-    def inspection_job(self, cell: Cell, settings: PlanSlice) -> Job:
-        """Return the job that looks at inputs of random tokens."""
-        masks = len(settings.evaluation.pi_grid) * settings.inspections
-        work = total_work(self.lengths, lambda sample: inspection_work(self.shape, sample, masks))
-        disk = self.lengths.total(lambda sample: sizes.inspection_bytes(sample, masks))
-        held = self._recorded_bytes() if cell.protocol == "fixed" else 0
-        job = self._job("inspect_inputs", (), work, work, held, disk)
-        return replace(job, cell=f"{cell.protocol}/{job.cell}")
-
-    def _recorded_bytes(self) -> float:
-        """Return the size of the recorded attention of the largest sample."""
-        return max(
-            (
-                sizes.recorded_bytes(self.shape, sample, self.settings.dtype)
-                for sample in self.lengths.samples
-            ),
-            default=0,
-        )
-
-    def _noise_work(self, grid: int, block_size: int) -> Work:
-        """Return the work of the steps that are evaluated in float32, too, with one draw each."""
-        if self.settings.dtype not in HALF or not self.lengths.count:
-            return NO_WORK
-        first = first_place(self.part) // block_size
-        last = first + math.ceil(self.lengths.count / block_size)
-        repeated = sum(map(is_repeated, range(first, last)))
-        whole = total_work(self.lengths, lambda sample: soft_work(self.shape, sample, grid, 1))
-        return whole * (repeated / self.lengths.total(lambda sample: len(sample.steps)))
-
-    def ranking_job(self, name: str, settings: RankingSettings) -> Job:
-        work = total_work(self.lengths, lambda sample: ranking_work(self.shape, sample, settings))
-        disk = self.lengths.total(lambda sample: sizes.ranking_bytes(settings.steps))
-        return self._job("evaluate_ranking", (name,), work, work, 0, disk)
-
-    def _job(
-        self, rule: str, names: tuple[str, ...], low: Work, high: Work, held: float, disk: float
-    ) -> Job:
-        """Return a job that loads the model.
-
-        Args:
-            rule: its rule.
-            names: wildcards between model and dataset.
-            low, high: its work.
-            held: bytes beside weights, one layer's forward and logits.
-            disk: bytes that it writes.
-        """
-        settings = self.settings
-        weights = sizes.weight_bytes(self.shape, settings.dtype, settings.quantization)
-        files = sizes.weight_bytes(self.shape, settings.dtype, "none")
-        layer = sizes.forward_bytes(self.shape, self._batch_tokens, settings.dtype)
-        logits = sizes.logit_bytes(self.shape, self._batch_rows)
-        return Job(
-            rule,
-            "/".join((self.model, *names, self.part)),
-            self.model,
-            low,
-            high,
-            memory=weights + layer + logits + held,
-            disk=disk,
-            read=files,
-            start_up=START_UP_WITH_MODEL + files / READING_SPEED,
-        )
-
-    @property
-    def _batch_tokens(self) -> int:
-        """Tokens of the largest batch: the budget, or one sample that exceeds it."""
-        return max(self.settings.token_budget, self.lengths.longest)
-
-    @property
-    def _batch_rows(self) -> float:
-        """Sequences of a batch of mean length, each of which needs logits."""
-        return self._batch_tokens / max(1.0, self.lengths.mean(lambda sample: sample.prompt))
-
-
-def _training_jobs(
-    settings: PlanSlice, lengths: Mapping[tuple[str, str], Lengths]
-) -> Iterator[Job]:
-    for name, model in settings.models.items():
-        if isinstance(model.source, TrainedModel):
-            shape = model_shape(name, model.source)
-            job = _training_job("train_model", name, model.source, shape, lengths)
-            yield replace(job, model=name)
-            if any(
-                cell[2:4] == (name, SHUFFLED_LABELS)
-                for cell in settings.cells.get("sanity_checks", ())
-            ):
-                yield replace(job, cell=f"{name}{MARK}{SHUFFLED_LABELS}", model=name)
-    for name, source in settings.masked_models.items():
-        yield _training_job("train_masked_model", name, source, _masked_shape(source), lengths)
-
-
-def _training_job(
-    rule: str,
-    name: str,
-    source: TrainedModel | TrainedMaskedModel,
-    shape: ModelShape,
-    lengths: Mapping[tuple[str, str], Lengths],
-) -> Job:
-    """Return a training that takes all its steps, though it may stop before."""
-    used = [of for (_, dataset), of in lengths.items() if dataset in source.datasets]
-    tokens = sum(of.mean(lambda sample: sample.prompt + sample.output) for of in used) / len(used)
-    work = training_work(shape, tokens, source.steps * source.batch_size)
-    weights = sizes.weight_bytes(shape, "float32", "none")
-    batch = sizes.graph_bytes(shape, source.batch_size * tokens, "float32")
-    return Job(
-        rule,
-        name,
-        low=work,
-        high=work,
-        memory=4 * weights + batch,  # weights, gradients, and the optimiser's two moments
-        disk=weights,
-        start_up=START_UP_WITH_MODEL,
-    )
-
-
-def _masked_shape(source: TrainedMaskedModel) -> ModelShape:
-    """Return the sizes of a trained masked model; its feed-forward blocks have no gate."""
-    return ModelShape(
-        layers=source.layers,
-        hidden_size=source.hidden_size,
-        intermediate_size=4 * source.hidden_size // 3,  # two matrices of width 2·d as three
-        heads=source.heads,
-        key_value_heads=source.heads,
-        head_size=source.hidden_size // source.heads,
-        vocabulary_size=source.vocabulary_size,
-        tied_embeddings=True,
-        context=source.context,
-    )
-
-
-def _method_jobs(
-    settings: PlanSlice, cells: Mapping[tuple[str, str], Sequence[_Cell]]
-) -> Iterator[Job]:
-    """Yield the jobs of every method: attributions, then their evaluations."""
-    attributed = [cell for study in settings.cells.values() for cell in study if cell.method]
-    evaluated = [cell for cell in attributed if cell.protocol]
-    for cell in dict.fromkeys(cell._replace(protocol="", operator="") for cell in attributed):
-        planned, budget = settings.methods[cell.method], settings.models[cell.model].token_budget
-        if planned.method is None:
-            continue
-        method = method_without_models(planned.method, planned.options, budget)
-        yield from (part.attribution_job(cell, method) for part in cells[cell.model, cell.dataset])
-    for cell in dict.fromkeys(evaluated):
-        yield from (part.soft_job(cell, settings) for part in cells[cell.model, cell.dataset])
-    for cell in settings.cells.get("inputs", ()):
-        yield from (part.inspection_job(cell, settings) for part in cells[cell.model, cell.dataset])
-    if settings.ranking is not None:
-        ranked = [*settings.cells["main"], *settings.cells.get("controls", ())]
-        for cell in dict.fromkeys(cell._replace(protocol="") for cell in ranked):
-            if settings.datasets[cell.dataset].task == "classification":
-                ranking = settings.ranking
-                parts = cells[cell.model, cell.dataset]
-                yield from (part.ranking_job(cell.method, ranking) for part in parts)

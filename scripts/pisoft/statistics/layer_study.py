@@ -60,7 +60,7 @@ def _check_layers(settings: LayerStudySlice, paths: Iterable[Path]) -> None:
         if depth not in (None, n_layers):
             raise BenchmarkError(
                 f"{path}: model '{model}' has {n_layers} decoder layers, but the run file's "
-                f"catalogue entry says {depth}; correct its `shape`"
+                f"catalogue entry says {depth}; correct its `layers`"
             )
 
 

@@ -62,7 +62,6 @@ SLICES = {
     "index": (),
     "published": (),
     "explorer": (),
-    "plan": (),
 }
 
 
@@ -91,14 +90,14 @@ def test_slices_are_read_back_as_they_were(raw):
 
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert changed(raw, run="other") == {"index", "explorer"}  # their titles
-    assert changed(raw, max_samples=3) == {"sample", "plan"}
+    assert changed(raw, max_samples=3) == {"sample"}
     assert changed(raw, seed=2) == {
         "sample", "attribute", "construct", "evaluate", "ranking", "layer_study", "uncertainty",
         "resampling", "density", "metric_validation", "permuted", "sanity_checks",
         "sensitivity",
     }  # fmt: skip
     more = {**raw["evaluation"], "draws": 3}
-    assert changed(raw, evaluation=more) == {"evaluate", "plan", "published"}
+    assert changed(raw, evaluation=more) == {"evaluate", "published"}
     everywhere = {**raw["evaluation"], "scope": "all"}
     of_scores = {"display", "explorer"}
     assert (
@@ -107,7 +106,6 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
             "construct",
             "evaluate",
             "ranking",
-            "plan",
             "compare",
             "density",
             "evidence",
@@ -124,21 +122,20 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     resampled = {"uncertainty", "resampling", "density", "permuted", "sanity_checks", "sensitivity"}
     assert changed(raw, statistics={"resamples": 500}) == resampled
     assert changed(raw, explorer={"samples": 3}) == {"explorer"}
-    assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "plan", "published"}
+    assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "published"}
     assert changed(raw, block_size=4) == {
-        "generate", "attribute", "evaluate", "ranking", "plan",
+        "generate", "attribute", "evaluate", "ranking",
     }  # fmt: skip
     louder = {**raw["metric_validation"], "noise": [0.5, 3]}
-    assert changed(raw, metric_validation=louder) == {"metric_validation", "plan", "display"}
-    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "plan"}
+    assert changed(raw, metric_validation=louder) == {"metric_validation", "display"}
+    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
     assert changed(raw, methods=["saliency"]) == {
-        "plan", "compare", "index", "published",
+        "compare", "index", "published",
         "permuted",  # of other methods are none then
         "layer_study",  # whose deepest method no longer goes by the name of the run's own
     } | of_scores  # fmt: skip
     assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
         "generate",
-        "plan",
         "published",
     }
 

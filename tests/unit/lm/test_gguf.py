@@ -11,12 +11,10 @@ from gguf import GGMLQuantizationType, GGUFWriter, quants
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import dequantise_model
-from pisoft.config.models import GgufModel, ModelShape
 from pisoft.config.slices import DequantiseSlice, ModelSlice
 from pisoft.errors import BenchmarkError
 from pisoft.lm.loading import load_model, model_facts
 from pisoft.lm.tokenizer import load_tokenizer
-from pisoft.planning.shapes import model_shape
 
 SIZE, HEADS, KEY_VALUE_HEADS, LAYERS, WIDE = 64, 4, 2, 2, 96
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
@@ -162,13 +160,3 @@ def test_what_cannot_be_read_is_one_line_and_leaves_no_folder(network, tmp_path)
         assert str(caught.value).startswith("model 'mine': ")
         assert "\n" not in str(caught.value)
         assert not (tmp_path / "mine").exists()
-
-
-def test_a_plan_needs_the_sizes_of_the_entry():
-    shape = ModelShape(
-        layers=2, hidden_size=8, intermediate_size=16, heads=2, key_value_heads=1, head_size=4,
-        vocabulary_size=10,
-    )  # fmt: skip
-    assert model_shape("m", GgufModel(kind="gguf", path="a.gguf", shape=shape)) == shape
-    with pytest.raises(BenchmarkError, match=r"model 'm': source\.shape: not set; .* that of a\.g"):
-        model_shape("m", GgufModel(kind="gguf", path="a.gguf"))

@@ -7,8 +7,9 @@ import pytest
 from pisoft.contracts import write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.planning.lengths import (
+    BEFORE,
+    BEHIND,
     ESTIMATED,
-    MARKER_TOKENS,
     MEASURED,
     PROMPTS_MEASURED,
     sample_lengths,
@@ -70,8 +71,8 @@ def write(results, kind, dataset, rows):
     write_rows(results / "data" / kind / "small" / f"{dataset}.parquet", kind, rows, {})
 
 
-def lengths_of(results, dataset, context=None, **changes):
-    return sample_lengths(run_of(**changes), "small", dataset, context, results)
+def lengths_of(results, dataset, entries=None, **changes):
+    return sample_lengths(run_of(entries, **changes), "small", dataset, results)
 
 
 def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_path):
@@ -83,7 +84,7 @@ def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_p
     assert found == [(1, 30, 9, 15, 7), (1, 50, 11, 30, 11)]
     assert [s.steps for s in lengths.samples] == [(0, 5), (0, 5, 10)]
     assert lengths.mean(lambda sample: sample.prompt) == 40
-    assert (lengths.count, lengths.longest) == (2, 60)
+    assert lengths.count == 2
 
 
 def test_prompts_alone_leave_answers_at_full_length(tmp_path):
@@ -114,37 +115,31 @@ def test_the_scope_says_what_is_perturbed(scope, expected, tmp_path):
 
 
 def test_estimates_are_the_catalogues_mean_and_a_template_around_it(tmp_path):
-    """System text of 50 characters, `Text: `, 20 tokens of the record, and the answer's markers."""
     lengths = lengths_of(tmp_path, "reviews")
-    (found,) = lengths.samples
-    before = round(MARKER_TOKENS + 50 / 5 + MARKER_TOKENS + 6 / 5)
+    (review,) = lengths.samples
     assert lengths.origin == ESTIMATED
-    assert (found.count, found.first, found.perturbable) == (40, before, 20)
-    assert (found.prompt, found.output, found.steps) == (before + 20 + MARKER_TOKENS, 1, (0,))
+    assert (review.count, review.first, review.perturbable) == (40, BEFORE, 20)
+    assert (review.prompt, review.output, review.steps) == (BEFORE + 20 + BEHIND, 1, (0,))
     (story,) = lengths_of(tmp_path, "stories").samples
     assert (story.count, story.perturbable, story.output) == (7, 30, 11)
     assert story.steps == (0, 5, 10)
+    everything = {"draws": 4, "scope": "all"}
+    (whole,) = lengths_of(tmp_path, "reviews", evaluation=everything).samples
+    assert (whole.first, whole.perturbable) == (0, whole.prompt)
 
 
-@pytest.mark.parametrize(
-    ("limit", "context", "longest"), [(40, None, 40), (None, 45, 34), (40, 45, 34), (30, 99, 30)]
-)
-def test_estimates_are_cut_as_prompts_are(limit, context, longest, tmp_path):
-    """The context must hold the answer's 11 tokens, too."""
-    (found,) = lengths_of(tmp_path, "stories", context, max_prompt_tokens=limit).samples
-    assert found.prompt == min(longest, 5 + 30 + 5)
-    assert found.perturbable == found.prompt - 10
+@pytest.mark.parametrize(("limit", "longest"), [(BEFORE + BEHIND + 12, 12), (500, 30)])
+def test_estimates_are_cut_as_prompts_are(limit, longest, tmp_path):
+    (story,) = lengths_of(tmp_path, "stories", prompts={"max_tokens": limit}).samples
+    assert (story.perturbable, story.prompt) == (longest, BEFORE + longest + BEHIND)
 
 
 def test_what_cannot_be_estimated_names_dataset_and_key(tmp_path):
-    def without(name, key):
-        datasets = run_of().model_dump(mode="json")["datasets"]
-        datasets[name][key] = None
-        return datasets
-
+    unknown = {"datasets.reviews": {"expected": None}}
     with pytest.raises(BenchmarkError, match=r"'reviews': expected\.content_tokens: not set"):
-        lengths_of(tmp_path, "reviews", datasets=without("reviews", "expected"))
+        lengths_of(tmp_path, "reviews", unknown)
+    endless = {"datasets.stories": {"expected": {"content_tokens": 30}}}
     with pytest.raises(BenchmarkError, match=r"'stories': expected\.records: not set"):
-        lengths_of(tmp_path, "stories", datasets=without("stories", "records"))
+        lengths_of(tmp_path, "stories", endless)
     write(tmp_path, "prompts", "reviews", PROMPTS)
-    assert lengths_of(tmp_path, "reviews", datasets=without("reviews", "expected")).count == 3
+    assert lengths_of(tmp_path, "reviews", unknown).count == 3

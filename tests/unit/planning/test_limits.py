@@ -9,13 +9,11 @@ import pytest
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
-from pisoft.config.slices import PlanSlice
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.planning import limits
-from pisoft.planning.limits import Limits, RunLimits, job_limits
-from pisoft.planning.plan import LOADING_RULES, Job, plan_run
-from pisoft.planning.work import Work
+from pisoft.planning.limits import Limits, RunLimits
+from pisoft.planning.plan import LOADING_RULES, plan_run
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = Path("results/nowhere")
@@ -45,35 +43,31 @@ def with_model(paper, **entry):
 
 def test_time_is_planned_time_and_room(monkeypatch):
     monkeypatch.setattr(limits, "RUNTIME_SAFETY", 4)
-    work = Work(flops=600e12)  # ten minutes of a TFLOP/s
-    job = Job("generate", low=Work(flops=1), high=work, memory=1e9, start_up=90)
-    assert job_limits(job, 1e12, on_gpu=True).runtime == 4 * (600 + 90) / 60
-    assert job_limits(job, 0.5e12, on_gpu=True).runtime == 4 * (1200 + 90) / 60
-    assert job_limits(job, 1e15, on_gpu=True).runtime == limits.LEAST_RUNTIME
-    assert job_limits(job, None, on_gpu=True).runtime == limits.UNPLANNED.runtime
+    work = 600e12  # ten minutes of a TFLOP/s
+    assert limits.runtime_limit(90, work, 1e12) == 4 * (600 + 90) / 60
+    assert limits.runtime_limit(90, work, 0.5e12) == 4 * (1200 + 90) / 60
+    assert limits.runtime_limit(90, work, 1e15) == limits.LEAST_RUNTIME
+    assert limits.runtime_limit(90, work, None) == limits.UNPLANNED.runtime
 
 
-def test_memory_is_files_and_on_a_cpu_the_model_beside_them(monkeypatch):
-    monkeypatch.setattr(limits, "LIBRARIES", 1e9)
-    monkeypatch.setattr(limits, "MEMORY_SAFETY", 2)
-    monkeypatch.setattr(limits, "ROW_OBJECTS", 10)
-    job = Job("generate", memory=5e9, read=16e9, disk=0.1e9)
-    assert job_limits(job, None, on_gpu=True).mem_mb == 2 * (1000 + 16000 + 1000)
-    assert job_limits(job, None, on_gpu=False).mem_mb == 2 * (1000 + 16000 + 1000 + 5000)
+def test_memory_is_the_weights_and_libraries_with_room():
+    assert limits.memory_limit(16e9) == 1.3 * 16_000 + 3000
+    assert limits.memory_limit(0) == 3000
 
 
 def test_every_job_of_the_papers_run_has_its_plan(paper):
     config = paper()
     run = RunLimits(config, NOWHERE, H100)
     run.check()
-    jobs = [job for job in plan_run(PlanSlice.of(config), None).jobs if job.rule in LOADING_RULES]
+    plan = plan_run(config, None)
+    jobs = [job for job in plan.jobs if job.rule in LOADING_RULES]
     assert len(jobs) > 5000
     for job in jobs:
-        seconds = job.start_up + job.high.flops / H100
+        seconds = job.start_up + plan.flops(job, job.high) / H100
         minutes = max(limits.LEAST_RUNTIME, math.ceil(limits.RUNTIME_SAFETY * seconds / 60))
         assert run.of(job.rule, job.cell).runtime == minutes, job.cell
     soft = [job for job in jobs if job.rule == "evaluate_soft"]
-    soft.sort(key=lambda job: job.start_up + job.high.flops / H100)
+    soft.sort(key=lambda job: job.start_up + plan.flops(job, job.high) / H100)
     minutes = [run.of(job.rule, job.cell).runtime for job in soft]
     assert minutes == sorted(minutes), "a longer job gets more"
     assert minutes[0] < minutes[-1]
@@ -107,7 +101,7 @@ def test_a_gpu_of_known_speed_needs_a_model_of_known_size(paper):
     unknown = with_model(paper, resources={"gpu": 1})
     with pytest.raises(BenchmarkError) as refused:
         RunLimits(unknown, NOWHERE, H100).check()
-    assert "model 'mine': source.shape: not set" in str(refused.value)
+    assert "model 'mine': source.parameters: not set" in str(refused.value)
     assert "or set resources.runtime and resources.mem_mb of model 'mine'" in str(refused.value)
 
     here = RunLimits(unknown, NOWHERE, None)

@@ -12,18 +12,15 @@ from pathlib import Path
 import pytest
 
 from pisoft.attribution import load_method
-from pisoft.config.cells import Cell
-from pisoft.config.evaluation import DrawBudget
 from pisoft.config.loading import load_run
-from pisoft.config.models import ModelEntry
-from pisoft.config.slices import PlanSlice
+from pisoft.config.models import TrainedModel
 from pisoft.config.validation import read_yaml
-from pisoft.planning import speed
-from pisoft.planning.plan import LOADING_RULES, START_UP_WITH_MODEL, plan_run
-from pisoft.planning.report import job_seconds, plan_text
-from pisoft.planning.work import soft_forwards
+from pisoft.planning.lengths import BEFORE, BEHIND
+from pisoft.planning.plan import LOADING_RULES, plan_run
+from pisoft.planning.report import plan_text
+from pisoft.planning.tokens import soft_tokens
 from pisoft.units import duration, scaled
-from planning import run_of
+from planning import RUN, WEIGHTS, run_of, sample
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = Path("results/nowhere")
@@ -77,7 +74,7 @@ def test_a_speed_that_is_none_is_one_line(value):
     assert "Traceback" not in made.stderr
 
 
-def test_a_model_of_unknown_shape_is_one_line(tmp_path):
+def test_a_model_of_unknown_size_is_one_line(tmp_path):
     run_file = tmp_path / "other.yaml"
     run_file.write_text(
         "run: other\nmodels: [mine]\ndatasets: [sst2]\nmethods: [random]\ncatalogue:\n  models:\n"
@@ -86,84 +83,62 @@ def test_a_model_of_unknown_shape_is_one_line(tmp_path):
     made = plan_script("--configfile", str(run_file), "--throughput", "1")
     assert made.returncode == 1
     (line,) = made.stderr.strip().splitlines()
-    assert line.startswith("error: model 'mine': source.shape: not set, ")
+    assert line.startswith("error: model 'mine': source.parameters: not set; ")
 
 
-def paper() -> PlanSlice:
-    file = ROOT / "config/paper.yaml"
-    before = Path.cwd()
-    os.chdir(ROOT)
-    try:
-        return PlanSlice.of(load_run(read_yaml(file), [file], ROOT / "config", load_method))
-    finally:
-        os.chdir(before)
+def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
+    """Llama-3.1-8B on IMDb, whatever the method: 400 samples of 40 + 371 + 5 tokens a shard.
 
-
-def test_a_cell_of_the_papers_run_by_hand(monkeypatch, tmp_path):
-    """Llama-3.1-8B on IMDb, whatever the method: 2000 samples of 44 + 371 + 5 tokens."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    settings = paper()
-    settings.models["llama-3.1-8b-instruct"].shards["imdb"] = None
-    jobs = {job.rule + "/" + job.cell: job for job in plan_run(settings, NOWHERE).jobs}
-    job = jobs["evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb"]
-    forwards, tokens, prefix = 2 * 15 * (19 + 1) + 3, 371 + 5, 44
-    assert job.low == job.high
-    noise = 8 * (2 * (19 + 1) + 3)  # a draw in float32 of a step of blocks 0, 1, 2, 4, …, 64
-    assert job.low.forwards == 2000 * forwards + noise
-    assert job.low.tokens == (2000 * forwards + noise) * tokens
-    of_layer, of_block = 4096 * 128 * (2 * 32 + 2 * 8) + 3 * 4096 * 14336, 3 * 4096 * 14336
-    one = (
-        2 * 32 * of_layer * tokens
-        - 2 * of_block * (tokens - 2)
-        + 2 * 128256 * 4096
-        + 2 * 32 * 32 * 128 * tokens * (2 * prefix + tokens + 1)
+    One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 16 samples is evaluated in float32, too.
+    """
+    monkeypatch.chdir(ROOT)
+    file = Path("config/paper.yaml")
+    config = load_run(read_yaml(file), [file], Path("config"), load_method)
+    plan = plan_run(config, NOWHERE)
+    jobs = {job.rule + "/" + job.cell: job for job in plan.jobs}
+    first, second = (
+        jobs[f"evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb/{part}"]
+        for part in ("0-400", "400-800")
     )
-    read = 2 * 32 * of_layer * prefix + 2 * 32 * 32 * 128 * prefix * (prefix + 1)
-    assert job.low.flops == pytest.approx((2000 * forwards + noise) * one + 2008 * read, rel=1e-12)
-    weights = (32 * of_layer + 2 * 128256 * 4096) * 2
-    assert weights == pytest.approx(16.06e9, rel=1e-3), "the 16 GB of the published weights"
-    assert weights < job.memory < 1.3 * weights
-    assert job.disk == 2000 * 20 * (2 * 3 * 15 * 4 + 60)
-    fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb"]
-    assert fixed.low == job.low
-    assert fixed.memory > job.memory, "fixed routing records attention"
+    assert first.low == first.high
+    forwards, tokens, prefix = 2 * 15 * (19 + 1) + 3, 371 + 5, 40
+    repeated = (2 * (19 + 1) + 3) * tokens + prefix  # one draw in float32 of a step of a block
+    whole = 400 * (forwards * tokens + prefix)
+    assert first.low == whole + 6 * repeated
+    assert second.low == whole + repeated
+    assert plan.flops(first, first.low) == 2 * 8.03e9 * first.low
+    fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb/0-400"]
+    assert fixed.low == first.low
 
 
-def test_scores_made_elsewhere_cost_their_evaluation_alone():
-    methods = {**run_of().model_dump()["methods"], "random": {"method": None, "options": {}}}
-    whole, given = (plan_run(run_of(**made), NOWHERE).jobs for made in ({}, {"methods": methods}))
-    assert [job for job in whole if job not in given] == [
-        job for job in whole if job.rule == "attribute" and "/random/" in job.cell
-    ]
-    assert set(given) < set(whole)
+def test_scores_made_elsewhere_cost_their_evaluation_alone(tmp_path):
+    mine = {"mine": {"source": {"kind": "scores", "path": "mine.parquet"}}}
+    config = run_of(methods=["random", "mine"], catalogue=RUN["catalogue"] | {"methods": mine})
+    of_mine = [job.rule for job in plan_run(config, NOWHERE).jobs if "/mine/" in job.cell]
+    assert of_mine == ["evaluate_soft"] * 2
 
 
 def test_steps_that_16_bit_models_evaluate_in_float32_are_planned():
-    models = run_of().model_dump()["models"]
-    models["small"] |= {"dtype": "bfloat16"}
     plain, half = (
-        [job for job in plan_run(run_of(models=of), NOWHERE).jobs if job.rule == "evaluate_soft"]
-        for of in (run_of().model_dump()["models"], models)
+        {job.cell: job.low for job in plan_run(config, NOWHERE).jobs if job.rule == "evaluate_soft"}
+        for config in (run_of(), run_of({"models.small": {"dtype": "bfloat16"}}))
     )
-    more = [job.low.forwards - other.low.forwards for job, other in zip(half, plain, strict=True)]
-    one = soft_forwards(grid=3, draws=1)
-    assert more == pytest.approx([3 * one, one] * 2)  # 40 samples in blocks 0, 1, 2; 7 in block 0
+    one = soft_tokens(sample(BEFORE + 20 + BEHIND, first=BEFORE), grid=3, draws=1)
+    more = half["dynamic/small/random/reviews"] - plain["dynamic/small/random/reviews"]
+    assert more == pytest.approx(3 * one)  # 40 samples in blocks 0, 1, 2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_shards_do_the_work_of_the_whole(dtype):
-    models = run_of().model_dump()["models"]
-    models["small"] |= {"dtype": dtype}
-    whole = plan_run(run_of(models=models), NOWHERE)
-    models["small"]["shards"]["reviews"] = (40, 16)
-    cut = plan_run(run_of(models=models), NOWHERE)
+    model = {"models.small": {"dtype": dtype}}
+    whole = plan_run(run_of(model), NOWHERE)
+    cut = plan_run(run_of(model | {"datasets.reviews": {"shard_size": 16}}), NOWHERE)
     of_reviews = [job for job in cut.jobs if "/random/reviews" in job.cell]
     assert [job.cell for job in of_reviews if job.rule == "evaluate_soft"] == [
         f"dynamic/small/random/reviews/{part}" for part in ("0-16", "16-32", "32-40")
     ]
-    for measure in ("forwards", "tokens", "flops"):
-        totals = [sum(getattr(job.low, measure) for job in plan.jobs) for plan in (whole, cut)]
-        assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+    totals = [sum(job.low for job in plan.jobs) for plan in (whole, cut)]
+    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
     assert cut.lengths == whole.lengths
 
 
@@ -181,112 +156,83 @@ def test_every_section_of_a_run_adds_its_jobs():
     assert "train_model" not in counts
     both = rules_of(plan_run(run_of(protocols=["dynamic", "fixed"]), NOWHERE))
     assert both["evaluate_soft"] == 2 * counts["evaluate_soft"]
-    inspected = {"inputs": [Cell("dynamic", "", "small", "", "", "reviews")], "main": []}
-    looked = plan_run(run_of(cells=inspected, inspections=6), NOWHERE)
-    (job,) = (job for job in looked.jobs if job.rule == "inspect_inputs")
+    assert both["attribute"] == counts["attribute"]
+    section = {"others": ["mean"], "draws": 3, "datasets": ["reviews"], "methods": ["random"]}
+    inspected = plan_run(run_of(operators=section), NOWHERE)
+    (job,) = (job for job in inspected.jobs if job.rule == "inspect_inputs")
     assert job.cell == "dynamic/small/reviews"
-    assert job.low.forwards == 40 * (1 + 3 * 6)
+    assert job.low == 40 * (1 + 3 * 3 * 2) * (BEFORE + 20 + BEHIND)
+    soft = {job.cell for job in inspected.jobs if job.rule == "evaluate_soft"}
+    assert "dynamic@mean/small/random/reviews" in soft
     ranked = plan_run(run_of(ranking={"steps": 20, "operator": "remove"}), NOWHERE)
-    cells = [job for job in ranked.jobs if job.rule == "evaluate_ranking"]
-    assert [job.cell for job in cells] == ["small/random/reviews", "small/saliency/reviews"]
-    assert cells[0].low.forwards == 40 * 39
+    cells = [job.cell for job in ranked.jobs if job.rule == "evaluate_ranking"]
+    assert cells == ["small/random/reviews", "small/saliency/reviews"]
+    checks = {"layers": [2], "methods": ["saliency"], "datasets": ["reviews"]}
+    jobs = plan_run(run_of(sanity_checks=checks), NOWHERE).jobs
+    attributed = {job.cell for job in jobs if job.rule == "attribute"}
+    assert "small@reinit-2/saliency/reviews" in attributed
+    assert len([job for job in jobs if job.rule == "evaluate_soft"]) == counts["evaluate_soft"]
 
 
-def test_a_twin_on_shuffled_labels_is_planned_as_its_models_own_training():
-    models = run_of().model_dump()["models"]
-    models["small"]["source"] = {
-        "kind": "trained", "architecture": "llama", "datasets": ["reviews"],
-    }  # fmt: skip
-    shuffled = Cell("", "", "small", "shuffled-labels", "saliency", "reviews")
-    plan = plan_run(run_of(models=models, cells={"main": [], "sanity_checks": [shuffled]}), NOWHERE)
+def test_a_model_that_is_trained_on_shuffled_labels_too_is_trained_twice():
+    source = {"kind": "trained", "architecture": "llama", "datasets": ["demo-sentiment"]}
+    changes = {"models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"]}
+    checks = {"labels": True, "methods": ["saliency"]}
+    plan = plan_run(run_of(**changes, sanity_checks=checks), NOWHERE)
     first, second = (job for job in plan.jobs if job.rule == "train_model")
-    assert (first.cell, first.model) == ("small", "small")
-    assert second == replace(first, cell="small@shuffled-labels")
+    assert (first.cell, first.model) == ("demo-llama", "demo-llama")
+    assert second == replace(first, cell="demo-llama@shuffled-labels")
+    trained = TrainedModel.model_validate(source)
+    means = [of.mean(lambda sample: sample.prompt + sample.output) for of in plan.lengths.values()]
+    tokens = sum(means) / 2
+    assert first.high == 3 * trained.steps * trained.batch_size * tokens
 
 
-def test_a_budget_of_draws_gives_two_limits(monkeypatch):
-    settings = run_of()
-    budget = DrawBudget(target_half_width=0.1, max=15)
-    budgeted = settings.evaluation.model_copy(update={"draws": budget})
-    plan = plan_run(settings.model_copy(update={"evaluation": budgeted}), NOWHERE)
-    job = next(job for job in plan.jobs if job.rule == "evaluate_soft")
-    assert job.low.forwards == 40 * soft_forwards(3, 1) == 40 * 11
-    assert job.high.forwards == 40 * soft_forwards(3, 15) == 40 * 123
-    assert job.low.flops < job.high.flops
-    text = plan_text(plan, speed.given_speed(1e12, {"small": None}))
-    both = sum((40 * 11, 7 * 3 * 11)) * 2, sum((40 * 123, 7 * 3 * 123)) * 2
-    line = next(line for line in text.splitlines() if line.startswith("evaluate_soft"))
-    assert f"{scaled(both[0])} to {scaled(both[1])}" in line
+def test_a_budget_of_draws_gives_two_limits():
+    evaluation = {"draws": {"target_half_width": 0.1, "max": 15}, "pi_grid": [0.2, 0.5, 0.8]}
+    plan = plan_run(run_of(evaluation=evaluation), NOWHERE)
+    soft = [job for job in plan.jobs if job.rule == "evaluate_soft"]
+    assert soft[0].low == 40 * (11 * (20 + BEHIND) + BEFORE)
+    assert soft[0].high == 40 * (123 * (20 + BEHIND) + BEFORE)
+    both = sum(job.low for job in soft), sum(job.high for job in soft)
+    assert f"{scaled(both[0])} to {scaled(both[1])}" in line_of(plan_text(plan, 1e12), soft[0].rule)
+
+
+def line_of(text, rule):
+    return next(line for line in text.splitlines() if line.startswith(rule))
 
 
 def test_totals_are_the_sums_of_the_lines():
     plan = plan_run(run_of(), NOWHERE)
-    given = speed.given_speed(1e9, {"small": None})
-    lines = plan_text(plan, given).splitlines()
-    total = re.split(r"\s{2,}", next(line for line in lines if line.startswith("total")))
+    total = re.split(r"\s{2,}", line_of(plan_text(plan, 1e9), "total"))
     assert total[1] == str(len(plan.jobs))
-    assert total[2] == scaled(sum(job.low.forwards for job in plan.jobs))
-    seconds = sum(job.start_up + job.low.flops / 1e9 for job in plan.jobs)
-    assert total[5] == duration(seconds)
-    assert total[6] == duration(max(job.start_up + job.high.flops / 1e9 for job in plan.jobs))
-    assert total[7] == "–", "no model on a GPU"
-    assert total[8] == scaled(max(job.memory or 0 for job in plan.jobs), "B")
-    attributed = next(job for job in plan.jobs if job.rule == "attribute")
-    assert job_seconds(attributed, 5e9, given) == pytest.approx(START_UP_WITH_MODEL + 5, abs=0.01)
+    assert total[2] == scaled(sum(job.low for job in plan.jobs))
+    assert total[3] == scaled(2 * WEIGHTS * sum(job.low for job in plan.jobs))
+    seconds = [job.start_up + 2 * WEIGHTS * job.low / 1e9 for job in plan.jobs]
+    assert total[4] == duration(sum(seconds))
+    assert total[5] == duration(max(seconds))
+    assert total[6] == "–", "no model on a GPU"
+
+
+def test_without_a_rate_there_is_no_time():
+    text = plan_text(plan_run(run_of(), NOWHERE), None)
+    assert re.split(r"\s{2,}", line_of(text, "total"))[4:] == ["–"] * 3
+    assert "Time is not known: set THROUGHPUT" in text
+    assert "Longest job" not in text
 
 
 def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
     plan = plan_run(run_of(), NOWHERE)
-    given = speed.given_speed(1e5, {"small": None})
-    text = plan_text(plan, given, ["small"]).splitlines()
+    text = plan_text(plan, 1e8, ["small"]).splitlines()
     lines = {(row := re.split(r"\s{2,}", line))[0]: row for line in text}
     seconds = {}
     for job in plan.jobs:
-        seconds[job.rule] = seconds.get(job.rule, 0) + job.start_up + job.high.flops / 1e5
+        time = job.start_up + plan.flops(job, job.high) / 1e8
+        seconds[job.rule] = seconds.get(job.rule, 0) + time
     hours = {rule: seconds[rule] / 3600 for rule in LOADING_RULES if rule in seconds}
-    assert {rule: float(lines[rule][7]) for rule in hours} == pytest.approx(hours, rel=0.05)
-    assert float(lines["total"][7]) == pytest.approx(sum(hours.values()), rel=0.05)
-    assert lines["build_prompts"][7] == lines["fetch_dataset"][7] == "–"
-
-
-def test_files_of_a_quantised_model_are_read_as_they_were_published():
-    models = run_of().model_dump()["models"]
-    plain = plan_run(run_of(models=models), NOWHERE)
-    models["small"]["quantization"] = "nf4"
-    quantised = plan_run(run_of(models=models), NOWHERE)
-    for job, smaller in zip(plain.jobs, quantised.jobs, strict=True):
-        assert (job.read, job.start_up) == (smaller.read, smaller.start_up)
-        assert job.memory is None or smaller.memory < job.memory
-    assert any(job.read for job in plain.jobs)
-
-
-def test_the_machine_is_measured_once_for_each_type(monkeypatch):
-    asked = []
-
-    def rate(dtype, device, threads):
-        asked.append((dtype, device, threads))
-        return {"float32": 1e11, "bfloat16": 3e11}[dtype]
-
-    monkeypatch.setattr(speed, "matrix_product_rate", rate)
-    source = {"kind": "hub", "repository": "no/where"}
-    models = {
-        name: ModelEntry(
-            label=name, source=source, dtype=dtype, device="cpu", resources={"threads": 3}
-        )
-        for name, dtype in {"a": "float32", "b": "bfloat16", "c": "float32"}.items()
-    }
-    measured = speed.measured_speed(models)
-    assert asked == [("float32", "cpu", 3), ("bfloat16", "cpu", 3)]
-    assert measured.rates == {"a": 0.5e11, "b": 1.5e11, "c": 0.5e11}
-    assert len(measured.explanations) == 2
-
-
-def test_the_rate_of_matrix_products_counts_them(monkeypatch):
-    """A clock that moves by a quarter of a second: four products of the given width in a second."""
-    ticks = iter(range(100))
-    monkeypatch.setattr(speed, "perf_counter", lambda: next(ticks) / 4)
-    monkeypatch.setitem(speed.WIDTH, "cpu", 16)
-    assert speed.matrix_product_rate("float32", "cpu", 1) == 4 * 2 * 16**3
+    assert {rule: float(lines[rule][6]) for rule in hours} == pytest.approx(hours, rel=0.05)
+    assert float(lines["total"][6]) == pytest.approx(sum(hours.values()), rel=0.05)
+    assert lines["build_prompts"][6] == lines["fetch_dataset"][6] == "–"
 
 
 @pytest.mark.parametrize(
