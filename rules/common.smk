@@ -88,7 +88,7 @@ MASKED_MODEL_FILES = [
     "tokenizer_config.json",
 ]
 MODEL_FILES = [*MASKED_MODEL_FILES, "generation_config.json"]
-MADE = ("trained", "gguf")  # kinds of sources whose folder a rule makes
+MADE = ("trained", "unigram", "gguf")  # kinds of sources whose folder a rule makes
 
 # With --software-deployment-method apptainer, jobs run in it; its path counts from where results go,
 # so that clones in different places record the same.

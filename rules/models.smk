@@ -30,21 +30,21 @@ rule train_model:
         "--output-folder {params.folder:q} > {log:q} 2>&1"
 
 
-use rule train_model as train_masked_model with:
+use rule train_model as make_masked_model with:
     output:
         files=expand("<data>/masked_models/{{masked_model}}/{file}", file=MASKED_MODEL_FILES),
         training="<data>/masked_models/{masked_model}/training.json",
     log:
-        "<logs>/train_masked_model/{masked_model}.log",
+        "<logs>/make_masked_model/{masked_model}.log",
     benchmark:
-        "<logs>/train_masked_model/{masked_model}.tsv"
+        "<logs>/make_masked_model/{masked_model}.tsv"
     wildcard_constraints:
         masked_model=one_of(CONFIG.masked_models),
     params:
-        **job("train_masked_model", "train_masked"),
+        **job("make_masked_model", "make_masked"),
         folder=lambda wildcards, output: Path(output.training).parent,
     message:
-        "Training masked model {wildcards.masked_model}"
+        "Making masked model {wildcards.masked_model}"
 
 
 rule dequantise_model:

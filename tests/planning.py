@@ -14,6 +14,7 @@ from pisoft.planning.lengths import SampleLengths
 # Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
 SHORT = (
     "resolve",
+    "make_masked",
     "construct",
     "summarise",
     "validate",

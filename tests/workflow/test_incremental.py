@@ -260,9 +260,9 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(project):
     trained = bare.replace("[toy-sentiment]", chosen) + "masked_model: demo-masked\n"
     project.write("config/tiny.yaml", trained)
     listed = project.snakemake("--dry-run", "--printshellcmds", *both).stdout
-    assert listed.count("train_masked_model.py --settings") == 1
+    assert listed.count("make_masked_model.py --settings") == 1
     listed = project.snakemake("--dry-run", "--printshellcmds", both[0]).stdout
-    assert "train_masked_model" not in listed
+    assert "make_masked_model" not in listed
 
 
 @pytest.mark.slow

@@ -143,36 +143,21 @@ class ModelEntry(Strict):
         return self
 
 
-class TrainedMaskedModel(Strict):
-    """A tiny model of RoBERTa's architecture that a rule trains on the embedded datasets."""
+class UnigramMaskedModel(Strict):
+    """A masked model that a rule makes: it proposes the tokens of embedded datasets by frequency."""
 
-    kind: Literal["trained"]
-    datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to train on.")
-    hidden_size: int = Field(96, gt=0, description="Width of the residual stream.")
-    layers: int = Field(2, gt=0, description="Encoder layers.")
-    heads: int = Field(4, gt=0, description="Attention heads.")
+    kind: Literal["unigram"]
+    datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to count in.")
+    records: int = Field(2000, gt=0, description="Records per dataset, none of them evaluated.")
     vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
     context: int = Field(256, gt=0, description="Longest sequence, tokens.")
-    steps: int = Field(800, gt=0, description="Optimiser steps.")
-    batch_size: int = Field(32, gt=0, description="Prompts per optimiser step.")
-    learning_rate: float = Field(4e-3, gt=0, description="Peak learning rate.")
-    training_records: int = Field(6000, gt=0, description="Records per dataset to train on.")
-    held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
-    required_accuracy: float = Field(
-        0.3,
-        gt=0,
-        le=1,
-        description="Share of masked held-out record tokens ranked first, below which the rule "
-        "fails (the most frequent token alone: about 0.1).",
-    )
-    seed: int = Field(1, description="Seed of weights, masks and batches.")
 
 
 class MaskedModelEntry(Strict):
     """One masked language model, which proposes replacements for tokens."""
 
     label: str = Field(description="Name in messages and reports.")
-    source: Annotated[HubModel | LocalModel | TrainedMaskedModel, Field(discriminator="kind")]
+    source: Annotated[HubModel | LocalModel | UnigramMaskedModel, Field(discriminator="kind")]
     dtype: Literal["float32", "bfloat16", "float16"] = Field(
         "float32", description="Type of weights and activations."
     )

@@ -10,7 +10,7 @@ from pisoft.config.methods import (
     ScoresFile,
 )
 from pisoft.config.metric_validation import Control
-from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
+from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedModel, UnigramMaskedModel
 from pisoft.config.resolved import Config
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError, did_you_mean
@@ -75,7 +75,7 @@ def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Con
         _check_model_folder(Path(entry.source.path), f"{where}: source.path")
     if entry.source.kind == "gguf":
         _check_gguf(Path(entry.source.path), f"{where}: source.path")
-    if entry.source.kind == "trained":
+    if isinstance(entry.source, TrainedModel | UnigramMaskedModel):
         _check_training_datasets(entry.source, config, f"{where}: source.datasets")
 
 
@@ -128,7 +128,7 @@ def _check_gguf(path: Path, where: str) -> None:
 
 
 def _check_training_datasets(
-    source: TrainedModel | TrainedMaskedModel, config: Config, where: str
+    source: TrainedModel | UnigramMaskedModel, config: Config, where: str
 ) -> None:
     embedded = {k for k, v in config.datasets.items() if v.source.kind == "embedded"}
     for dataset in source.datasets:

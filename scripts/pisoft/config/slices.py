@@ -44,8 +44,8 @@ from pisoft.config.models import (
     HubModel,
     MaskedModelEntry,
     ModelEntry,
-    TrainedMaskedModel,
     TrainedModel,
+    UnigramMaskedModel,
 )
 from pisoft.config.operators import allowed
 from pisoft.config.parts import Shards, dataset_of, first_place, places, sample_limit, shards
@@ -265,7 +265,7 @@ class PromptSlice(Slice, of="datasets.{dataset}"):
 
 
 class TrainingTask(Slice, of="datasets.{dataset}"):
-    """One embedded dataset as a tiny model trains on it."""
+    """One embedded dataset as a tiny model learns it."""
 
     dataset: DatasetName
     generator: Annotated[str, At("datasets.{dataset}.source.task")]
@@ -283,7 +283,7 @@ def _tasks(config: Config, model: str) -> list[TrainingTask]:
 
 def _masked_tasks(config: Config, masked_model: str) -> list[TrainingTask]:
     source = config.masked_models[masked_model].source
-    assert isinstance(source, TrainedMaskedModel)
+    assert isinstance(source, UnigramMaskedModel)
     return [TrainingTask.of(config, dataset=name) for name in source.datasets]
 
 
@@ -297,11 +297,11 @@ class TrainSlice(Slice):
     shuffled_labels: Annotated[bool, At(lambda variant: variant == SHUFFLED_LABELS)]
 
 
-class TrainMaskedSlice(Slice):
-    """Settings of `train_masked_model`."""
+class MakeMaskedSlice(Slice):
+    """Settings of `make_masked_model`."""
 
     model: Annotated[str, At("masked_model")]
-    source: Annotated[TrainedMaskedModel, At("masked_models.{masked_model}.source")]
+    source: Annotated[UnigramMaskedModel, At("masked_models.{masked_model}.source")]
     tasks: Annotated[tuple[TrainingTask, ...], At(_masked_tasks)]
 
 

@@ -41,7 +41,7 @@ CATALOGUE = {
     },
     "masked_models": {
         "roberta-base": {"label": "RoBERTa", "source": {"kind": "hub", "repository": "o/roberta"}},
-        "made-masked": {"label": "Made", "source": {"kind": "trained", "datasets": ["made"]}},
+        "made-masked": {"label": "Made", "source": {"kind": "unigram", "datasets": ["made"]}},
         "kept-masked": {"label": "Kept", "source": {"kind": "local", "path": "nowhere"}},
     },
     "datasets": {

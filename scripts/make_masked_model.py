@@ -1,0 +1,45 @@
+"""Make the masked language model of the demonstration, which knows how frequent each token is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pisoft.commandline import run
+from pisoft.config.slices import MakeMaskedSlice
+from pisoft.embedded.masked_models import make_masked_model
+from pisoft.embedded.records import make_records
+
+SEED = 1  # added to the evaluation seed, so that no record is shared
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Count the tokens of every task's synthetic records, and save model and tokenizer."""
+    settings = MakeMaskedSlice.model_validate_json(arguments.settings)
+    source = settings.source
+    texts = [
+        text
+        for task in settings.tasks
+        for record in make_records(task.generator, source.records, task.evaluation_seed + SEED)
+        for text in record["fields"].values()
+    ]
+    make_masked_model(
+        arguments.output_folder,
+        texts,
+        vocabulary_size=source.vocabulary_size,
+        context=source.context,
+        settings=json.loads(arguments.settings),
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="MakeMaskedSlice as JSON")
+    parser.add_argument("--output-folder", required=True, type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    run(main, parser())
