@@ -144,7 +144,7 @@ class ModelEntry(Strict):
 
 
 class UnigramMaskedModel(Strict):
-    """A masked model that a rule makes: it proposes the tokens of embedded datasets by frequency."""
+    """A masked model that a rule makes: it proposes tokens of embedded datasets by frequency."""
 
     kind: Literal["unigram"]
     datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to count in.")
