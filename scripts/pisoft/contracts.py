@@ -32,6 +32,7 @@ OK = "ok"
 EMPTY_RECORD = "empty_record"
 UNKNOWN_LABEL = "unknown_label"
 NO_CONTENT_TOKENS = "no_content_tokens"
+CONTROL_TOKEN = "control_token"
 NO_EVIDENCE = "no_evidence"
 PROMPT_TOO_LONG = "prompt_too_long"
 EMPTY_GENERATION = "empty_generation"
@@ -48,6 +49,7 @@ STATUSES = {  # and what each of them means
     EMPTY_RECORD: "a field of the record has no text",
     UNKNOWN_LABEL: "the record's label has no label word",
     NO_CONTENT_TOKENS: "no token of the prompt is the record's, or may be perturbed",
+    CONTROL_TOKEN: "the record's text spells a control token of the model",
     NO_EVIDENCE: "no token of the prompt is known evidence",
     PROMPT_TOO_LONG: "the prompt is longer than is allowed, however far it may be shortened",
     EMPTY_GENERATION: "the model ended its answer before the first token",

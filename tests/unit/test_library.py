@@ -29,7 +29,7 @@ from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 
 CHAT = [
     {"role": "system", "content": "Answer {briefly}."},
-    {"role": "user", "content": "Text: a {wonderful} film <|eot_id|>"},
+    {"role": "user", "content": "Text: a {wonderful} film"},
 ]
 
 
@@ -123,17 +123,17 @@ def test_the_lines_of_the_docs_for_inseq_run(root, folder, capsys):
 
 
 def test_a_prompt_has_the_templates_ids_and_the_users_words_as_content(model, prompt):
-    user = "Text: a {wonderful} film "
-    expected = model.tokenizer.apply_chat_template(
-        [CHAT[0], {"role": "user", "content": user}], add_generation_prompt=True, tokenize=False
-    )
-    assert prompt["prompt_text"] == expected.replace(user.strip(), CHAT[1]["content"])
+    expected = model.tokenizer.apply_chat_template(CHAT, add_generation_prompt=True, tokenize=False)
+    assert prompt["prompt_text"] == expected
     content = [
         i for i, kept in zip(prompt["input_ids"], prompt["content_mask"], strict=True) if kept
     ]
     assert model.tokenizer.decode(content) == CHAT[1]["content"]
-    ends = prompt["input_ids"].count(model.tokenizer.eos_token_id)
-    assert ends == 2, "a control token that the user spells is text"
+
+
+def test_a_user_who_spells_a_control_token_is_told(model):
+    with pytest.raises(BenchmarkError, match="prompt: cannot be built: control_token"):
+        pisoft.prompt(model, [{"role": "user", "content": "a film <|eot_id|>"}])
 
 
 def test_plain_text_needs_no_template(tmp_path):
@@ -178,7 +178,7 @@ def test_soft_scores_are_those_of_the_workflow(model, prompt, tmp_path):
     row = {"sample_id": prompt["sample_id"], "step": 0, "raw_scores": scores, "status": "ok"}
     target = PerturbationTarget(prompt["input_ids"], positions, target_id=0)
     (rows,) = evaluated(model, [(target, row)], chosen, 3)
-    path = tmp_path / "dynamic/m/a/d.parquet"
+    path = tmp_path / "soft/dynamic/m/a/d.parquet"
     path.parent.mkdir(parents=True)
     write_rows(path, "soft", rows, provenance({}))
     _, curves, _ = summarise([path], 1e-4, clamp="draw")

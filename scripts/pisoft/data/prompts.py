@@ -15,7 +15,7 @@ from math import ceil
 from typing import Any
 
 from pisoft.config.slices import PromptSlice
-from pisoft.contracts import NO_CONTENT_TOKENS, OK, PROMPT_TOO_LONG
+from pisoft.contracts import CONTROL_TOKEN, NO_CONTENT_TOKENS, OK, PROMPT_TOO_LONG
 from pisoft.data.rendering import (
     ChatFormat,
     PlainFormat,
@@ -43,7 +43,6 @@ class Prompt:
     text: str
     spans: Sequence[Span]
     tokens: Tokens
-    spelled: Sequence[Range]  # where a record's text spells a control token
 
     def fields(self) -> list[Span]:
         """Return the spans of inserted texts."""
@@ -55,9 +54,9 @@ def build_prompts(
 ) -> list[Row]:
     """Return rows of contract kind `prompts`, one per sample and in their order.
 
-    Ids equal those of `tokenizer.apply_chat_template(messages, add_generation_prompt=True)`; only
-    a record that spells a control token (`<|eot_id|>`, `[/INST]`) has it read as the characters it
-    consists of. A prompt that is too long loses the end of one text, never a part of the template.
+    Ids equal those of `tokenizer.apply_chat_template(messages, add_generation_prompt=True)`. A
+    record that spells a control token (`<|eot_id|>`, `[/INST]`) gets a status instead. A prompt
+    that is too long loses the end of one text, never a part of the template.
 
     Args:
         samples: rows of kind `samples`.
@@ -74,11 +73,10 @@ def build_prompts(
     rows = [builder.row(sample) for sample in samples]
     failed = Counter(row["status"] for row in rows if row["status"] != OK)
     logger.info(
-        "%s: %d prompts, %d truncated, %d with a control token read as text%s",
+        "%s: %d prompts, %d truncated%s",
         builder.where,
         len(rows) - failed.total(),
         sum(row["truncated"] for row in rows),
-        builder.spelled,
         "".join(f", {count} {status}" for status, count in failed.items()),
     )
     return rows
@@ -89,7 +87,6 @@ class _Builder:
 
     def __init__(self, settings: PromptSlice, tokenizer: Any, context: int | None) -> None:
         self.where = f"model '{settings.model.name}', dataset '{settings.dataset}'"
-        self.spelled = 0  # prompts in which a record spells a control token
         self._settings = settings
         self._tokenizer = tokenizer
         if not tokenizer.is_fast:
@@ -115,10 +112,11 @@ class _Builder:
         if fitted is None:
             return self._without_prompt(sample, PROMPT_TOO_LONG)
         prompt, truncated = fitted
+        if self._spells_control_token(prompt):
+            return self._without_prompt(sample, CONTROL_TOKEN)
         masks = self._masks(prompt, sample["evidence"])
         if not any(masks["content_mask"]):
             return self._without_prompt(sample, NO_CONTENT_TOKENS)
-        self.spelled += bool(prompt.spelled)
         return {
             **self._without_prompt(sample, OK),
             "input_ids": prompt.tokens.ids,
@@ -189,27 +187,19 @@ class _Builder:
     def _prompt(self, texts: Mapping[str, str]) -> Prompt:
         messages = self._settings.messages
         text, spans = render_with_spans(messages, texts, self._format.render, self.where)
-        tokens = self._format.tokenise(text)
-        spelled = self._spelled_control_tokens(text, spans, tokens)
-        if spelled:
-            tokens = self._format.tokenise(text, as_text=spelled)
-        return Prompt(text, spans, tokens, spelled)
+        return Prompt(text, spans, self._format.tokenise(text))
 
-    def _spelled_control_tokens(
-        self, text: str, spans: Sequence[Span], tokens: Tokens
-    ) -> list[Range]:
-        """Return where a record's text, and not the template, is read as a control token."""
-        inserted = tokens.overlapping(span.range for span in spans if span.kind == "field")
-        return [
-            (start, end)
-            for token, (start, end), suspect in zip(
+    def _spells_control_token(self, prompt: Prompt) -> bool:
+        """Tell whether a record's text, and not the template, is read as a control token."""
+        tokens, controls = prompt.tokens, self._control_tokens
+        inserted = tokens.overlapping(span.range for span in prompt.fields())
+        return any(
+            # The unknown token also stands for texts that do not spell it; those are no control.
+            of_record and token in controls and controls[token] in prompt.text[start:end]
+            for token, (start, end), of_record in zip(
                 tokens.ids, tokens.offsets, inserted, strict=True
             )
-            # The unknown token also stands for texts that do not spell it; those are no control.
-            if suspect
-            and token in self._control_tokens
-            and self._control_tokens[token] in text[start:end]
-        ]
+        )
 
     @cached_property
     def _control_tokens(self) -> dict[int, str]:

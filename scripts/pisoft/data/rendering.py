@@ -64,8 +64,8 @@ class ChatFormat(Protocol):
     def render(self, conversation: Conversation) -> str:
         """Return the prompt's text, up to where the assistant's answer begins."""
 
-    def tokenise(self, text: str, as_text: Sequence[Range] = ()) -> Tokens:
-        """Tokenise a rendered prompt, the ranges `as_text` without regard to control tokens."""
+    def tokenise(self, text: str) -> Tokens:
+        """Tokenise a rendered prompt."""
 
     def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
         """Return the token ids of the conversation followed by the assistant's answer."""
@@ -99,9 +99,9 @@ class TemplateFormat:
         """Return the prompt's text; a template that refuses it is a BenchmarkError."""
         return self._apply(conversation, add_generation_prompt=True)
 
-    def tokenise(self, text: str, as_text: Sequence[Range] = ()) -> Tokens:
+    def tokenise(self, text: str) -> Tokens:
         """Tokenise as `apply_chat_template` does; see :class:`ChatFormat`."""
-        return encode(self._tokenizer, text, as_text)
+        return encode(self._tokenizer, text)
 
     def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
         """Return the ids of the conversation and the answer; see :class:`ChatFormat`."""
@@ -141,9 +141,9 @@ class PlainFormat:
             contents.append("")
         return self._begin + "\n\n".join(contents)
 
-    def tokenise(self, text: str, as_text: Sequence[Range] = ()) -> Tokens:
+    def tokenise(self, text: str) -> Tokens:
         """Tokenise as `tokenizer(text)` does; see :class:`ChatFormat`."""
-        tokens = self._encoded(text + self._anchor, as_text)
+        tokens = self._encoded(text + self._anchor)
         length = sum(start < len(text) for start, _ in tokens.offsets)
         return Tokens(tokens.ids[:length], tokens.offsets[:length])
 
@@ -151,11 +151,10 @@ class PlainFormat:
         """Return the ids of the conversation and the answer; see :class:`ChatFormat`."""
         return self._encoded(self.render(conversation) + answer).ids
 
-    def _encoded(self, text: str, as_text: Sequence[Range] = ()) -> Tokens:
+    def _encoded(self, text: str) -> Tokens:
         """Tokenise behind the begin-of-sequence token, so that SentencePiece sees a beginning."""
         shift = len(self._begin)
-        moved = [(start - shift, end - shift) for start, end in as_text]
-        body = encode(self._tokenizer, text[shift:], moved)
+        body = encode(self._tokenizer, text[shift:])
         begin = Tokens([self._tokenizer.bos_token_id], [(0, shift)]) if shift else Tokens([], [])
         offsets = [(start + shift, end + shift) for start, end in body.offsets]
         return Tokens(begin.ids + body.ids, begin.offsets + offsets)
@@ -164,34 +163,8 @@ class PlainFormat:
 # Tokenising -----------------------------------------------------------------------------------
 
 
-def encode(tokenizer: Any, text: str, as_text: Sequence[Range] = ()) -> Tokens:
-    """Tokenise a text that already holds its control tokens.
-
-    Args:
-        tokenizer: a fast tokenizer of transformers.
-        text: the rendered text.
-        as_text: character ranges, in order and apart, in which a control token is spelled that
-            shall be no control token. Their tokens cover their whole range. With them, ids are
-            those of transformers' `sanitize_control_tokens`.
-    """
-    if not as_text:
-        return _encoded(tokenizer, text)
-    ids: list[int] = []
-    offsets: list[Range] = []
-    position = 0
-    for start, end in [*as_text, (len(text), len(text))]:
-        encode_piece = _encoded_inside if position > 0 else _encoded
-        piece = encode_piece(tokenizer, text[position:start])
-        ids += piece.ids
-        offsets += [(first + position, last + position) for first, last in piece.offsets]
-        spelled = _spelled_ids(tokenizer, text[start:end]) if end > start else []
-        ids += spelled
-        offsets += [(start, end)] * len(spelled)
-        position = end
-    return Tokens(ids, offsets)
-
-
-def _encoded(tokenizer: Any, text: str) -> Tokens:
+def encode(tokenizer: Any, text: str) -> Tokens:
+    """Tokenise a rendered text, which holds its control tokens, by a fast tokenizer."""
     encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return Tokens(encoding["input_ids"], _untrimmed(encoding["offset_mapping"]))
 
@@ -204,43 +177,6 @@ def _untrimmed(offsets: Sequence[Range]) -> list[Range]:
         covered.append((min(start, previous), end) if start == end else (start, end))
         previous = max(previous, end)
     return covered
-
-
-def _encoded_inside(tokenizer: Any, text: str) -> Tokens:
-    """Tokenise a piece from the middle of a text, without a beginning's special treatment."""
-    newline, tokens = _encoded(tokenizer, "\n").ids, _encoded(tokenizer, "\n" + text)
-    if tokens.ids[: len(newline)] != newline:  # the line end merged with the text
-        return _encoded(tokenizer, text)
-    offsets = [(max(0, start - 1), end - 1) for start, end in tokens.offsets]
-    return Tokens(tokens.ids[len(newline) :], offsets[len(newline) :])
-
-
-def _spelled_ids(tokenizer: Any, piece: str) -> list[int]:
-    """Return the ids of a control token's spelling, without matching added tokens."""
-    control = set(tokenizer.added_tokens_decoder)
-    ids = _model_ids(tokenizer, piece)
-    if control.isdisjoint(ids):
-        return ids
-    # The model itself knows the whole spelling; its single characters are no control token.
-    return [token for character in piece for token in _model_ids(tokenizer, character)]
-
-
-def _model_ids(tokenizer: Any, text: str) -> list[int]:
-    """Run the tokenizer's pipeline without its added tokens, after a line end as above."""
-    newline, ids = (_pipeline_ids(tokenizer, part) for part in ("\n", "\n" + text))
-    if ids[: len(newline)] == newline:
-        return ids[len(newline) :]
-    return _pipeline_ids(tokenizer, text)
-
-
-def _pipeline_ids(tokenizer: Any, text: str) -> list[int]:
-    backend = tokenizer.backend_tokenizer
-    if backend.normalizer is not None:
-        text = backend.normalizer.normalize_str(text)
-    words = [text]
-    if backend.pre_tokenizer is not None:
-        words = [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(text)]
-    return [token.id for word in words for token in backend.model.tokenize(word)]
 
 
 # Spans ----------------------------------------------------------------------------------------
