@@ -25,7 +25,8 @@ def main(arguments: argparse.Namespace) -> None:
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
     sources = config.imported_methods
     if not sources:
-        raise BenchmarkError(f"{arguments.configfile}: no method has a `source` of kind `scores`")
+        origin = ", ".join(map(str, files))
+        raise BenchmarkError(f"{origin}: no method has a `source` of kind `scores`")
     exported = read_table(Path("results", config.run_file.run, "data/to_score.parquet"), "to_score")
     wrong = 0
     for cell in dict.fromkeys(cell._replace(protocol="") for cell in config.cells()):

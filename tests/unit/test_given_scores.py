@@ -279,7 +279,7 @@ def test_the_check_names_every_kind_of_problem_and_fails(tmp_path, monkeypatch, 
     exported = tmp_path / "results/tiny/data/to_score.parquet"
     write_rows(exported, "to_score", rows.assign(scores=None).to_dict("records"), {})
     (tmp_path / "tiny.yaml").write_text(RUN_FILE, encoding="utf-8")
-    given = argparse.Namespace(configfile=tmp_path / "tiny.yaml", config=["local_root=."])
+    given = argparse.Namespace(configfile=[tmp_path / "tiny.yaml"], config=["local_root=."])
     scores = tmp_path / "toy-sst2.parquet"
     with pytest.raises(BenchmarkError, match="cannot be imported as they are"):
         check_scores.main(given)
@@ -299,6 +299,6 @@ def test_the_check_names_every_kind_of_problem_and_fails(tmp_path, monkeypatch, 
 
 
 def test_a_run_without_such_scores_is_told_so(tmp_path):
-    given = argparse.Namespace(configfile=check_scores.CONFIG_FOLDER / "config.yaml", config=[])
+    given = argparse.Namespace(configfile=[check_scores.CONFIG_FOLDER / "config.yaml"], config=[])
     with pytest.raises(BenchmarkError, match=r"config.yaml: no method has a `source` of kind"):
         check_scores.main(given)

@@ -21,7 +21,9 @@ def run_file_parser(description: str | None, default: Path) -> argparse.Argument
         default: the run file if none is named.
     """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--configfile", type=Path, default=default)
+    parser.add_argument(
+        "--configfile", type=Path, nargs="+", default=[default], help="later ones change the first"
+    )
     parser.add_argument(
         "--config",
         nargs="*",
@@ -33,14 +35,16 @@ def run_file_parser(description: str | None, default: Path) -> argparse.Argument
 
 
 def run_file(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Path]]:
-    """Return the run file's content, changed by `--config`, and its path, as `load_run` takes them.
+    """Return the run files' content, changed by `--config`, and their paths, as `load_run` does.
 
     Raises:
-        BenchmarkError: the file is not readable, or Snakemake would refuse a KEY=VALUE, too.
+        BenchmarkError: a file is not readable, or Snakemake would refuse a KEY=VALUE, too.
     """
-    raw = read_yaml(arguments.configfile)
+    raw: dict[str, Any] = {}
+    for file in arguments.configfile:
+        update_config(raw, read_yaml(file))
     try:
         update_config(raw, parse_config(arguments.config))
     except ValueError as error:
         raise BenchmarkError(f"--config: {error} Got: {' '.join(arguments.config)}") from error
-    return raw, [arguments.configfile]
+    return raw, arguments.configfile

@@ -19,7 +19,7 @@ from pisoft.config.resolved import Config
 from pisoft.config.run_file import RunFile
 from pisoft.config.sections import with_studies
 from pisoft.config.validation import read_yaml, selected, validate, validate_name
-from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.errors import BenchmarkError
 
 ENTRIES: dict[str, type[Strict]] = {
     "models": ModelEntry,
@@ -115,16 +115,6 @@ class _Catalogue:
         """Return an entry on top of the one it `extends`, with the run file's changes, checked."""
         where, root = f"{self._where[name]}: {name}", self._run_file.local_root
         entry = self._extended(name, where, ())
-        changes = entry.pop("with_local_root", {})
-        if not isinstance(changes, dict):
-            raise BenchmarkError(
-                f"{where}: with_local_root: must be keys with values, found {changes}"
-            )
-        for key in changes.keys() - schema.model_fields.keys():
-            hint = did_you_mean(key, schema.model_fields)
-            raise BenchmarkError(f"{where}: with_local_root.{key}: unknown key{hint}")
-        if root is not None:
-            entry |= changes
         if self._kind == "models" and name in self._run_file.resources:
             asked = self._run_file.resources[name].model_dump(exclude_unset=True)
             entry["resources"] = {**(entry.get("resources") or {}), **asked}

@@ -21,7 +21,7 @@ from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import MethodClass, MethodEntry
 from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.run_file import RunFile
-from pisoft.config.schema import ENTRIES, EXTENDS, WITH_LOCAL_ROOT
+from pisoft.config.schema import ENTRIES, EXTENDS
 
 PAGE = "docs/reference/configuration.md"
 
@@ -107,10 +107,7 @@ def reference(methods: Mapping[str, MethodClass]) -> str:
 def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
     """Yield the table of a model's keys, then the tables of the sections inside it."""
     entry = model in ENTRIES.values()
-    every = [
-        ("`extends`", "name", "none", EXTENDS),
-        ("`with_local_root`", "section", "none", WITH_LOCAL_ROOT),
-    ]
+    every = [("`extends`", "name", "none", EXTENDS)]
     rows = [*(every if entry else []), *_rows(model, path)]
     yield markdown_table(("key", "type", "default", "meaning"), rows)
     for name, field in model.model_fields.items():

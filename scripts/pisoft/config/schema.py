@@ -16,7 +16,6 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 EXTENDS = "Start from another entry of the catalogue; keys given here replace its keys."
-WITH_LOCAL_ROOT = "Keys that replace the entry's where the run has a `local_root`."
 
 
 def schemas() -> dict[str, str]:
@@ -79,12 +78,6 @@ def _entry_definitions(entry: type[BaseModel]) -> dict[str, Any]:
     definitions: dict[str, Any] = schema.pop("$defs", {})
     schema["properties"] = {
         "extends": {"type": "string", "pattern": NAME_PATTERN, "description": EXTENDS},
-        "with_local_root": {
-            "type": "object",
-            "properties": schema["properties"],
-            "additionalProperties": False,
-            "description": WITH_LOCAL_ROOT,
-        },
         **schema["properties"],
     }
     if required := schema.pop("required", None):

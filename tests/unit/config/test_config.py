@@ -509,32 +509,6 @@ def test_a_local_root_is_filled_in_every_file_of_a_list(load, tmp_path):
     assert paths == ["{local_root}/a", "{local_root}/b"]
 
 
-def test_keys_with_a_local_root_replace_others_where_the_run_has_one(load, tmp_path):
-    (tmp_path / "mine.jsonl").touch()
-    source = {"kind": "file", "path": "{local_root}/mine.jsonl", "format": "jsonl"}
-    changes = {"source": source, "id_column": "key"}
-    additions = {
-        "datasets": {
-            "first": {"extends": "reviews", "with_local_root": changes},
-            "second": {"extends": "first", "label": "Second"},  # which takes them over
-        }
-    }
-    names = ["reviews", "first", "second"]
-    reviews, first, second = load(datasets=names, catalogue=additions).datasets.values()
-    assert first == reviews
-    assert second.source == reviews.source
-    placed = load(datasets=names, catalogue=additions, local_root=str(tmp_path)).datasets
-    assert placed["reviews"] == reviews
-    assert [placed[name].source.path for name in names[1:]] == [f"{tmp_path}/mine.jsonl"] * 2
-    assert placed["first"].id_column == "key"
-    changes["id_colum"] = changes.pop("id_column")
-    with pytest.raises(BenchmarkError, match=r"first: with_local_root\.id_colum: .* 'id_column'\?"):
-        load(datasets=["first"], catalogue=additions)  # also where there is none
-    additions["datasets"]["first"]["with_local_root"] = "id"
-    with pytest.raises(BenchmarkError, match=r"first: with_local_root: must be keys .* found id"):
-        load(datasets=["first"], catalogue=additions)
-
-
 def gguf_model(path):
     source = {"kind": "gguf", "path": str(path)}
     return {"models": {"mine": {"label": "Mine", "source": source}}}
