@@ -19,6 +19,7 @@ CELLS_OF = {
     ],
     # Once for all protocols of a model.
     "first_protocol": [*{cell[1:]: cell for cell in reversed(CELLS)}.values()][::-1],
+    "sensitivity": CELLS if CONFIG.run_file.sensitivity else [],
     "qualitative": CELLS if CONFIG.run_file.qualitative is not None else [],
     "study": STUDY_CELLS,
     # Constructed scores, with which the metrics are validated; permuted scores of methods.
@@ -32,6 +33,7 @@ CELLS_OF = {
         for model, methods in CONFIG.sanity.items()
         for name in methods
         for dataset in CONFIG.sanity_datasets
+        if dataset in CONFIG.datasets_of(model)
     ],
     # By other operators, which `protocol` names, too; inspected inputs, of no method.
     "operator": CONFIG.operator_cells,

@@ -83,7 +83,7 @@ class Config(BaseModel):
             if protocol in self.protocols_of(model)
             for method in self.methods
             if method in self.methods_of(model)
-            for dataset in self.datasets
+            for dataset in self.datasets_of(model)
         ]
 
     @property
@@ -94,6 +94,7 @@ class Config(BaseModel):
             for method in self.study_methods
             for protocol in self.protocols_of(method.model)
             for dataset in self.study_datasets
+            if dataset in self.datasets_of(method.model)
         ]
 
     @property
@@ -122,6 +123,7 @@ class Config(BaseModel):
             for of_method in of_model.values()
             for name in of_method
             for dataset in self.sanity_datasets
+            if dataset in self.datasets_of(model)
         ]
 
     @property
@@ -144,6 +146,7 @@ class Config(BaseModel):
             for model in self.operator_models
             for protocol in self.protocols_of(model)
             for dataset in self.operator_datasets
+            if dataset in self.datasets_of(model)
         ]
 
     @property
@@ -162,6 +165,7 @@ class Config(BaseModel):
             for name, other in compared.items()
             if other in self.methods_of(model)
             for dataset in datasets
+            if dataset in self.datasets_of(model)
         ]
 
     def protocols_of(self, model: str) -> tuple[Protocol, ...]:
@@ -174,6 +178,11 @@ class Config(BaseModel):
         """Return the methods that explain a model."""
         allowed = self.run_file.restrictions.get(model, Restriction()).methods
         return tuple(name for name in self.methods if allowed == "all" or name in allowed)
+
+    def datasets_of(self, model: str) -> tuple[str, ...]:
+        """Return the datasets on which a model is evaluated."""
+        allowed = self.run_file.restrictions.get(model, Restriction()).datasets
+        return tuple(name for name in self.datasets if allowed == "all" or name in allowed)
 
 
 def config_hash(config: Config) -> str:

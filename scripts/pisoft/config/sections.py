@@ -52,15 +52,21 @@ def with_sections(
 def _chosen(
     section: BaseModel, config: Config, methods: list[str], where: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return a section's models, datasets, and those of the run's methods that it selects."""
+    """Return a section's models that have any of its datasets, these, and its methods."""
     of: dict[str, Iterable[str]] = {"models": config.models, "datasets": config.datasets}
     models, datasets = (
         tuple(selected(getattr(section, kind), of_run, f"{where}.{kind}"))
         for kind, of_run in of.items()
     )
+    evaluated = tuple(name for name in models if set(datasets) & {*config.datasets_of(name)})
+    if not evaluated:
+        raise BenchmarkError(
+            f"{where}: leaves nothing to do: `restrictions` allow none of its models "
+            f"({', '.join(models)}) any of its datasets ({', '.join(datasets)})"
+        )
     key = "permuted_methods" if isinstance(section, MetricValidation) else "methods"
     names = selected(getattr(section, key, "all"), methods, f"{where}.{key}")
-    return models, datasets, tuple(name for name in config.methods if name in names)
+    return evaluated, datasets, tuple(name for name in config.methods if name in names)
 
 
 def _check_free(names: Iterable[str], taken: Iterable[str], user: str, origin: str) -> None:

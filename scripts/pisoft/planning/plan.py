@@ -81,7 +81,7 @@ def plan_run(settings: PlanSlice, results: Path | None) -> Plan:
     cells: dict[tuple[str, str], list[_Cell]] = {}
     for model, entry in settings.models.items():
         shape = model_shape(model, entry.source)
-        for dataset in settings.datasets:
+        for dataset in entry.shards:
             whole = sample_lengths(settings, model, dataset, shape.context, results)
             lengths[model, dataset] = whole
             cells[model, dataset] = [
@@ -256,6 +256,7 @@ def _training_job(
 ) -> Job:
     """Return a training that takes all its steps, though it may stop before."""
     used = [of for (_, dataset), of in lengths.items() if dataset in source.datasets]
+    used = used or [*lengths.values()]  # it is evaluated on other datasets than it learns
     tokens = sum(of.mean(lambda sample: sample.prompt + sample.output) for of in used) / len(used)
     work = training_work(shape, tokens, source.steps * source.batch_size)
     weights = sizes.weight_bytes(shape, "float32", "none")

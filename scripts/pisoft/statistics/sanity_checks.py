@@ -37,7 +37,7 @@ def summaries(files: Files, settings: SanityChecksSlice) -> dict[str, Summary]:
     tables = []
     for model, methods in settings.methods.items():
         by_dataset = {}
-        for dataset in settings.datasets:
+        for dataset in (name for name in settings.datasets if (model, name) in prompts):
             columns: dict[tuple[str, str, str, int | str], pd.Series] = {}
             for method, changed in methods.items():
                 paths = [scores[model, name, dataset] for name in (method, *changed)]
