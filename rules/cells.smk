@@ -23,6 +23,7 @@ SOME_CELLS = {
     ],
     # Once for all protocols of a model.
     "first_protocol": [*{cell[1:]: cell for cell in reversed(CELLS)}.values()][::-1],
+    "sensitivity": CELLS if CONFIG.run_file.sensitivity else [],
     "qualitative": CELLS if CONFIG.run_file.qualitative is not None else [],
     # What methods on a randomised model are compared with.
     "checked": [cell._replace(variant="") for cell in CONFIG.cells("sanity_checks")],

@@ -20,10 +20,12 @@ def main(arguments: argparse.Namespace) -> None:
     displays = displayed("tables", arguments.show, arguments.files, settings)
     for path, described, view, table in displays:
         shown = [view.cell["model"]] if "model" in view.cell else settings.models
-        models = {name: settings.models[name] for name in shown}
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]
         explorer = arguments.explorer and os.path.relpath(arguments.explorer, outputs[0].parent)
-        links = explorer_links(explorer, models, settings.datasets)
+        links: dict[str, dict[str, str]] = {}
+        for name in shown:
+            label = {name: settings.models[name]}
+            links |= explorer_links(explorer, label, settings.datasets_on(name))
         with whole_files(arguments.settings, *outputs) as (csv, tex, html):
             write(replace(table, links=links), csv, tex, html, arguments.warning)
 

@@ -68,10 +68,12 @@ class TrainedModel(Strict):
     key_value_heads: int = Field(2, gt=0, description="Key/value heads (grouped-query attention).")
     vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
     context: int = Field(256, gt=0, description="Longest sequence, tokens.")
-    steps: int = Field(1200, gt=0, description="Optimiser steps.")
+    steps: int = Field(
+        600, gt=0, description="Optimiser steps at most; fewer if the task is solved before."
+    )
     batch_size: int = Field(32, gt=0, description="Dialogues per optimiser step.")
-    learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate.")
-    training_records: int = Field(6000, gt=0, description="Records per dataset to train on.")
+    learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate.")
+    training_records: int = Field(4000, gt=0, description="Records per dataset to train on.")
     held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
     required_accuracy: float = Field(
         0.98, gt=0, le=1, description="Held-out accuracy below which the rule fails."

@@ -17,18 +17,31 @@ from pisoft.errors import BenchmarkError, did_you_mean
 
 
 def check_restrictions(config: Config, available: Mapping[str, Iterable[str]], origin: str) -> None:
-    """Check that restrictions name what the catalogues have, and leave something of every model."""
+    """Check that restrictions name what the catalogues have, and leave something of everything."""
     where = f"{origin}: restrictions"
     restrictions = config.run_file.restrictions
     selected(restrictions, available["models"], where)
     for model, restriction in restrictions.items():
-        selected(restriction.methods, available["methods"], f"{where}.{model}.methods")
+        for kind in ("methods", "datasets"):
+            selected(getattr(restriction, kind), available[kind], f"{where}.{model}.{kind}")
     for model in sorted(set(restrictions) & set(config.models)):
-        if not config.protocols_of(model) or not config.methods_of(model):
+        run = {
+            "protocols": (config.run_file.protocols, config.protocols_of(model)),
+            "methods": (config.methods, config.methods_of(model)),
+            "datasets": (config.datasets, config.datasets_of(model)),
+        }
+        for kind, (of_run, of_model) in run.items():
+            if not of_model:
+                raise BenchmarkError(
+                    f"{where}.{model}.{kind}: leaves nothing of the run's {kind} "
+                    f"({', '.join(of_run)}) for this model"
+                )
+    evaluated = {name for model in config.models for name in config.datasets_of(model)}
+    for name in config.datasets:
+        if name not in evaluated:
             raise BenchmarkError(
-                f"{where}.{model}: leaves nothing of the run's protocols "
-                f"({', '.join(config.run_file.protocols)}) and methods "
-                f"({', '.join(config.methods)}) for this model"
+                f"{where}: leave no model for dataset '{name}'; allow it for one of "
+                f"{', '.join(config.models)}, or leave it out of `datasets`"
             )
 
 

@@ -81,6 +81,7 @@ class Config(BaseModel):
             for variant in (("",) if variants is None else variants[model])
             for method in methods[model]
             for dataset in datasets
+            if dataset in self.datasets_of(model)
         ]
 
     def of_model(self, model: str) -> Config:
@@ -101,6 +102,11 @@ class Config(BaseModel):
         """Return the methods that explain a model."""
         allowed = self.run_file.restrictions.get(model, Restriction()).methods
         return tuple(name for name in self.methods if allowed == "all" or name in allowed)
+
+    def datasets_of(self, model: str) -> tuple[str, ...]:
+        """Return the datasets on which a model is evaluated."""
+        allowed = self.run_file.restrictions.get(model, Restriction()).datasets
+        return tuple(name for name in self.datasets if allowed == "all" or name in allowed)
 
 
 def config_hash(config: Config) -> str:

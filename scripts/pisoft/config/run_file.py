@@ -59,6 +59,7 @@ class Restriction(Strict):
         None, min_length=1, description="Routing protocols; null: all of the run."
     )
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
+    datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
 
 
 class CatalogueAdditions(Strict):
@@ -92,8 +93,8 @@ class RunFile(Strict):
     )
     restrictions: dict[Name, Restriction] = Field(
         default_factory=dict,
-        description="By model: protocols and methods that it is limited to, for models that are "
-        "too expensive for all of them.",
+        description="By model: protocols, methods and datasets that it is limited to, for models "
+        "that are too expensive for all of them.",
     )
     resources: dict[Name, Resources] = Field(
         default_factory=dict,
@@ -121,6 +122,9 @@ class RunFile(Strict):
     )
     statistics: StatisticsSettings = Field(
         default_factory=StatisticsSettings, description="Intervals and tests."
+    )
+    sensitivity: bool = Field(
+        True, description="Whether other choices, one at a time, would change the ranking."
     )
     qualitative: QualitativeSettings | None = Field(
         default_factory=QualitativeSettings,

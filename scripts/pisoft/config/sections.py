@@ -53,14 +53,21 @@ def _with(config: Config, studies: dict[str, Study], **changes: Any) -> Config:
 def _selection(
     section: BaseModel, config: Config, methods: list[str], where: str, key: str = "methods"
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Return a section's models, each with those of its methods that are selected; its datasets."""
+    """Return a section's models that have any of its datasets, each with its methods; these."""
     models, datasets = (
         tuple(selected(getattr(section, kind), getattr(config, kind), f"{where}.{kind}"))
         for kind in ("models", "datasets")
     )
+    evaluated = [model for model in models if {*datasets} & {*config.datasets_of(model)}]
+    if not evaluated:
+        raise BenchmarkError(
+            f"{where}: leaves nothing to do: `restrictions` allow none of its models "
+            f"({', '.join(models)}) any of its datasets ({', '.join(datasets)})"
+        )
     names = selected(getattr(section, key, "all"), methods, f"{where}.{key}")
     of_models = {
-        model: tuple(name for name in config.methods_of(model) if name in names) for model in models
+        model: tuple(name for name in config.methods_of(model) if name in names)
+        for model in evaluated
     }
     return of_models, datasets
 

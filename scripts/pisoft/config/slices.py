@@ -600,7 +600,7 @@ NumberTypes = Annotated[dict[str, str], At(_number_types)]  # which the noise fl
 
 
 def _shards(config: Config, model: str) -> dict[str, Shards | None]:
-    return {dataset: shards(config, model, dataset) for dataset in config.datasets}
+    return {dataset: shards(config, model, dataset) for dataset in config.datasets_of(model)}
 
 
 class DisplaySlice(ScoreSettings, LabelsSlice, of="run_file.evaluation"):
@@ -626,7 +626,7 @@ class DisplaySlice(ScoreSettings, LabelsSlice, of="run_file.evaluation"):
     score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
     # Of the tokens that have scores; None: no figures of single texts.
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
-    # How each dataset is cut into shards, by model; None: it is not.
+    # By model, how each of its datasets is cut into shards; None: it is not.
     shards: Annotated[
         dict[str, dict[str, Shards | None]],
         At(lambda config: {name: _shards(config, name) for name in config.models}),
@@ -636,10 +636,16 @@ class DisplaySlice(ScoreSettings, LabelsSlice, of="run_file.evaluation"):
         """Return the labels of a model's methods."""
         return {name: self.methods[name] for name in self.methods_of[model]}
 
+    def datasets_on(self, model: str) -> dict[str, str]:
+        """Return the labels of a model's datasets."""
+        return {name: label for name, label in self.datasets.items() if name in self.shards[model]}
+
     def every(self, cell: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of all methods and datasets of a cell."""
-        names = {"dataset": tuple(self.datasets)}
-        return {**names, "method": self.methods_of[cell["model"]]} if "model" in cell else names
+        """Return the names of all methods and datasets of a cell, those of its model if it has one."""
+        if "model" not in cell:
+            return {"dataset": tuple(self.datasets)}
+        model = cell["model"]
+        return {"dataset": tuple(self.datasets_on(model)), "method": self.methods_of[model]}
 
 
 # Pages ----------------------------------------------------------------------------------------

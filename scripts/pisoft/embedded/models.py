@@ -1,4 +1,4 @@
-"""Train the tiny language models of the embedded default, in about a minute on one core.
+"""Train the tiny language models of the embedded default, in half a minute on one core.
 
 They have the architecture of a Llama-3 or a Mistral model, and its tokenizer layout and chat
 template (:mod:`pisoft.embedded.tokenizers`), so that everything downstream treats them like the

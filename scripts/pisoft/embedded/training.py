@@ -19,7 +19,7 @@ from tokenizers.trainers import BpeTrainer
 TOKEN_BOUNDARIES = r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s*[\r\n]+|\s+"
 
 NO_LABEL = -100  # at positions that carry no loss
-CHECK_EVERY = 50  # steps from one held-out check and progress line to the next
+CHECK_EVERY = 25  # steps from one held-out check and progress line to the next
 WARMUP_FRACTION = 0.1
 FINAL_LEARNING_RATE_FRACTION = 0.05
 WEIGHT_DECAY = 0.01

@@ -110,9 +110,9 @@ def calibrated(
     reads=("soft_samples", "curves", "prompts", "attributions", "soft"),
 )
 def plot(view: View) -> Figure:
-    """Draw the figure of one protocol and model, on the run's first dataset."""
+    """Draw the figure of one protocol and model, on the model's first dataset."""
     files, settings = view.files, view.settings
-    first, prompts = next(iter(settings.datasets)), files["prompts"][0]
+    first, prompts = next(iter(settings.datasets_on(view.cell["model"]))), files["prompts"][0]
     cell = {**view.cell, "dataset": first}
     samples, curves = files.rows("soft_samples", **cell), view.results("curves", dataset=first)
     shares = retaining_shares(samples, perturbable_counts(prompts, settings.scope))

@@ -24,6 +24,7 @@ BESIDE = 1.02  # in widths of a panel: where shares stand
     title="Would other choices change the order?",
     by=("protocol", "model"),
     reads=("sensitivity",),
+    cells="sensitivity",
 )
 def plot(view: View) -> Figure:
     """Draw τ of every alternative's order with the run's, one panel per metric.

@@ -123,6 +123,25 @@ class Numbers:
         """Return rows of means over datasets."""
         return select(self.rows[question], dataset=AVERAGE, **keys)
 
+    @cached_property
+    def restricted(self) -> dict[str, str]:
+        """By model, the labels of its datasets; empty if every model has all of them."""
+        single = self.rows["statistics"].query("dataset != @AVERAGE")
+        by_model = {name: set(rows) for name, rows in single.groupby("model")["dataset"]}
+        if all(names == by_model[model] for model in by_model for names in by_model.values()):
+            return {}
+        labels = self.labels.datasets.items()
+        return {
+            model: ", ".join(label for name, label in labels if name in by_model[model])
+            for model in self.labels.models
+        }
+
+    @property
+    def restrictions(self) -> str:
+        """Which datasets each model has, where they differ, as a sentence; else nothing."""
+        listed = (f"{self.labels.models[name]}: {of}" for name, of in self.restricted.items())
+        return f"Datasets of each model: {'; '.join(listed)}." if self.restricted else ""
+
     def order(self, **cell: str) -> Order:
         """Return the order of the methods by a metric.
 
@@ -189,10 +208,12 @@ def sizes(numbers: Numbers) -> str:
     labels = numbers.labels
     largest = select(numbers.rows["statistics"], metric="h0").groupby("dataset")["n"].max()
     listed = ", ".join(f"{label} {largest[name]}" for name, label in labels.datasets.items())
-    return (
+    sentences = [
         f"Models: {', '.join(labels.models.values())}. Methods: {len(labels.methods)}. Samples "
-        f"that could be evaluated, at most: {listed}."
-    )
+        f"that could be evaluated, at most: {listed}.",
+        numbers.restrictions,
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def failures(numbers: Numbers) -> str:

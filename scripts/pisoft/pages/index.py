@@ -90,6 +90,7 @@ def _answers(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
             title = f"{METRICS[metric].label}, {protocol} routing"
             panels.append(Panel(title, verdict(order), tuple(_bars(order, span))))
         label, n = numbers.labels.models[str(model)], rows["n"].max()
+        label += f" on {numbers.restricted[str(model)]}" if numbers.restricted else ""
         heading = f"{label}: which scores are faithful? (n = {n} samples)"
         yield Section(heading, () if place else (_LEGEND,), panels=tuple(panels))
 

@@ -34,14 +34,18 @@ def standings_table(numbers: Numbers) -> Table:
         ]
         columns += [Column(f"{SHORT[c['metric']]}, {c['protocol']}", c, place) for c in cells]
         spanners.append((labels.models[model], len(cells)))
-    missing = [label for name, label in labels.methods.items() if name not in ordered]
+    notes = [_NOTE]
+    if numbers.restricted:
+        notes.append(f"{numbers.restrictions} Ranks of models with other datasets do not compare.")
+    if missing := [label for name, label in labels.methods.items() if name not in ordered]:
+        notes.append(f"Without a rank: {', '.join(missing)}.")
     lines = each("method", {name: labels.methods[name] for name in ordered})
     return Table(
         title="Ranks",
         corner="Method",
         columns=tuple(column.label for column in columns),
         blocks=blocks(results, {"": {}}, lines, columns),
-        notes=(_NOTE, *([f"Without a rank: {', '.join(missing)}."] if missing else [])),
+        notes=tuple(notes),
         values=averages,
         spanners=tuple(spanners),
     )

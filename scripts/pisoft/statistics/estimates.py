@@ -52,6 +52,16 @@ class Samples:
         present = values.notna()
         return cls(values, present.astype(float), (~present).sum() if failed is None else failed)
 
+    def of_models(self, models: Collection[str]) -> Samples:
+        """Return the columns of some models; `model` is a level of the columns."""
+        chosen = self.numerators.columns.isin(list(models), level="model")
+        return Samples(
+            self.numerators.loc[:, chosen],
+            self.denominators.loc[:, chosen],
+            self.failed[chosen],
+            np.asarray(self.medians, dtype=bool)[chosen],
+        )
+
     @property
     def contributions(self) -> pd.DataFrame:
         """What each sample contributes to each number; NaN in a column without a number."""
@@ -152,7 +162,8 @@ def estimate_rows(
 def _weigh_datasets(frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
     """Align the columns of datasets, weighted so that their sum is the mean over the datasets.
 
-    A column is averaged over the datasets that have its metric; it is NaN where one lacks it.
+    A column is averaged over the datasets that have its metric; it is NaN where one lacks it. So
+    all models must have the same datasets.
     """
     keys = frames[0].columns.append([frame.columns for frame in frames[1:]]).unique()
     metrics = [frame.columns.get_level_values("metric").unique() for frame in frames]

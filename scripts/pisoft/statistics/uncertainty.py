@@ -72,10 +72,13 @@ def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
             failed = rows.assign(failed=rows["status"] != OK).groupby(KEYS)["failed"].sum()
             reported[dataset] = reported_samples(values, failed.reindex(values.columns))
             components.append(variance_components(values).assign(dataset=dataset))
-    estimates = estimate(reported, settings)
-    ranked = [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
+    ranked, tested = [], []
+    for of_models in by_datasets(reported):
+        estimates = estimate(of_models, settings)
+        ranked += [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
+        tested.append(paired_tests(differences(of_models), settings, [*CELL, "with_control"]))
     statistics = pd.concat(ranked, ignore_index=True)
-    comparisons = paired_tests(differences(reported), settings, [*CELL, "with_control"])
+    comparisons = pd.concat(tested, ignore_index=True)
     tables = {
         "statistics": with_p_values(statistics, comparisons).drop(columns=RANKS),
         "comparisons": comparisons.drop(columns="with_control"),
@@ -85,6 +88,25 @@ def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
         "noise": noise(paths),
     }
     return {question: results_table(question, [table]) for question, table in tables.items()}
+
+
+def by_datasets(datasets: Mapping[str, Samples]) -> list[dict[str, Samples]]:
+    """Split samples so that all models of a part have the same datasets, as averages need them.
+
+    Args:
+        datasets: samples by dataset; `model` is a level of their columns.
+    """
+    datasets_of: dict[str, list[str]] = {}
+    for name, samples in datasets.items():
+        for model in samples.numerators.columns.unique("model"):
+            datasets_of.setdefault(model, []).append(name)
+    models_with: dict[tuple[str, ...], list[str]] = {}
+    for model, names in datasets_of.items():
+        models_with.setdefault(tuple(names), []).append(model)
+    return [
+        {name: datasets[name].of_models(models) for name in names}
+        for names, models in models_with.items()
+    ]
 
 
 def rank_rows(statistics: pd.DataFrame) -> pd.DataFrame:

@@ -29,5 +29,5 @@ def table(view: View) -> Table:
     """Build the table of the run."""
     results = view.results("accuracy")
     lines = each("dataset", results.datasets)
-    made = blocks(results, each("model", view.settings.models), lines, COLUMNS)
+    made = blocks(results, each("model", view.settings.models), lines, COLUMNS, sparse=True)
     return grid_table(view, results, COLUMNS, made, notes.ACCURACY, "Dataset")

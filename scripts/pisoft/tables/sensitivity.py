@@ -17,6 +17,7 @@ from pisoft.views import Number, View
     title="Would other choices change the order?",
     by=("protocol", "model"),
     reads=("sensitivity",),
+    cells="sensitivity",
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""

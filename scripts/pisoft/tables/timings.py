@@ -49,7 +49,8 @@ def table(view: View) -> Table:
             Column("MB", {"model": model, "metric": "peak_memory_mb"}, megabytes),
         )
     ]
-    made = blocks(results, each("dataset", results.datasets), each("method", results.methods), grid)
+    titles, lines = each("dataset", results.datasets), each("method", results.methods)
+    made = blocks(results, titles, lines, grid, sparse=True)
     selected = [methods[name] for name in SELECTED_METHODS.values() if name in methods]
     imported = [methods[name] for name in view.settings.imported]
     below = [

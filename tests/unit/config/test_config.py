@@ -134,13 +134,19 @@ def test_a_preset_fills_in_what_is_not_given(load, given, sampler, draws, clamp)
 def test_a_restricted_model_has_the_cells_that_are_left(load):
     run = {"models": "all", "datasets": ["reviews", "made"], "methods": ["saliency", "random"]}
     run |= {"protocols": ["dynamic", "fixed"], "masked_model": "roberta-base"}
-    limits = {"small": {"protocols": ["fixed"], "methods": ["random"]}}
+    limits = {"small": {"protocols": ["fixed"], "methods": ["random"], "datasets": ["reviews"]}}
     cells = load(**run, restrictions=limits).cells()
     assert [tuple(cell.keys.values()) for cell in cells] == [
         *(("dynamic", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
-        *(("fixed", "small", "random", d) for d in run["datasets"]),
+        ("fixed", "small", "random", "reviews"),
         *(("fixed", "trained", m, d) for m in run["methods"] for d in run["datasets"]),
     ]
+
+
+def test_every_dataset_is_left_to_some_model(load):
+    run = {"datasets": ["reviews", "made"], "restrictions": {"small": {"datasets": ["made"]}}}
+    with pytest.raises(BenchmarkError, match=r"restrictions: leave no model for dataset 'reviews'"):
+        load(**run)
 
 
 def test_an_entry_may_name_its_family(load):
@@ -281,7 +287,17 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         (
             "run/restrictions",
             {"small": {"methods": ["random"]}},
-            ["restrictions.small: leaves nothing", "(dynamic)", "(saliency)"],
+            ["restrictions.small.methods: leaves nothing of the run's methods (saliency)"],
+        ),
+        (
+            "run/restrictions",
+            {"small": {"datasets": ["review"]}},
+            ["restrictions.small.datasets: unknown name 'review'", "did you mean 'reviews'?"],
+        ),
+        (
+            "run/restrictions",
+            {"small": {"datasets": ["made"]}},
+            ["restrictions.small.datasets: leaves nothing of the run's datasets (reviews)"],
         ),
         (
             "run/restrictions",

@@ -68,7 +68,9 @@ SLICES = {
 @pytest.fixture
 def raw(monkeypatch):
     monkeypatch.chdir(ROOT)
-    return read_yaml(ROOT / "config/config.yaml")
+    demo, trust = (read_yaml(ROOT / f"config/{name}.yaml") for name in ("config", "demo-trust"))
+    sections = ("metric_validation", "operators", "sanity_checks", "layer_study")
+    return demo | {name: trust[name] for name in sections} | {"restrictions": {}}
 
 
 def slices(raw):
@@ -200,3 +202,14 @@ def test_a_model_may_have_some_of_the_methods(raw):
     assert MAKE["compare"](config, "demo-llama").methods == ("random", "saliency")
     assert len(shown.methods_on("demo-mistral")) > 2
     assert "grad_ellm_selected" in set(shown.methods) - set(shown.methods_on("demo-mistral"))
+
+
+def test_a_model_may_have_some_of_the_datasets(raw):
+    restrictions = {"demo-llama": {"datasets": ["demo-why"]}}
+    config = load_config(
+        raw | {"restrictions": restrictions}, ROOT / "config/catalogue", "test", load_method
+    )
+    shown = MAKE["display"](config)
+    assert list(shown.datasets_on("demo-llama")) == ["demo-why"]
+    assert shown.every({"model": "demo-llama"})["dataset"] == ("demo-why",)
+    assert shown.every({"model": "demo-mistral"})["dataset"] == ("demo-sentiment", "demo-why")

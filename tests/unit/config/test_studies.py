@@ -293,7 +293,31 @@ def test_a_mistake_is_one_sentence_with_its_place(load, study, parts):
 
 def test_a_model_that_the_run_does_not_select_is_unknown_to_its_study(load):
     with pytest.raises(BenchmarkError, match=r"unknown name 'demo-mistral'.*allowed: demo-llama$"):
-        load({"models": ["demo-mistral"]}, models=["demo-llama"])
+        load({"models": ["demo-mistral"]}, models=["demo-llama"], restrictions={})
+
+
+def test_a_study_keeps_to_the_datasets_of_a_model(load):
+    restrictions = {"demo-llama": {"datasets": ["demo-why"]}}
+    sections = {
+        "metric_validation": {"datasets": ["demo-why"]},
+        "sanity_checks": {"layers": [1], "labels": True, "datasets": ["demo-sentiment"]},
+        "operators": {},
+    }
+    config = load({"depths": [1]}, restrictions=restrictions, **sections)
+    cells = [cell for study in config.studies for cell in config.cells(study)]
+    assert {(cell.model, cell.dataset) for cell in cells} == {
+        ("demo-llama", "demo-why"),
+        ("demo-mistral", "demo-sentiment"),
+        ("demo-mistral", "demo-why"),
+    }
+    assert {cell.model for cell in config.cells("sanity_checks")} == {"demo-mistral"}
+
+
+def test_a_study_of_nothing_is_refused(load):
+    restrictions = {"demo-llama": {"datasets": ["demo-why"]}}
+    study = {"models": ["demo-llama"], "datasets": ["demo-sentiment"]}
+    with pytest.raises(BenchmarkError, match=r"layer_study: leaves nothing to do.*demo-llama"):
+        load(study, restrictions=restrictions)
 
 
 def test_a_catalogue_method_cannot_take_the_name_of_a_study_method(load):
@@ -442,8 +466,8 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
 
 def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
     asked = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
-    without = load(None, sanity_checks=asked)
-    config = load(None, sanity_checks={**asked, "labels": True})
+    without = load(None, sanity_checks=asked, restrictions={})
+    config = load(None, sanity_checks={**asked, "labels": True}, restrictions={})
     assert "shuffled-labels" not in without.variants
     added = [cell for cell in config.cells("sanity_checks") if cell.variant == "shuffled-labels"]
     assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}

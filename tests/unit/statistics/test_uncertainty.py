@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 
 from estimating import estimated
 from flipping import step_down
@@ -220,3 +221,26 @@ def test_every_metric_with_a_direction_has_its_arrow():
         arrow = {"highest": "↑", "lowest": "↓", None: ""}[metric.best]
         assert metric.label.endswith(arrow)
         assert ("↑" in metric.label or "↓" in metric.label) == (metric.best is not None)
+
+
+def test_averages_are_over_the_datasets_of_each_model():
+    """Whatever other models there are, the results of a model are those of it alone."""
+    generator = np.random.default_rng(21)
+
+    def samples(dataset, model):
+        values = {name: generator.normal(k, 1, 12) for k, name in enumerate(("a", "b", "random"))}
+        return [{**row, "model": model} for row in samples_of(values, dataset)]
+
+    both = [*samples("sst2", "both"), *samples("imdb", "both")]
+    one = samples("imdb", "one")
+    together = estimated([*both, *one])
+    for model, rows in {"both": both, "one": one}.items():
+        alone = estimated(rows)
+        for question in ("statistics", "comparisons", "ranks"):
+            found = select(getattr(together, question), model=model).reset_index(drop=True)
+            assert len(found)
+            assert_frame_equal(found, getattr(alone, question).reset_index(drop=True))
+    averages = select(together.statistics, model="one", metric="auc_pi_soft_nc").set_index("method")
+    single, average = (averages[averages["dataset"] == name] for name in ("imdb", "average"))
+    assert single["value"].tolist() == average["value"].tolist()
+    assert single["p_adjusted"].tolist()[:2] == average["p_adjusted"].tolist()[:2]
