@@ -1,4 +1,4 @@
-"""Keep the figures of a finished run that the page "How to read these numbers" shows."""
+"""Keep the figures of finished runs that the page "How to read these numbers" shows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ SHOWN = re.compile(rf"!\[[^\]]+\]\(\.\./{FOLDER.relative_to('docs').as_posix()}/
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Copy what the page shows from the run's figures, and delete what it no longer shows."""
+    """Copy what the page shows from the first run that has it; delete what is no longer shown."""
     shown = SHOWN.findall(PAGE.read_text(encoding="utf-8"))
-    drawn = {FOLDER / name: arguments.figures / name for name in shown}
-    for figure in drawn.values():
-        if not figure.is_file():
-            raise BenchmarkError(f"{figure}: not found; the run has to be finished")
+    drawn = {}
+    for name in shown:
+        figures = [folder / name for folder in arguments.figures if (folder / name).is_file()]
+        if not figures:
+            folders = ", ".join(map(str, arguments.figures))
+            raise BenchmarkError(f"{name}: not found in {folders}; the runs have to be finished")
+        drawn[FOLDER / name] = figures[0]
     shutil.rmtree(FOLDER, ignore_errors=True)
     for kept, figure in drawn.items():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +34,9 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--figures", type=Path, required=True, help="folder of the run's figures")
+    parser.add_argument(
+        "--figures", type=Path, nargs="+", required=True, help="folders of the runs' figures"
+    )
     return parser
 
 

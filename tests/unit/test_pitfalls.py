@@ -50,12 +50,16 @@ def test_figures_are_copied_whole_or_one_line_says_which_is_missing(
     (tmp_path / FOLDER / "old.svg").write_text("old")
 
     def keep() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(root / "scripts/keep_figures.py"), "--figures", "figures"]
+        command = [sys.executable, str(root / "scripts/keep_figures.py")]
+        command += ["--figures", "figures", "more"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    assert keep().stderr == "error: figures/a/b.svg: not found; the run has to be finished\n"
+    missing = "error: a/b.svg: not found in figures, more; the runs have to be finished\n"
+    assert keep().stderr == missing
     assert (tmp_path / FOLDER / "old.svg").is_file()
-    (tmp_path / "figures/a").mkdir(parents=True)
-    (tmp_path / "figures/a/b.svg").write_text("new")
-    assert keep().returncode == 0
-    assert [path.name for path in (tmp_path / FOLDER).rglob("*.svg")] == ["b.svg"]
+    for folder in ("more", "figures"):
+        (tmp_path / folder / "a").mkdir(parents=True)
+        (tmp_path / folder / "a/b.svg").write_text(folder)
+        assert keep().returncode == 0
+        assert [path.name for path in (tmp_path / FOLDER).rglob("*.svg")] == ["b.svg"]
+        assert (tmp_path / FOLDER / "a/b.svg").read_text() == folder, "of the first that has it"

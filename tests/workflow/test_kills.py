@@ -44,13 +44,13 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
 def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
     project, root, tmp_path
 ):
-    """The kills are spread over all of its jobs, about 220."""
+    """The kills are spread over all of its jobs, about 80."""
     snakemake, *_ = project.command()
     whole = replace(project, folder=root)
     clone = replace(project, folder=tmp_path / "clone")
     clone.folder.mkdir()
     whole.copy_sources_to(clone.folder)
-    check_kills(clone, [snakemake, "--cores", "2"], root / "results/demo", most_between=10)
+    check_kills(clone, [snakemake, "--cores", "2"], root / "results/demo", most_between=4)
 
 
 def check_kills(

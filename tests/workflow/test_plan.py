@@ -27,8 +27,8 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(project, name, monkeypatch
     shutil.copyfile(
         CONFIG / "catalogue/methods.yaml", project.folder / "config/catalogue/methods.yaml"
     )
-    demo = (project.folder / "config/config.yaml").read_text(encoding="utf-8")
-    project.write("config/labels.yaml", demo.replace("labels: false", "labels: true"))
+    trust = (project.folder / "config/demo-trust.yaml").read_text(encoding="utf-8")
+    project.write("config/labels.yaml", trust.replace("labels: false", "labels: true"))
     run_file = f"config/{name}.yaml"
     listed = project.snakemake("--configfile", run_file, "--dry-run", "--forceall").stdout
     counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", listed, flags=re.M)}

@@ -27,10 +27,13 @@ CELL_WILDCARDS = {*Cell._fields, "masked_model", "part"}
 WILDCARDS = CELL_WILDCARDS | HUB_WILDCARDS
 
 
-@pytest.fixture(scope="module")
-def rules():
-    """Return the rules of the embedded default by name, the target rule left out."""
-    return parsed_rules()
+DEMOS = [ROOT / f"config/{name}.yaml" for name in ("config", "demo-trust")]
+
+
+@pytest.fixture(scope="module", params=DEMOS, ids=lambda file: file.stem)
+def rules(request):
+    """Return the rules of an embedded run by name, the target rule left out."""
+    return parsed_rules([request.param])
 
 
 def asked(rule, resource, cell, attempt=1):
@@ -102,7 +105,7 @@ def test_rules_that_load_a_model_take_its_resources(rules):
 
 def test_a_model_s_job_that_is_tried_again_may_take_more(rules):
     """What it failed from may be a limit of memory or time; GPUs and threads change results."""
-    cell = ("dynamic", "demo-llama", "random", "demo-why")
+    cell = ("dynamic", "demo-llama", "random", "demo-sentiment")
     for name in ("generate", "attribute", "evaluate_soft", "evaluate_ranking"):
         for key in ("mem_mb", "runtime"):
             first, second = (asked(rules[name], key, cell, attempt) for attempt in (1, 2))
@@ -148,6 +151,14 @@ def test_adding_a_display_needs_no_other_line():
         assert not [
             name for name in displays_in(room) if f"{room}/{name}" in text.replace(MAIN, "")
         ]
+
+
+def test_the_embedded_runs_show_every_table_and_figure():
+    rules = (rule for file in DEMOS for rule in parsed_rules([file]).values())
+    files = (Path(str(file)).parts[2:4] for rule in rules for file in rule.output)
+    shown = {tuple(parts) for parts in files if parts[0] in ENDINGS}
+    every = {(room, name) for room in ENDINGS for name in displays_in(room)}
+    assert every <= {(room, name.partition(".")[0]) for room, name in shown}
 
 
 def test_an_edit_of_a_figure_draws_no_other_one(rules):

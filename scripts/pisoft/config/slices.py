@@ -641,7 +641,7 @@ class DisplaySlice(ScoreSettings, LabelsSlice, of="run_file.evaluation"):
         return {name: label for name, label in self.datasets.items() if name in self.shards[model]}
 
     def every(self, cell: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of all methods and datasets of a cell, those of its model if it has one."""
+        """Return the names of the methods and datasets of a cell, or of its model if it has one."""
         if "model" not in cell:
             return {"dataset": tuple(self.datasets)}
         model = cell["model"]

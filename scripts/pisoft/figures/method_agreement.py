@@ -27,11 +27,14 @@ OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw Kendall's τ below the diagonal and the top-10 % overlap above it, and return both.
 
-    The first panel shows the means over datasets; a dash stands where there is no value.
+    The first panel shows the means over datasets, if there are several; a dash stands where there
+    is no value.
     """
     results = view.results("method_agreement")
     rows, methods = with_averages(results.rows), results.methods
-    titles = {AVERAGE: "Mean over datasets", **results.datasets}
+    several = len(results.datasets) > 1
+    titles = {AVERAGE: "Mean over datasets"} if several else {}
+    titles |= results.datasets
     side, lines = max(2.4, 0.3 * len(methods)), -(-len(titles) // 2)
     gap = 2 * lines - len(titles)  # beside the means, so that columns end alike
     heights = (*[side + 0.3] * lines, 0.15)
@@ -40,7 +43,8 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
         grid = figure.add_gridspec(1 + lines, 2, height_ratios=heights)
         for index, (dataset, title) in enumerate(titles.items()):
             line, column = divmod(index + (gap if index else 0), 2)
-            panel, shown = figure.add_subplot(grid[line, column]), select(rows, dataset=dataset)
+            panel = figure.add_subplot(grid[line, column] if several else grid[0, :])
+            shown = select(rows, dataset=dataset)
             tau, overlap = (
                 panels.lower_triangle(select(shown, metric=m), [*methods]) for m in METRICS
             )

@@ -29,31 +29,33 @@ TITLE_CHARACTERS = 70
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw Kendall's τ of every two metrics, for the mean over datasets and each, and return it.
 
-    A dash, or a blank cell in the small panels, stands where there is no value. Metrics without any
-    value are left out and named.
+    Of several datasets, each has a small panel. A dash, or a blank cell in the small panels, stands
+    where there is no value. Metrics without any value are left out and named.
     """
     on_model = view.settings.methods_on(view.cell["model"])  # not those of selected depths
     results = view.results("statistics", method=on_model)
     metrics, left_out = ordering_metrics(results.rows)
     rows = metric_agreement(results.rows, metrics, results.datasets)
-    side, abreast = max(2.4, 0.3 * len(metrics)), min(PANELS_ABREAST, len(results.datasets))
-    lines = -(-len(results.datasets) // abreast)
-    heights = (side + 0.8, 1.8 * lines, 1.0)
+    small = results.datasets if len(results.datasets) > 1 else {}
+    side, abreast = max(2.4, 0.3 * len(metrics)), min(PANELS_ABREAST, len(small))
+    heights = [side + 0.8, *([1.8 * -(-len(small) // abreast)] if small else []), 1.0]
     with theme():
         figure = Figure(figsize=(side + 3.2, sum(heights)), layout="constrained")
-        top, middle, bottom = figure.subfigures(3, 1, squeeze=False, height_ratios=heights)[:, 0]
+        top, *middle, bottom = figure.subfigures(len(heights), 1, height_ratios=heights)
         panel, average = top.subplots(), _triangle(rows, AVERAGE, metrics)
         panels.heatmap(panel, average, panels.TAU)
         panels.mark_gaps(panel, np.isnan(average) & np.tri(len(metrics), k=-1, dtype=bool))
         named = [f"{label}  {number}" for number, label in enumerate(metrics.values(), start=1)]
         panels.name_cells(panel, [str(1 + index) for index in range(len(named))], named, rotation=0)
-        panel.set_title("Mean over datasets", fontsize="small")
-        small = middle.subplots(lines, abreast, squeeze=False).ravel()
-        for panel, (dataset, label) in zip(small, results.datasets.items(), strict=False):
-            panels.heatmap(panel, _triangle(rows, dataset, metrics), panels.TAU, numbers=False)
-            panel.set_title(label, fontsize="small")
-        for panel in small[len(results.datasets) :]:
-            panel.set_axis_off()
+        large = "Mean over datasets" if small else "".join(results.datasets.values())
+        panel.set_title(large, fontsize="small")
+        for part in middle:
+            axes = part.subplots(-(-len(small) // abreast), abreast, squeeze=False).ravel()
+            for panel, (dataset, label) in zip(axes, small.items(), strict=False):
+                panels.heatmap(panel, _triangle(rows, dataset, metrics), panels.TAU, numbers=False)
+                panel.set_title(label, fontsize="small")
+            for panel in axes[len(small) :]:
+                panel.set_axis_off()
         most = 0 if rows.empty else rows["n"].max()
         title = f"{view.heading} · {most} methods"
         figure.suptitle(title + _left_out_text(left_out), fontsize="medium")

@@ -73,9 +73,9 @@ _WHAT = (
     f"Differences count if a paired permutation test finds them (p < {LEVEL}, {FAMILIES})."
 )
 _LEGEND = (
-    "Dot: mean over samples, averaged over datasets. Line: its 95 % interval. Best first. Shaded: "
-    "the best method and those not significantly different from it. Italics and an open dot: "
-    "random scores."
+    "Dot: mean over samples, averaged over the model's datasets. Line: its 95 % interval. Best "
+    "first. Shaded: the best method and those not significantly different from it. Italics and an "
+    "open dot: random scores."
 )
 
 

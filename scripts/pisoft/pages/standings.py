@@ -11,7 +11,7 @@ from pisoft.units import NOTHING
 from pisoft.views import Number
 
 _NOTE = (
-    "Rank by the AUC's mean over the datasets; 1 is best. Bold: best of its column. ≈: not "
+    "Rank by the AUC's mean over the model's datasets; 1 is best. Bold: best of its column. ≈: not "
     f"significantly different from it. {NOTHING}: not run, or no value. Sorted by the first "
     "model's mean rank."
 )
@@ -36,7 +36,7 @@ def standings_table(numbers: Numbers) -> Table:
         spanners.append((labels.models[model], len(cells)))
     notes = [_NOTE]
     if numbers.restricted:
-        notes.append(f"{numbers.restrictions} Ranks of models with other datasets do not compare.")
+        notes.append(f"{numbers.restrictions} Ranks on different datasets are not comparable.")
     if missing := [label for name, label in labels.methods.items() if name not in ordered]:
         notes.append(f"Without a rank: {', '.join(missing)}.")
     lines = each("method", {name: labels.methods[name] for name in ordered})

@@ -204,6 +204,12 @@ def test_a_model_may_have_some_of_the_methods(raw):
     assert "grad_ellm_selected" in set(shown.methods) - set(shown.methods_on("demo-mistral"))
 
 
+def test_a_tiny_model_that_answers_less_than_98_percent_is_refused(raw):
+    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    for model in config.models:
+        assert MAKE["train"](config, model).source.required_accuracy >= 0.98
+
+
 def test_a_model_may_have_some_of_the_datasets(raw):
     restrictions = {"demo-llama": {"datasets": ["demo-why"]}}
     config = load_config(

@@ -44,4 +44,9 @@ def test_panels_show_tau_below_and_overlap_above_the_diagonal(draw):
 
 def test_small_numbers_have_no_negative_zero(draw):
     figure, _ = draw({("random", "mine", "sst2"): (-0.001, 0.004)})
-    assert cells(figure.axes[1]) == {(1, 0): ".00", (0, 1): ".00"}
+    assert cells(figure.axes[0]) == {(1, 0): ".00", (0, 1): ".00"}
+
+
+def test_a_single_dataset_has_one_panel_named_after_it(draw):
+    figure, _ = draw({("random", "mine", "sst2"): (0.5, 0.5)})
+    assert [panel.get_title() for panel in figure.axes] == ["SST2 · n = 10", "", ""]

@@ -21,8 +21,8 @@ def draw(tmp_path):
     return drawn
 
 
-def texts_of(figure):
-    (average, *_) = (panel for panel in figure.axes if panel.get_title() == "Mean over datasets")
+def texts_of(figure, title="Mean over datasets"):
+    (average, *_) = (panel for panel in figure.axes if panel.get_title() == title)
     return {
         (int(text.get_position()[1]), int(text.get_position()[0])): text.get_text()
         for text in average.texts
@@ -45,5 +45,11 @@ def test_the_figure_shows_tau_names_what_it_leaves_out_and_marks_gaps(draw):
 
 def test_a_single_metric_makes_a_figure_without_numbers(draw):
     figure, rows = draw(metric_rows({NS: [1, 2]}, datasets=("average", "sst2")))
-    assert not texts_of(figure)
+    assert not texts_of(figure, "SST2")
     assert rows.empty
+
+
+def test_a_single_dataset_has_one_panel_named_after_it(draw):
+    figure, _ = draw(metric_rows({NS: [1, 2], NC: [2, 1]}, datasets=("average", "sst2")))
+    assert [panel.get_title() for panel in figure.axes] == ["SST2", ""]
+    assert texts_of(figure, "SST2") == {(1, 0): "−1.0"}

@@ -57,8 +57,8 @@ def value_of(metric, level, number):
     return constants.get(metric, level + (number % 5 - 2) * (0.01 + level / 100))
 
 
-def page_of(rows):
-    numbers = Numbers(vars(estimated(rows, resamples=2000)), LABELS)
+def page_of(rows, labels=LABELS):
+    numbers = Numbers(vars(estimated(rows, resamples=2000)), labels)
     return index_page(
         "demo", numbers, figure=FIGURE, facts=(f"Code: {'a1' * 32}",),
         files={title: [Path(name) for name in names] for title, names in FILES.items()},
@@ -90,6 +90,24 @@ def test_the_reading_names_the_best_what_equals_it_and_the_control():
     assert points[1] == (
         "Against random scores, significantly better: Good, Equal; significantly worse: <Bad>."
     )
+
+
+def test_the_page_says_which_datasets_a_model_has_where_they_differ():
+    rows = rows_of({cell: level for cell, level in everywhere(LEVELS).items() if cell[1] == "sst2"})
+    rows += [{**row, "model": "mistral"} for row in rows_of(everywhere(LEVELS))]
+    labels = LABELS.model_copy(update={"models": {"llama": "Llama", "mistral": "Mistral"}})
+    page = page_of(rows, labels)
+    assert [section.heading for section in page.sections if section.panels] == [
+        "Llama on SST-2: which scores are faithful? (n = 12 samples)",
+        "Mistral on SST-2, IMDb: which scores are faithful? (n = 24 samples)",
+    ]
+    sentence = "Datasets of each model: Llama: SST-2; Mistral: SST-2, IMDb."
+    (ranks,) = [section.tables[0] for section in page.sections if section.tables]
+    assert f"{sentence} Ranks on different datasets are not comparable." in ranks.notes
+    (measured,) = [s for s in page.sections if s.heading == "What was measured"]
+    assert measured.paragraphs[1].endswith(sentence)
+    both = [{**row, "model": name} for name in labels.models for row in rows_of(everywhere(LEVELS))]
+    assert page_of(both, labels).sections[0].heading.startswith("Llama: which")
 
 
 def test_the_first_panel_ranks_the_methods_and_says_who_leads():
