@@ -12,7 +12,7 @@ rule train_model:
     benchmark:
         "<logs>/train_model/{model}.tsv"
     wildcard_constraints:
-        model=models_of("trained"),
+        model=models_of(CONFIG, "trained"),
     conda:
         "../envs/lm.yaml"
     threads: 1
@@ -41,7 +41,6 @@ use rule train_model as train_shuffled_model with:
         model=one_of(CONFIG.shuffled_models),
     params:
         **job("train_model", "train_shuffled"),
-        folder=lambda wildcards, output: Path(output.training).parent,
     message:
         "Training model {wildcards.model} on shuffled labels"
 
@@ -58,7 +57,6 @@ use rule train_model as train_masked_model with:
         masked_model=one_of(CONFIG.masked_models),
     params:
         **job("train_masked_model", "train_masked"),
-        folder=lambda wildcards, output: Path(output.training).parent,
     message:
         "Training masked model {wildcards.masked_model}"
 
@@ -74,7 +72,7 @@ rule dequantise_model:
     benchmark:
         "<logs>/dequantise_model/{model}.tsv"
     wildcard_constraints:
-        model=models_of("gguf"),
+        model=models_of(CONFIG, "gguf"),
     conda:
         "../envs/lm.yaml"
     threads: 1

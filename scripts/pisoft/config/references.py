@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pisoft.config.methods import (
-    EXPORT,
-    ScoresFile,
-)
+from pisoft.config.methods import ScoresFile
 from pisoft.config.metric_validation import Control
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedMaskedModel, TrainedModel
 from pisoft.config.resolved import Config
@@ -51,21 +48,6 @@ def check_references(config: Config, origin: str) -> None:
     if any(method.needs_masked_model for method in config.methods.values()):  # else anywhere
         for name, masked in config.masked_models.items():
             _check_weights(f"{origin}: masked model '{name}'", masked, config)
-
-
-def check_scores_files(config: Config) -> None:
-    """Check that scores that were made elsewhere are there, before any job.
-
-    Raises:
-        BenchmarkError: a file is not.
-    """
-    for _, model, name, dataset in config.cells:
-        source = config.methods[name].source
-        if isinstance(source, ScoresFile) and not Path(source.path_of(model, dataset)).is_file():
-            raise BenchmarkError(
-                f"method '{name}': source.path: no such file: {source.path_of(model, dataset)}; "
-                f"{EXPORT}"
-            )
 
 
 def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Config) -> None:
