@@ -85,7 +85,7 @@ docs: $(STAMP) ## build the pages of docs/ as a site, site/index.html
 bench: $(STAMP) ## measure the speed of evaluation and attribution, and what draws of RUN buy
 	$(BENCH)/evaluation.py
 	$(BENCH)/attribution.py
-	@if [ -d $(RUN)/soft ]; then set -x; $(BENCH)/draws.py --run $(RUN) \
+	@if [ -d $(RUN)/data/soft ]; then set -x; $(BENCH)/draws.py --run $(RUN) \
 			$(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)'); \
 		else echo "no draws to repeat in $(RUN): make demo, or name a run: make bench RUN=results/…"; fi
 

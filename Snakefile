@@ -28,7 +28,7 @@ wildcard_constraints:
     model=one_of(CONFIG.models),
     masked_model=one_of(CONFIG.masked_models),
     dataset=one_of(CONFIG.datasets),
-    part=PART,
+    part=part_constraint(CONFIG),
     method=one_of(CONFIG.evaluated_methods),
 
 
@@ -45,8 +45,7 @@ include: "rules/evaluations.smk"
 include: "rules/summaries.smk"
 include: "rules/displays.smk"
 include: "rules/pages.smk"
-include: "rules/stale.smk"
-include: "rules/unchanged.smk"
+include: "rules/checks.smk"
 include: "rules/driver.smk"
 
 

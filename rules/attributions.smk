@@ -10,8 +10,8 @@ rule attribute:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        model=model_files,
-        masked_model=masked_model_files,
+        model=WEIGHTS.files,
+        masked_model=WEIGHTS.masked_files,
     output:
         attributions="<data>/attributions/{model}{variant}/{method}/{part}.parquet",
         times="<data>/attribution_times/{model}{variant}/{method}/{part}.parquet",
@@ -29,9 +29,9 @@ rule attribute:
         mem_mb=growing_resource("attribute", "mem_mb"),
         runtime=growing_resource("attribute", "runtime"),
     params:
-        **job("attribute", "attribute", module=method_module),
-        model=model_option,
-        masked_model=masked_model_option,
+        **job("attribute", "attribute", module=SCORES.module),
+        model=WEIGHTS.option,
+        masked_model=WEIGHTS.masked_option,
     message:
         "Attributing {wildcards.model}{wildcards.variant} on {wildcards.part} by {wildcards.method}"
     shell:
@@ -61,20 +61,21 @@ rule export_prompts:
     params:
         **job("export_prompts", "run"),
         files=named_files,
+        outputs=named_outputs,
     message:
         "Writing {output.to_score}"
     shell:
         "{params.command} --settings {params.settings:q} --files {params.files:q} "
-        "--output {output.to_score:q} > {log:q} 2>&1"
+        "--outputs {params.outputs:q} > {log:q} 2>&1"
 
 
 # Scores made elsewhere have no times. Where their file lies is no setting: its content is compared.
-rule import_scores:
+use rule export_prompts as import_scores with:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
         whole=all_parts("<data>/prompts/{model}/{part}.parquet"),
-        scores=given_scores,
+        scores=SCORES.given,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
     log:
@@ -83,29 +84,18 @@ rule import_scores:
         "<logs>/import_scores/{model}/{method}/{part}.tsv"
     wildcard_constraints:
         method=one_of(CONFIG.imported_methods),
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **job("import_scores", "import"),
-        whole=lambda wildcards, input: shortened(input["whole"], SHARDED),
     message:
         "Importing scores of {wildcards.model} on {wildcards.part} by {wildcards.method}"
-    shell:
-        "{params.command} --settings {params.settings:q} --scores {input.scores:q} "
-        "--prompts {input.prompts:q} --generations {input.generations:q} --whole {params.whole:q} "
-        "--output {output.attributions:q} > {log:q} 2>&1"
 
 
 # Constructed scores, and permuted scores of methods; they have no times.
-rule construct_scores:
+use rule export_prompts as construct_scores with:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        attributions=scores_to_permute,
+        attributions=SCORES.permuted,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
     log:
@@ -114,18 +104,7 @@ rule construct_scores:
         "<logs>/construct_scores/{model}/{method}/{part}.tsv"
     wildcard_constraints:
         method=one_of(CONFIG.constructed_methods),
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **job("construct_scores", "construct"),
-        attributions=scores_to_permute_option,
     message:
         "Making the scores {wildcards.method} of {wildcards.model} on {wildcards.part}"
-    shell:
-        "{params.command} --settings {params.settings:q} --prompts {input.prompts:q} "
-        "--generations {input.generations:q} {params.attributions} "
-        "--output {output.attributions:q} > {log:q} 2>&1"

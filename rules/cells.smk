@@ -1,6 +1,4 @@
 # Which files there are for which cells.
-from pisoft.config.cells import unmarked
-from pisoft.config.parts import parts
 
 CELLS = CONFIG.cells()
 RANDOM_MODELS = {cell.model for cell in CELLS if cell.method == CONTROL}

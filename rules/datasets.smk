@@ -5,7 +5,7 @@
 
 rule fetch_dataset:
     input:
-        records=record_files,
+        records=RECORDS.sources,
     output:
         records="<data>/datasets/{dataset}.parquet",
     log:
@@ -20,7 +20,7 @@ rule fetch_dataset:
         runtime=60,
     params:
         **job("fetch_dataset", "fetch"),
-        commit=commit_option,
+        commit=RECORDS.commit_option,
     message:
         "Fetching dataset {wildcards.dataset}"
     shell:
@@ -30,7 +30,7 @@ rule fetch_dataset:
 
 rule sample_dataset:
     input:
-        records=records_of,
+        records=RECORDS.of_part,
     output:
         samples="<data>/samples/{part}.parquet",
     log:

@@ -4,59 +4,49 @@
 # A table is a decorated function in scripts/pisoft/tables/NAME.py, a figure one in figures/NAME.py;
 # captions/tables/NAME.rst or captions/figures/NAME.rst is its caption, if it has one. One job makes
 # all tables, and one job all figures of a kind.
+from pisoft.workflow.displays import TABLE_TEMPLATES, Displays
+
+TABULATED, PLOTTED = (Displays(room, DATA, ROOT / "rules", cells) for room in ("tables", "figures"))
+TABLES, FIGURES = TABULATED.titles(), PLOTTED.titles()  # of files to look at, by path
 
 
-rule tabulate:
-    input:
-        **display_inputs(DISPLAYS["tables"]),
-    output:
-        **display_outputs("tables", DISPLAYS["tables"]),
-    log:
-        "<logs>/tabulate.log",
-    benchmark:
-        "<logs>/tabulate.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
-    params:
-        **display_job("tabulate_results", "tables", DISPLAYS["tables"], *TABLE_TEMPLATES),
-        explorer=f"{RESULTS}/explorer.html" if CONFIG.run_file.explorer else "",
-        warning=WARNING,
-    message:
-        "Writing all tables"
-    shell:
-        "{params.command} --settings {params.settings:q} --files {params.files:q} "
-        "--explorer {params.explorer:q} --warning {params.warning:q} "
-        "--folder {params.folder:q} --show {params.show:q} > {log:q} 2>&1"
-
-
-for figure in DISPLAYS["figures"]:
-    figure_displays = {figure: DISPLAYS["figures"][figure]}
+def draw(called, message_text, script, displays, minutes, *templates, options=()):
+    """Define the rule that makes displays, which are all tables, or all figures of a kind."""
 
     rule:
         name:
-            f"plot_{figure}"
+            called
         input:
-            **display_inputs(figure_displays),
+            **displays.inputs(),
         output:
-            **display_outputs("figures", figure_displays),
+            **displays.outputs(),
         log:
-            f"<logs>/plot_{figure}.log",
+            f"<logs>/{called}.log",
         benchmark:
-            f"<logs>/plot_{figure}.tsv"
+            f"<logs>/{called}.tsv"
         conda:
             "../envs/analysis.yaml"
         threads: 1
         resources:
             mem_mb=4000,
-            runtime=120,
+            runtime=minutes,
         params:
-            **display_job("plot_results", "figures", figure_displays),
+            **job(script, "display", *displays.code(), *templates),
+            **displays.parameters(),
+            options=[*options],
         message:
-            f"Plotting {figure}"
+            message_text
         shell:
             "{params.command} --settings {params.settings:q} --files {params.files:q} "
-            "--folder {params.folder:q} --show {params.show:q} > {log:q} 2>&1"
+            "{params.options:q} --folder {params.folder:q} --show {params.show:q} > {log:q} 2>&1"
+
+
+EXPLORER = f"{RESULTS}/explorer.html" if CONFIG.run_file.explorer else ""
+OF_TABLES = ("--explorer", EXPLORER, "--warning", WARNING)
+draw(
+    *("tabulate", "Writing all tables", "tabulate_results", TABULATED, 30),
+    *TABLE_TEMPLATES,
+    options=OF_TABLES,
+)
+for figure, plotted in PLOTTED.single().items():
+    draw(f"plot_{figure}", f"Plotting {figure}", "plot_results", plotted, 120)

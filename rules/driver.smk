@@ -4,7 +4,7 @@
 from snakemake.logging import logger
 
 from pisoft.terminal import one_line_per_job
-from pisoft.timers import one_timer
+from pisoft.workflow.internals import one_timer
 
 
 def ending():
@@ -23,6 +23,8 @@ if workflow.modifier.is_main_snakefile() and workflow.is_main_process:
 
 
 onstart:
+    if workflow.touch:  # would put on record that all results are right, whatever was before
+        refuse_stale(stale_files(RESULTS, workflow.rules, ()))
     one_timer(workflow.scheduler)
 
 

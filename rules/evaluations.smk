@@ -10,7 +10,7 @@ rule evaluate_soft:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
-        model=model_files,
+        model=WEIGHTS.files,
     output:
         soft="<data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet",
     log:
@@ -26,7 +26,7 @@ rule evaluate_soft:
         runtime=growing_resource("evaluate_soft", "runtime"),
     params:
         **job("evaluate_soft", "evaluate"),
-        model=model_option,
+        model=WEIGHTS.option,
     message:
         "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.part} "
         "({wildcards.protocol}{wildcards.operator} routing)"
@@ -41,7 +41,7 @@ rule inspect_inputs:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        model=model_files,
+        model=WEIGHTS.files,
     output:
         inputs="<data>/inputs/{protocol}/{model}/{part}.parquet",
     log:
@@ -57,7 +57,7 @@ rule inspect_inputs:
         runtime=growing_resource("inspect_inputs", "runtime"),
     params:
         **job("inspect_inputs", "inspect"),
-        model=model_option,
+        model=WEIGHTS.option,
     message:
         "Inspecting perturbed inputs of {wildcards.model}, {wildcards.part} "
         "({wildcards.protocol} routing)"
@@ -80,6 +80,5 @@ use rule evaluate_soft as evaluate_ranking with:
         runtime=growing_resource("evaluate_ranking", "runtime"),
     params:
         **job("evaluate_ranking", "ranking"),
-        model=model_option,
     message:
         "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.part}"

@@ -5,7 +5,7 @@
 rule generate:
     input:
         prompts=rules.build_prompts.output.prompts,
-        model=model_files,
+        model=WEIGHTS.files,
     output:
         generations="<data>/generations/{model}/{part}.parquet",
     log:
@@ -21,7 +21,7 @@ rule generate:
         runtime=growing_resource("generate", "runtime"),
     params:
         **job("generate", "generate"),
-        model=model_option,
+        model=WEIGHTS.option,
     message:
         "Generating with {wildcards.model} on {wildcards.part}"
     shell:

@@ -12,7 +12,7 @@ rule train_model:
     benchmark:
         "<logs>/train_model/{model}{variant}.tsv"
     wildcard_constraints:
-        model=models_of("trained"),
+        model=models_of(CONFIG, "trained"),
         variant=f"|{MARK}{SHUFFLED_LABELS}",
     conda:
         "../envs/lm.yaml"
@@ -42,7 +42,6 @@ use rule train_model as make_masked_model with:
         masked_model=one_of(CONFIG.masked_models),
     params:
         **job("make_masked_model", "make_masked"),
-        folder=lambda wildcards, output: Path(output.training).parent,
     message:
         "Making masked model {wildcards.masked_model}"
 
@@ -58,7 +57,7 @@ rule dequantise_model:
     benchmark:
         "<logs>/dequantise_model/{model}.tsv"
     wildcard_constraints:
-        model=models_of("gguf"),
+        model=models_of(CONFIG, "gguf"),
     conda:
         "../envs/lm.yaml"
     threads: 1

@@ -5,7 +5,7 @@
 rule build_prompts:
     input:
         samples=rules.sample_dataset.output.samples,
-        model=model_files,
+        model=WEIGHTS.files,
     output:
         prompts="<data>/prompts/{model}/{part}.parquet",
     log:
@@ -20,7 +20,7 @@ rule build_prompts:
         runtime=30,
     params:
         **job("build_prompts", "prompt"),
-        model=model_option,
+        model=WEIGHTS.option,
     message:
         "Building prompts of {wildcards.part} for {wildcards.model}"
     shell:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pisoft.commandline import add_files, run
+from pisoft.commandline import page_parser, run
 from pisoft.config.slices import ExplorerSlice
 from pisoft.files import whole_files
 from pisoft.pages.explorer import explorer_data, explorer_page
@@ -17,19 +16,14 @@ def parser() -> argparse.ArgumentParser:
 
     Files are those that :func:`pisoft.pages.explorer.explorer_data` takes.
     """
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="ExplorerSlice as JSON")
-    add_files(line, "--files")
-    line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
-    line.add_argument("--output", required=True, type=Path)
-    return line
+    return page_parser(__doc__)
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerSlice.model_validate_json(arguments.settings)
     data = explorer_data(Files(arguments.files), settings)
-    with whole_files(arguments.settings, arguments.output) as (path,):
+    with whole_files(arguments.settings, *arguments.outputs["html"]) as (path,):
         path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pisoft.commandline import add_files, run
+from pisoft.commandline import page_parser, run
 from pisoft.config.slices import IndexSlice
 from pisoft.contracts import read_provenance
 from pisoft.files import whole_files
@@ -23,14 +22,7 @@ def parser() -> argparse.ArgumentParser:
     Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, and answers,
     `generations=…/{model}/{dataset}.parquet`. Links are other results of the run, by title.
     """
-    line = argparse.ArgumentParser(description=__doc__)
-    line.add_argument("--settings", required=True, help="IndexSlice as JSON")
-    add_files(line, "--files")
-    add_files(line, "--links")
-    line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
-    line.add_argument("--output", required=True, type=Path)
-    line.add_argument("--verdicts", required=True, type=Path)
-    return line
+    return page_parser(__doc__)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -49,7 +41,8 @@ def main(arguments: argparse.Namespace) -> None:
         files=arguments.links,
         warning=arguments.warning,
     )
-    with whole_files(arguments.settings, arguments.output, arguments.verdicts) as (html, text):
+    (html_file,), (verdicts_file,) = arguments.outputs["html"], arguments.outputs["verdicts"]
+    with whole_files(arguments.settings, html_file, verdicts_file) as (html, text):
         write_html(page, html)
         write_verdicts(page, text)
 

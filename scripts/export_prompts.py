@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pisoft.commandline import add_files, run
+from pisoft.commandline import files_parser, run
 from pisoft.config.slices import RunSlice
 from pisoft.contracts import provenance, write_rows
 from pisoft.given_scores import rows_to_score
@@ -23,16 +22,13 @@ def main(arguments: argparse.Namespace) -> None:
         model, dataset = asked.with_suffix("").parts[-2:]
         rows += rows_to_score(model, dataset, prompts, generations)
     origin = provenance(settings.model_dump(mode="json"), arguments.files)
-    write_rows(arguments.output, "to_score", rows, origin)
+    (output,) = arguments.outputs["to_score"]
+    write_rows(output, "to_score", rows, origin)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="RunSlice as JSON")
-    add_files(parser, "--files")
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
+    return files_parser(__doc__)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.columns import SCHEMAS
-from pisoft.commandline import run
+from pisoft.commandline import files_parser, run
 from pisoft.config.slices import ImportSlice
 from pisoft.contracts import provenance, read_table, write_rows
 from pisoft.errors import BenchmarkError
@@ -26,35 +25,33 @@ from pisoft.relations import read_generations, read_prompts
 def main(arguments: argparse.Namespace) -> None:
     """Hold the scores of a model and a part of a dataset against prompts and answers."""
     settings = ImportSlice.model_validate_json(arguments.settings)
-    prompts = read_prompts(arguments.prompts)
-    generations = read_generations(arguments.generations, arguments.prompts, prompts)
+    files = arguments.files
+    (prompts_file,), (generations_file,) = files["prompts"], files["generations"]
+    prompts = read_prompts(prompts_file)
+    generations = read_generations(generations_file, prompts_file, prompts)
     rows = rows_to_score(settings.model, settings.dataset, prompts, generations)
-    given = read_scores(arguments.scores, settings.model, settings.dataset)
+    (scores_file,) = files["scores"]
+    given = read_scores(scores_file, settings.model, settings.dataset)
     # Scores of other parts are for other jobs; those of no part are unknown to all of them.
-    whole = read_table(arguments.whole, "prompts", ["sample_id"])["sample_id"]
+    (whole_file,) = files["whole"]
+    whole = read_table(whole_file, "prompts", ["sample_id"])["sample_id"]
     others = set(whole.to_pylist()) - {prompt["sample_id"] for prompt in prompts}
     given = given.filter(pc.invert(pc.is_in(given["sample_id"], pa.array(others, pa.string()))))
     if found := problems(given, pa.Table.from_pylist(rows, SCHEMAS["to_score"])):
         more = f"; {len(found) - 1} more: `make check-scores CONFIG=…`" if len(found) > 1 else ""
-        where = f"{arguments.scores}: {settings.model} on {settings.dataset}"
+        where = f"{scores_file}: {settings.model} on {settings.dataset}"
         raise BenchmarkError(f"{where}: {found[0]}{more}")
     scores = attribution_rows(given, generations)
-    inputs = {"prompts": arguments.prompts, "generations": arguments.generations}
+    inputs = {"prompts": prompts_file, "generations": generations_file}
     origin = provenance(settings.model_dump(mode="json"), inputs)
     origin["inputs"]["scores"] = scores_hash(scores)  # what is evaluated says whose scores it had
-    write_rows(arguments.output, "attributions", scores, origin)
+    (output,) = arguments.outputs["attributions"]
+    write_rows(output, "attributions", scores, origin)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="ImportSlice as JSON")
-    parser.add_argument("--scores", required=True, type=Path, help="the file made elsewhere")
-    parser.add_argument("--prompts", required=True, type=Path)
-    parser.add_argument("--generations", required=True, type=Path)
-    parser.add_argument("--whole", required=True, type=Path, help="prompts of the whole dataset")
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
+    return files_parser(__doc__)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import add_files, room_module, room_parser, run
+from pisoft.commandline import files_parser, room_module, run
 from pisoft.contracts import provenance, write_rows, write_table
 from pisoft.statistics.reading import Files
 
@@ -23,8 +23,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = room_parser(__doc__)
-    add_files(line, "--outputs")
+    line = files_parser(__doc__)
+    line.add_argument("name", help="which one: the name of its module")
     return line
 
 

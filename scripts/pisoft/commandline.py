@@ -77,12 +77,22 @@ def model_job_parser(description: str | None, *inputs: str) -> argparse.Argument
     return parser
 
 
-def room_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the command line of a script that serves every module of a room."""
+def files_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a script that makes files from files, both by what they hold."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("name", help="which one: the name of its module")
     parser.add_argument("--settings", required=True, help="the job's slice of settings as JSON")
     add_files(parser, "--files")
+    add_files(parser, "--outputs")
+    return parser
+
+
+def page_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a script that makes a page about a run."""
+    parser = files_parser(description)
+    add_files(parser, "--links", nargs="*")
+    parser.add_argument(
+        "--warning", nargs="?", const="", default="", help="what numbers do not show"
+    )
     return parser
 
 
@@ -100,13 +110,13 @@ def display_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def add_files(parser: argparse.ArgumentParser, option: str) -> None:
+def add_files(parser: argparse.ArgumentParser, option: str, nargs: str = "+") -> None:
     """Add an option that takes files by the kind of rows they hold, as lists of paths.
 
     A pattern stands for several; see :mod:`pisoft.shards`.
     """
     parser.add_argument(
-        option, nargs="+", required=True, action=_Grouped, type=_pair, metavar="KIND=FILE"
+        option, nargs=nargs, required=True, action=_Grouped, type=_pair, metavar="KIND=FILE"
     )
 
 

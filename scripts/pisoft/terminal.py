@@ -34,10 +34,11 @@ CLEAR = "\r\033[K"  # to the beginning of the terminal's last line, and nothing 
 def one_line_per_job(logger: logging.Logger, ending: Callable[[], str]) -> None:
     """Have a logger of Snakemake's say one line for each job; see :class:`JobLines`.
 
-    A logger that a plugin (`--logger`) writes to the terminal for is left as it is.
+    A logger without a handler of the terminal is left as it is: a plugin (`--logger`) writes there.
     """
     for handler in logger.handlers:
-        if isinstance(handler, logging.StreamHandler) and handler.name == "DefaultStreamHandler":
+        to_file = isinstance(handler, logging.FileHandler)
+        if isinstance(handler, logging.StreamHandler) and not to_file:
             logger.removeHandler(handler)
             logger.addHandler(JobLines(handler, ending))
             return

@@ -272,18 +272,19 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     made |= {kind: published / f"against_paper.{kind}" for kind in ("tex", "html")}
     given = {kind: files[kind] for kind in ("statistics", "timings")}
     settings = slice_of(config, "published", {})
-    given |= {"layer_study": [], "explorer": "", "warning": ""}  # the bench has none of these
-    line = options(settings=settings, **given, **made)
+    line = options(settings=settings, files=pairs(given), outputs=pairs(made), links=[], warning="")
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
     kinds = ("statistics", "comparisons", "ranks", "coverage")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
-    made = {"output": root / "index.html", "verdicts": root / "verdicts.txt"}
+    made = {"html": root / "index.html", "verdicts": root / "verdicts.txt"}
     named = {kind: files[kind] for kind in kinds}
     named["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
     given = [f"{kind}={path}" for kind, path in named.items()]
     given += [f"generations={path}" for path in (root / "generations").glob("*/*.parquet")]
     others = {"links": ["Scores token by token=explorer.html"], "warning": ""}
-    line = options(settings=slice_of(config, "index", {}), files=given, **others, **made)
+    line = options(
+        settings=slice_of(config, "index", {}), files=given, **others, outputs=pairs(made)
+    )
     yield Job("build_index", "build_index", line, tuple(made.values()))
 
 

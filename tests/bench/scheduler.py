@@ -9,7 +9,7 @@ scheduler that leaves jobs waiting starts a timer, as long as the span of the li
 another round; so every job that ends while others wait adds one more round per span, for as long as
 jobs wait. A longer span at the same rate has fewer rounds, but Snakemake waits for its last timer
 at the end. Without a limit there is neither timer nor wait; no option switches it off, a hook does.
-Another hook, the benchmark's own (`pisoft.timers`), leaves one timer at a time.
+Another hook, the benchmark's own (`pisoft.workflow.internals`), leaves one timer at a time.
 
 Workloads are run under each setting by turns, in a temporary folder: jobs that only make a file,
 then jobs that sleep, as ours take seconds, first limited by cores, then by GPUs, where each round
@@ -104,7 +104,7 @@ onstart:
 """
 ONE_TIMER_HOOK = """
 
-from pisoft.timers import one_timer
+from pisoft.workflow.internals import one_timer
 
 
 onstart:

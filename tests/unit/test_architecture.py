@@ -20,6 +20,7 @@ SCRIPTS = ROOT / "scripts"
 PACKAGE = SCRIPTS / "pisoft"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SNAKEFILE_LINES = 60
+COMMON_LINES, RULES_LINES = 150, 1000
 SCRIPT_LINES = 80
 
 
@@ -68,7 +69,7 @@ def check_light(modules: list[str], refused: set[str], last: str = "") -> None:
 def test_parse_time_imports_stay_free_of_torch() -> None:
     rules = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("rules/*.smk"))
     modules = re.findall(r"^\s*(?:from|import) (pisoft[.\w]*)", rules, flags=re.M)
-    assert "pisoft.config.loading" in modules
+    assert "pisoft.workflow.checks" in modules
     modules += [f"pisoft.attribution.{method}" for method in available_methods()]
     check_light(modules, {"torch", "transformers", "inseq", "datasets"})
 
@@ -85,6 +86,28 @@ def test_snakefile_is_a_contents_page() -> None:
     found = lines(ROOT / "Snakefile")
     assert len(found) <= SNAKEFILE_LINES
     assert not [line for line in found if line.lstrip().startswith("def ")], "functions: common.smk"
+
+
+def test_rules_declare_jobs_and_leave_functions_to_the_package() -> None:
+    assert len(lines(ROOT / "rules/common.smk")) <= COMMON_LINES
+    files = sorted((ROOT / "rules").glob("*.smk"))
+    assert sum(len(lines(file)) for file in files) <= RULES_LINES
+
+
+def test_no_rule_reads_the_command_line() -> None:
+    for file in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
+        assert "argv" not in file.read_text(encoding="utf-8"), file.name
+
+
+def test_what_is_private_to_libraries_is_used_in_one_place_each() -> None:
+    names = ("_schedule_reevalutation", "_open_jobs", "_call_impl", "_parsed_default_resources")
+    files = [*PACKAGE.rglob("*.py"), *(ROOT / "rules").glob("*.smk")]
+    text = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
+    uses = {name: {path for path in text if name in text[path]} for name in names}
+    scheduler, model = "scripts/pisoft/workflow/internals.py", "scripts/pisoft/lm/model.py"
+    assert uses == dict(zip(names, ({scheduler}, {scheduler}, {model}, set()), strict=True))
+    private = re.compile(r"\b(?:workflow|scheduler|dag|persistence|resource_settings)\._[a-z]")
+    assert not [path for path in text if private.search(text[path])]
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)

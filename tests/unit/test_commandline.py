@@ -9,7 +9,7 @@ import pytest
 
 import rooms
 from parsed import parsed_rules
-from pisoft.commandline import room_module, room_parser
+from pisoft.commandline import files_parser, room_module
 from pisoft.displays import ENDINGS, displays_in, drawing
 from pisoft.errors import BenchmarkError
 
@@ -74,13 +74,13 @@ def test_a_module_that_others_use_is_no_name():
 
 def test_what_is_no_pair_is_refused(capsys):
     with pytest.raises(SystemExit):
-        room_parser("").parse_args(["ranks", "--settings", "{}", "--files", "statistics.parquet"])
+        files_parser("").parse_args(["--settings", "{}", "--files", "statistics.parquet"])
     assert "'statistics.parquet' is not of the form KEY=VALUE" in capsys.readouterr().err
 
 
 def test_files_are_grouped_by_kind_and_a_path_may_have_an_equals_sign():
-    line = ["ranks", "--settings", "{}", "--files", "a=1=2.parquet", "b=3", "a=4"]
-    files = room_parser("").parse_args(line).files
+    files = ["--files", "a=1=2.parquet", "b=3", "a=4"]
+    files = files_parser("").parse_args(["--settings", "{}", *files, "--outputs", "c=5"]).files
     assert {kind: list(map(str, paths)) for kind, paths in files.items()} == {
         "a": ["1=2.parquet", "4"],
         "b": ["3"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from parsed import parsed_rules
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -58,19 +61,21 @@ def environment(path: Path) -> dict[str, str]:
     return pins(next(item["pip"] for item in content["dependencies"] if isinstance(item, dict)))
 
 
+@cache
 def environments_of_jobs() -> dict[tuple[str, str], str]:
     """Return `envs/x.yaml` by script and, if it serves a room, module; read from the rules."""
-    found, inherited = {}, {}
-    for path in sorted((ROOT / "rules").glob("*.smk")):
-        for rule in re.split(r"^(?=rule |use rule )", path.read_text("utf-8"), flags=re.M)[1:]:
-            base, name = re.match(r"(?:use rule (\w+) as |rule )(\w+)", rule).groups()
-            conda = re.search(r'conda:\s*"\.\./(envs/\w+\.yaml)"', rule)
-            inherited[name] = conda[1] if conda else inherited[base]
-            room, called = re.search(r'job\("(?:(\w+)/)?(\w+)"', rule).groups()
-            verb = {"statistics": "summarise", "tables": "tabulate", "figures": "plot"}
-            script = f"scripts/{verb[room]}_results.py" if room else f"scripts/{called}.py"
-            module = f"scripts/pisoft/{room}/{called}.py" if room else script
-            found[script, module] = inherited[name]
+    found = {}
+    for rule in parsed_rules().values():
+        _, command = shlex.split(rule.params.command(None, None))
+        script = f"scripts/{Path(command).name}"
+        params = dict(rule.params.items())
+        if script == "scripts/summarise_results.py":
+            modules = [f"statistics/{params['name']}"]
+        else:
+            room = {"tabulate_results": "tables", "plot_results": "figures"}.get(Path(script).stem)
+            modules = [f"{room}/{path.split('/')[0]}" for path in params["show"]] if room else []
+        for module in [f"scripts/pisoft/{name}.py" for name in modules] or [script]:
+            found[script, module] = f"envs/{Path(str(rule.conda_env)).name}"
     return found
 
 
@@ -201,6 +206,16 @@ def test_every_imported_package_is_declared() -> None:
         assert not missing, f"{path.relative_to(ROOT)} needs {missing}, not in pyproject.toml"
 
 
+def test_every_declared_package_is_imported() -> None:
+    files = [*SCRIPTS.rglob("*.py"), *(ROOT / "rules").glob("*.smk"), ROOT / "Snakefile"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    imported = set(re.findall(r"^ *(?:import|from) ([A-Za-z_]\w*)", text, flags=re.M))
+    used = {distribution_of(name) for name in imported if name in providers_of_modules()}
+    by_others = {"accelerate", "bitsandbytes", "gguf", "safetensors", "scikit-learn"}
+    names = {canonicalize_name(requirement.name) for requirement in declared()}
+    assert names - used <= by_others
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_environment_pins_equal_the_lock(path: Path) -> None:
     found = environment(path)
@@ -213,15 +228,11 @@ def test_every_environment_is_used() -> None:
     assert set(environments_of_jobs().values()) == files
 
 
-@pytest.mark.parametrize(
-    ("files", "environment_file"), sorted(environments_of_jobs().items()), ids=str
-)
-def test_environment_holds_what_its_job_imports(
-    files: tuple[str, str], environment_file: str
-) -> None:
-    needed = set().union(*(third_party(ROOT / file) for file in files))
-    missing = needed - set(environment(ROOT / environment_file))
-    assert not missing, f"{environment_file} lacks {sorted(missing)}, which {files} import"
+def test_environment_holds_what_its_job_imports() -> None:
+    for files, environment_file in environments_of_jobs().items():
+        needed = set().union(*(third_party(ROOT / file) for file in files))
+        missing = needed - set(environment(ROOT / environment_file))
+        assert not missing, f"{environment_file} lacks {sorted(missing)}, which {files} import"
 
 
 def test_image_is_made_from_the_lock_for_the_python_of_the_stages() -> None:

@@ -48,7 +48,9 @@ class Cell:
         """Write what there is to score and return it as a user reads it, with scores."""
         files = {"prompts": [self.prompts], "generations": [self.generations]}
         settings = RunSlice(run="tiny").to_json()
-        given = argparse.Namespace(settings=settings, files=files, output=self.exported)
+        given = argparse.Namespace(
+            settings=settings, files=files, outputs={"to_score": [self.exported]}
+        )
         export_prompts.main(given)
         rows = pd.read_parquet(self.exported)
         return rows.assign(scores=[np.arange(len(ids)) / 7 for ids in rows["input_ids"]])
@@ -59,7 +61,10 @@ class Cell:
             table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows)
             pq.write_table(table, self.scores)
         settings = ImportSlice(model=MODEL, dataset=DATASET).to_json()
-        import_scores.main(argparse.Namespace(settings=settings, **vars(self)))
+        kinds = ("prompts", "generations", "whole", "scores")
+        files, outputs = {kind: [getattr(self, kind)] for kind in kinds}, [self.output]
+        given = {"files": files, "outputs": {"attributions": outputs}}
+        import_scores.main(argparse.Namespace(settings=settings, **given))
         return read_rows(self.output, "attributions")
 
 

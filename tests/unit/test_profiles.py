@@ -54,3 +54,12 @@ def test_every_fault_that_the_docs_list_has_its_test():
     files = [ROOT / f"tests/workflow/test_{name}.py" for name in ("slurm", "kills")]
     tests = "".join(file.read_text(encoding="utf-8") for file in files)
     assert set(re.findall(r"`(test_\w+)`", page)) == set(re.findall(r"def (test_\w+)", tests))
+
+
+@pytest.mark.parametrize("file", sorted(PROFILES.glob("*/*")), ids=lambda file: file.parent.name)
+def test_every_path_that_a_profile_names_exists(file):
+    """Comments named rule files that were gone."""
+    made_by_the_site = {"profiles/slurm/partitions.yaml"}
+    text = file.read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:rules|docs|profiles|scripts|config|envs)/[\w./-]*\w", text))
+    assert not {path for path in named - made_by_the_site if not (ROOT / path).exists()}

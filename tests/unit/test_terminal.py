@@ -2,6 +2,8 @@
 
 import io
 import logging
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
 
 import pytest
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
@@ -29,7 +31,6 @@ def made(stream, quiet=()):
     """Return a logger that writes as Snakemake's does, with one line for each job."""
     logger = logging.Logger("run")
     shown = ColorizingTextHandler(nocolor=True, stream=stream)
-    shown.name = "DefaultStreamHandler"
     shown.setFormatter(DefaultFormatter(quiet, show_failed_logs=True))
     shown.addFilter(DefaultFilter(quiet, False, False, False, False))
     logger.addHandler(shown)
@@ -149,7 +150,7 @@ def test_the_last_line_of_a_terminal_follows_the_job(monkeypatch):
 
 def test_a_terminal_that_a_plugin_writes_to_is_left_alone():
     logger = logging.Logger("run")
-    plugin = logging.StreamHandler(io.StringIO())
+    plugin = QueueHandler(SimpleQueue())  # through which Snakemake's plugins hear of records
     logger.addHandler(plugin)
     terminal.one_line_per_job(logger, lambda: "")
     assert logger.handlers == [plugin]

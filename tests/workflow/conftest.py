@@ -103,6 +103,7 @@ class Project:
             plain += [f"{folder}/{path}.{ending}" for path in paths.split()]
         by_kind = re.findall(r"--outputs ((?:\w+=\S+ ?)+)", listed)
         named = [name.partition("=")[2] for names in by_kind for name in names.split()]
+        named = [name for name in named if name.endswith((".parquet", ".html"))]
         return {name.removeprefix("results/tiny/") for name in (*plain, *named)}
 
     def write(self, name: str, text: str) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pisoft.config.methods import (
-    EXPORT,
-    ScoresFile,
-)
+from pisoft.config.methods import ScoresFile
 from pisoft.config.metric_validation import Control
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedModel, UnigramMaskedModel
 from pisoft.config.resolved import Config
@@ -64,23 +61,6 @@ def check_references(config: Config, origin: str) -> None:
     if any(method.needs_masked_model for method in config.methods.values()):  # else anywhere
         for name, masked in config.masked_models.items():
             _check_weights(f"{origin}: masked model '{name}'", masked, config)
-
-
-def check_scores_files(config: Config) -> None:
-    """Check that scores that were made elsewhere are there, before any job.
-
-    Raises:
-        BenchmarkError: a file is not.
-    """
-    for cell in config.cells():
-        source = config.methods[cell.method].source
-        if not isinstance(source, ScoresFile):
-            continue
-        path = source.path_of(cell.model, cell.dataset)
-        if not Path(path).is_file():
-            raise BenchmarkError(
-                f"method '{cell.method}': source.path: no such file: {path}; {EXPORT}"
-            )
 
 
 def _check_weights(where: str, entry: ModelEntry | MaskedModelEntry, config: Config) -> None:

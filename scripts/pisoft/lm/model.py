@@ -5,6 +5,7 @@ Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -146,6 +147,8 @@ class LanguageModel:
         self.commit = commit
         self._load_tokenizer = load_tokenizer
         self.decoder: Any = _decoder(model)
+        if not _answers_silently(self.decoder):
+            logging.warning("torch has no Module._call_impl: hooks of a decoder hear of each head")
         self.device = model.get_input_embeddings().weight.device
         config = model.config.get_text_config(decoder=True)
         self.layers = int(config.num_hidden_layers)
@@ -333,12 +336,21 @@ def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
     return next((list(found) for found in lists if len(found) == layers), [])
 
 
+def _answers_silently(decoder: torch.nn.Module) -> bool:
+    """Tell whether torch still has, under its private name, what calls forward and its hooks."""
+    return hasattr(decoder, "_call_impl")
+
+
 @contextmanager
 def _answering(decoder: torch.nn.Module, answer: Any) -> Iterator[None]:
     """Let a decoder give an answer that is known: nothing is computed, and no hook hears of it."""
-    own = decoder.__dict__
-    own["_call_impl"] = lambda *_, **__: answer  # in place of what calls forward and its hooks
+    replaced = "_call_impl" if _answers_silently(decoder) else "forward"
+    attributes = decoder.__dict__
+    before = attributes.get(replaced)  # a library may have replaced forward
+    attributes[replaced] = lambda *_, **__: answer
     try:
         yield
     finally:
-        del own["_call_impl"]
+        del attributes[replaced]
+        if before is not None:
+            attributes[replaced] = before

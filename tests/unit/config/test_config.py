@@ -14,7 +14,6 @@ from pisoft.config.cells import Cell
 from pisoft.config.loading import load_config, load_run
 from pisoft.config.models import Resources
 from pisoft.config.parts import sample_limit
-from pisoft.config.references import check_scores_files
 from pisoft.config.resolved import config_hash
 from pisoft.config.slices import (
     AttributeSlice,
@@ -581,21 +580,6 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
     named = load(**given(label="Mine", family="gradient"), local_root="there").methods["mine"]
     assert (named.label, named.family) == ("Mine", "gradient")
     assert load().imported_methods == {}
-
-
-def test_their_file_need_not_be_there_until_it_is_asked_for(load, tmp_path):
-    config = load(**given(), local_root=str(tmp_path))
-    path = tmp_path / "small/reviews.parquet"
-    with pytest.raises(BenchmarkError) as caught:
-        check_scores_files(config)
-    assert str(caught.value) == (
-        f"method 'mine': source.path: no such file: {path}; `make export CONFIG=…` writes a file "
-        "to begin with"
-    )
-    path.parent.mkdir()
-    path.touch()
-    check_scores_files(config)
-    check_scores_files(load())
 
 
 @pytest.mark.parametrize(

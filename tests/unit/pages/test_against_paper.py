@@ -422,13 +422,16 @@ def run_script(folder, statistics, timings, settings):
     arguments = {
         "settings": settings.to_json(),
         "published": FILE,
-        "statistics": folder / "statistics.parquet",
-        "timings": folder / "timings.parquet",
-        **dict(zip(("cells", "agreement", "robustness", "tex", "html"), names, strict=True)),
+        "files": {kind: [folder / f"{kind}.parquet"] for kind in ("statistics", "timings")},
+        "outputs": {
+            kind: [folder / name]
+            for kind, name in zip(
+                ("cells", "agreement", "robustness", "tex", "html"), names, strict=True
+            )
+        },
+        "links": {},
+        "warning": "",
     }
-    for name in ("cells", "agreement", "robustness", "tex", "html"):
-        arguments[name] = folder / arguments[name]
-    arguments |= {"layer_study": [], "warning": "", "explorer": ""}
     compare_with_paper.main(argparse.Namespace(**arguments))
     return {name: (folder / name).read_bytes() for name in names}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from types import SimpleNamespace
 
+import pytest
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from pisoft.timers import one_timer
+from pisoft.workflow.internals import one_timer
 
 
 def test_calls_for_a_later_round_share_one_timer(monkeypatch):
@@ -22,8 +24,8 @@ def test_calls_for_a_later_round_share_one_timer(monkeypatch):
             assert self.daemon, "the end of a run would wait for it"
 
     monkeypatch.setattr(threading, "Timer", Timer)
-    scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0))
-    one_timer(scheduler)
+    scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0), _schedule_reevalutation=print)
+    assert one_timer(scheduler)
     for _ in range(3):
         scheduler._schedule_reevalutation(5)
     assert [timer.delay for timer in timers] == [5]
@@ -32,6 +34,19 @@ def test_calls_for_a_later_round_share_one_timer(monkeypatch):
     assert scheduler._open_jobs.acquire(blocking=False), "a round is called for"
     scheduler._schedule_reevalutation(5)
     assert len(timers) == 2, "the next round has a timer of its own"
+
+
+@pytest.mark.parametrize("name", ["_schedule_reevalutation", "_open_jobs"])
+def test_a_scheduler_without_what_is_replaced_is_left_as_it_is(name, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("snakemake.logging"), "propagate", True)
+    scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0), _schedule_reevalutation=print)
+    delattr(scheduler, name)
+    before = dict(vars(scheduler))
+    assert not one_timer(scheduler)
+    assert vars(scheduler) == before
+    (message,) = caplog.messages
+    assert name in message
+    assert "\n" not in message
 
 
 def test_snakemake_has_what_is_replaced():

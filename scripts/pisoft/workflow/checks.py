@@ -1,0 +1,94 @@
+"""What is refused before any job: a configuration that is not valid, results of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from snakemake.exceptions import WorkflowError
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.parts import parts
+from pisoft.config.resolved import Config, config_hash
+from pisoft.config.slices import FetchSlice
+from pisoft.data.sources import check_columns
+from pisoft.embedded.source import made_source
+from pisoft.errors import BenchmarkError
+
+HASHES = "PISOFT_CONFIGURATION"  # variable of the environment
+
+
+def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> Config:
+    """Validate a run file, and check that its records have columns and its datasets parts.
+
+    Args:
+        raw, files, folder: as for :func:`pisoft.config.loading.load_run`.
+
+    Raises:
+        WorkflowError: they are not valid.
+    """
+    try:
+        config = load_run(raw, files, folder, load_method)
+        for name in config.datasets:
+            check_columns(FetchSlice.of(config, dataset=name), made_source)
+            for model in config.models:
+                parts(config, model, name)
+    except BenchmarkError as error:
+        raise WorkflowError(str(error)) from None
+    return config
+
+
+def taken_switch(raw: MutableMapping[str, Any], name: str) -> bool:
+    """Take a key that is no setting out of a configuration: true or false, false without it.
+
+    Raises:
+        WorkflowError: it is neither.
+    """
+    value = str(raw.pop(name, False)).lower()
+    if value not in ("true", "false"):
+        raise WorkflowError(f"--config {name}: is {value!r}, neither true nor false")
+    return value == "true"
+
+
+def check_unchanged(config: Config, environment: MutableMapping[str, str], is_run: bool) -> None:
+    """Refuse a job whose run began with another configuration.
+
+    A job on a cluster parses the configuration when it starts, which may be days after its run did.
+    What was edited since would be computed, and recorded as what the run had asked for. So the
+    environment carries the hash of the run's configuration to its jobs; a workflow that uses this
+    one as a module may do so with several.
+
+    Args:
+        config: of this process.
+        environment: gets its hash from a run, and has it in a job.
+        is_run: whether this is the process of a run, not of a job.
+
+    Raises:
+        WorkflowError: the run had another one.
+    """
+    current, seen = config_hash(config), environment.get(HASHES, "").split()
+    if is_run:
+        environment[HASHES] = " ".join({*seen, current})
+    elif current not in seen:
+        raise WorkflowError(
+            f"results/{config.run_file.run}: the run file or a catalogue has changed since this "
+            "job's run began, so that the job would compute something else: take the change back, "
+            "or end the run and begin anew"
+        )
+
+
+def refuse_stale(stale: list[Path]) -> None:
+    """Refuse results of other settings that would pass for up to date.
+
+    Raises:
+        WorkflowError: there are any.
+    """
+    if stale:
+        others = f" and {len(stale) - 1} other results were" if len(stale) > 1 else " was"
+        raise WorkflowError(
+            f"{stale[0]}{others} made with other settings than the run has now, and Snakemake has "
+            "no record of that: take the settings back, choose another name for the run, or add "
+            "`--config delete_stale=true` to have them deleted and recomputed"
+        )

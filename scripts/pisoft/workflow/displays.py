@@ -1,0 +1,115 @@
+"""Tables and figures of a run: what they read, where they lie, and how the report lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from snakemake.io import report
+
+from pisoft.columns import FILES
+from pisoft.displays import ENDINGS, Display, displays_in
+from pisoft.pages.groups import ORDER, group_of, place_of
+
+Cells = Callable[[str, str], list[str]]  # a pattern's files for the cells of a name
+CATEGORIES = {"tables": "2 Tables", "figures": "3 Figures"}  # the report sorts them by name
+LABELS = {"protocol": "routing", "part": "shown"}  # of wildcards, where they are not their names
+TABLE_TEMPLATES = tuple(
+    f"scripts/pisoft/tables/templates/{name}.jinja"
+    for name in ("parts.html", "table.html", "table.tex")
+)
+
+
+class Displays:
+    """Displays of a kind that a run has any of, in order of reading.
+
+    Args:
+        room: `tables` or `figures`.
+        data: the run's folder for files of jobs.
+        rules: folder of the rules, with captions.
+        cells: returns a pattern's files.
+        names: of displays; None: all.
+    """
+
+    def __init__(
+        self, room: str, data: Path, rules: Path, cells: Cells, names: list[str] | None = None
+    ) -> None:
+        self.room, self.data, self.rules, self._cells = room, data, rules, cells
+        in_order = sorted(displays_in(room).items(), key=lambda display: place_of(display[0]))
+        wanted = {name: one for name, one in in_order if names is None or name in names}
+        self.paths = {name: self._paths_of(name, one) for name, one in wanted.items()}
+        self.displays = {name: one for name, one in wanted.items() if self.paths[name]}
+
+    def single(self) -> Mapping[str, Displays]:
+        """Return each display by itself, by name."""
+        common = (self.room, self.data, self.rules, self._cells)
+        return {name: Displays(*common, [name]) for name in self.displays}
+
+    def titles(self) -> dict[str, str]:
+        """Return the title of each file to look at, by its path."""
+        return {
+            f"<results>/{self.room}/{path}.{ENDINGS[self.room][-1]}": display.title
+            for name, display in self.displays.items()
+            for path in self.paths[name]
+        }
+
+    def inputs(self) -> dict[str, list[str]]:
+        """Return the files that displays read, by the kind of their rows."""
+        inputs: dict[str, dict[str, None]] = {}
+        for display in self.displays.values():
+            for kind in display.reads:
+                files = self._cells(self._pattern(kind), display.cells)
+                inputs.setdefault(kind, {}).update(dict.fromkeys(files))
+        return {kind: [*files] for kind, files in inputs.items()}
+
+    def outputs(self) -> dict[str, list[Any]]:
+        """Return the files of displays by their ending; the report lists those to look at."""
+        outputs: dict[str, list[Any]] = {}
+        for name, display in self.displays.items():
+            for path in self.paths[name]:
+                for ending in display.endings(self.room):
+                    outputs.setdefault(ending, []).append(f"<results>/{self.room}/{path}.{ending}")
+                outputs[ending][-1] = self._reported(outputs[ending][-1], name, display.cell(path))
+        return outputs
+
+    def code(self) -> list[str]:
+        """Return the modules of the displays."""
+        return [f"pisoft.{self.room}.{name}" for name in self.displays]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the job reads, as KIND=PATTERN, and what it writes below which folder."""
+        kinds = dict.fromkeys(kind for one in self.displays.values() for kind in one.reads)
+        files = [f"{kind}={self._pattern(kind)}" for kind in kinds]
+        folder = str(self.data.parent / self.room)
+        return {  # functions, as Snakemake would fill in braces, and its linter objects to folders
+            "files": lambda wildcards: files,
+            "folder": lambda wildcards: folder,
+            "show": [path for name in self.displays for path in self.paths[name]],
+        }
+
+    def _paths_of(self, name: str, display: Display) -> list[str]:
+        patterns = display.patterns(name)
+        return [path for pattern in patterns for path in self._cells(pattern, display.cells)]
+
+    def _pattern(self, kind: str) -> str:
+        return f"{self.data}/{FILES[kind].pattern}.parquet"
+
+    def _reported(self, file: str, name: str, cell: Mapping[str, str]) -> Any:
+        """Return a file of a display as the report lists it.
+
+        It is in the group that the front page has it in; as the report sorts groups by name, they
+        are numbered. Labels tell a file from all others, because the report's search lists all
+        together.
+        """
+        caption, group = f"captions/{self.room}/{name}.rst", group_of(name)
+        return report(
+            file,
+            caption=caption if (self.rules / caption).is_file() else None,
+            category=CATEGORIES[self.room],
+            subcategory=f"{ORDER.index(group) + 1} {group}",
+            labels={
+                self.room.removesuffix("s"): self.displays[name].title,
+                **{LABELS.get(key, key): value for key, value in cell.items()},
+            },
+        )

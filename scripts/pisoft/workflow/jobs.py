@@ -1,0 +1,91 @@
+"""Parameters of jobs: command, settings, code, and files by the kind of their rows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pisoft.config.cells import unmarked
+from pisoft.config.parts import dataset_of
+from pisoft.config.resolved import Config
+from pisoft.config.slices import SLICES
+from pisoft.fingerprint import code_hash
+from pisoft.shards import shortened
+
+
+class Jobs:
+    """What the jobs of a run have in common.
+
+    Args:
+        config: the run.
+        scripts: folder of the commands.
+        python: interpreter that runs them.
+    """
+
+    def __init__(self, config: Config, scripts: Path, python: str) -> None:
+        self.config, self.scripts, self.python = config, scripts, python
+        datasets = config.datasets.items()
+        self.sharded = [name for name, entry in datasets if entry.shard_size is not None]
+
+    def parameters(
+        self,
+        script: str,
+        slice_name: str,
+        *others: str,
+        module: Callable[[Any], str] | None = None,
+    ) -> dict[str, Any]:
+        """Return the parameters that every job has.
+
+        * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not
+          compare it, so that a clone in another place computes nothing again.
+        * ``settings``: the job's slice of the configuration as JSON.
+        * ``code``: hash of the script, of all that it imports, and of further modules and files.
+
+        Args:
+            script: its name, without ending.
+            slice_name: key of :data:`pisoft.config.slices.SLICES`.
+            others: modules and files that the script does not import; see :func:`code_hash`.
+            module: names one more module, by the wildcards.
+        """
+        command = f"{shlex.quote(self.python)} {shlex.quote(str(self.scripts / script))}.py"
+        code = code_hash(script, *others)
+        return {
+            "command": lambda wildcards, resources: command,
+            "settings": self.settings(slice_name),
+            "code": code if module is None else lambda names: code_hash(script, module(names)),
+        }
+
+    def settings(self, name: str) -> Callable[[Any], str]:
+        """Return a params function: the job's slice of the configuration as JSON."""
+        made = SLICES[name]
+
+        @cache
+        def text(*names: tuple[str, str]) -> str:
+            return made.of(self.config, **dict(names)).to_json()
+
+        def slice_of(wildcards: Any) -> str:
+            names = unmarked(dict(wildcards.items()))
+            if "part" in names:
+                names["dataset"] = dataset_of(names["part"])
+            return text(*((key, names[key]) for key in made.wildcards()))
+
+        return slice_of
+
+    def named_files(self, wildcards: Any, input: Any) -> list[str]:
+        """Return a job's input files as KIND=FILES, the kind being the input's name.
+
+        Lists of files are of whole datasets, so that patterns stand for them; a single file may be
+        a shard.
+        """
+        return [
+            f"{kind}={name}"
+            for kind, files in input.items()
+            for name in ([files] if isinstance(files, str) else shortened(files, self.sharded))
+        ]
+
+    def named_outputs(self, wildcards: Any, output: Any) -> list[str]:
+        """Return a job's output files as KIND=FILE, the kind being the output's name."""
+        return self.named_files(wildcards, output)

@@ -1,0 +1,222 @@
+"""Inputs, options and parameters of jobs follow from the configuration alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from snakemake.exceptions import WorkflowError
+from snakemake.iocontainers import Wildcards
+from snakemake.resources import Resources
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.validation import read_yaml
+from pisoft.planning.limits import Limits
+from pisoft.shards import expanded, shards_of
+from pisoft.workflow.checks import check_unchanged, refuse_stale, taken_switch
+from pisoft.workflow.displays import Displays
+from pisoft.workflow.jobs import Jobs
+from pisoft.workflow.limits import ModelResources, stated_throughput
+from pisoft.workflow.records import Records
+from pisoft.workflow.scores import Scores
+from pisoft.workflow.weights import Weights
+from pisoft.workflow.wildcards import models_of, one_of, part_constraint
+
+ROOT = Path(__file__).parents[3]
+DATA = Path("results/r/data")
+LLAMA = "llama-3.1-8b-instruct"
+
+
+def run(name, **changes):
+    """Return one of the run files, with changed keys."""
+    raw = read_yaml(ROOT / "config" / name) | changes
+    return load_run(raw, [], ROOT / "config", load_method)
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return run("config.yaml")
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return run("paper.yaml", operators={})
+
+
+def of(**names):
+    return Wildcards(fromdict=names)
+
+
+def test_wildcards_have_the_names_of_the_run_and_no_others(demo, paper):
+    assert re.fullmatch(one_of(["a.b", "c"]), "a.b")
+    assert not re.fullmatch(one_of(["a.b", "c"]), "axb")
+    assert not re.fullmatch(one_of([]), "")
+    assert models_of(demo, "trained") == one_of(demo.models)
+    assert models_of(demo, "gguf") == one_of([])
+    assert re.fullmatch(part_constraint(demo), "demo-why")
+    assert not re.fullmatch(part_constraint(demo), "demo-why/0-8"), "it is not cut"
+    assert re.fullmatch(part_constraint(paper), "sst2/0-1024")
+    assert not re.fullmatch(part_constraint(paper), "sst2")
+
+
+def test_a_model_is_loaded_from_where_its_source_says(demo, paper, tmp_path):
+    made, hub = Weights(demo, DATA), Weights(paper, DATA)
+    folder = "results/r/data/models/demo-llama"
+    assert f"{folder}/model.safetensors" in made.files(of(model="demo-llama"))
+    assert made.option(of(model="demo-llama")) == f"--model-folder {folder}"
+    commit = "results/r/data/commits/models/meta-llama/Llama-3.1-8B-Instruct/main.json"
+    assert hub.files(of(model=LLAMA)) == [commit]
+    assert hub.option(of(model=LLAMA)) == f"--model-commit {commit}"
+    for name in ("config.json", "a.safetensors", "notes.txt"):
+        (tmp_path / name).touch()
+    local = SimpleNamespace(kind="local", path=str(tmp_path))
+    config = SimpleNamespace(models={"own": SimpleNamespace(source=local)})
+    assert Weights(config, DATA).files(of(model="own")) == [
+        str(tmp_path / name) for name in ("a.safetensors", "config.json")
+    ]
+
+
+def test_the_masked_model_is_read_by_methods_that_need_it_alone(paper):
+    weights = Weights(paper, DATA)
+    assert weights.masked_files(of(method="saliency")) == []
+    assert weights.masked_option(of(method="saliency")) == ""
+    (file,) = weights.masked_files(of(method="reagent"))
+    assert weights.masked_option(of(method="reagent")) == f"--masked-commit {file}"
+
+
+def test_sanity_checks_explain_the_model_of_shuffled_labels(demo):
+    methods = {
+        name: SimpleNamespace(shuffled_labels=name != "saliency") for name in ("s", "saliency")
+    }
+    weights = Weights(SimpleNamespace(models=demo.models, evaluated_methods=methods), DATA)
+    for name, folder in (("s", "shuffled_models"), ("saliency", "models")):
+        cell = of(model="demo-llama", method=name)
+        assert weights.attributed_option(cell) == f"--model-folder {DATA}/{folder}/demo-llama"
+        assert f"{DATA}/{folder}/demo-llama/config.json" in weights.attributed_files(cell)
+
+
+def test_records_are_read_from_where_their_source_says(demo, paper):
+    assert Records(demo, DATA).sources(of(dataset="demo-why")) == []
+    assert Records(demo, DATA).commit_option(of(dataset="demo-why")) == ""
+    records = Records(paper, DATA)
+    (commit,) = records.sources(of(dataset="sst2"))
+    assert records.commit_option(of(dataset="sst2")) == f"--commit {commit}"
+    assert records.of_part(of(part="sst2/0-1024")) == f"{DATA}/datasets/sst2.parquet"
+
+
+def test_a_dataset_has_the_files_of_all_its_shards(paper):
+    files = Records(paper, DATA).all_parts("{model}/{part}")
+    by_part = files(of(model=LLAMA, part="sst2/0-1024"))
+    assert by_part == files(of(model=LLAMA, dataset="sst2"))
+    assert by_part[0] == f"{LLAMA}/sst2/0-1024"
+    assert len(by_part) > 1
+
+
+def test_missing_scores_made_elsewhere_are_named_with_what_to_do(tmp_path):
+    methods = {"mine": {"source": {"kind": "scores", "path": f"{tmp_path}/{{model}}.parquet"}}}
+    config = run("config.yaml", catalogue={"methods": methods}, methods=["mine", "random"])
+    cell = of(model="demo-llama", method="mine", part="demo-why")
+    path = tmp_path / "demo-llama.parquet"
+    assert Scores(config, DATA).given(cell) == (
+        f"method 'mine': source.path: no such file: {path}; `make export CONFIG=…` writes a file "
+        "to begin with"
+    )
+    path.touch()
+    assert Scores(config, DATA).given(cell) == str(path)
+
+
+def test_permuted_scores_are_those_of_their_method(demo):
+    scores = Scores(demo, DATA)
+    permuted = next(name for name in demo.constructed_methods if "permuted" in name)
+    file = scores.permuted(of(model="demo-llama", method=permuted, part="demo-why"))
+    assert file == f"{DATA}/attributions/demo-llama/saliency/demo-why.parquet"
+    assert scores.permuted(of(model="demo-llama", method="oracle", part="demo-why")) == []
+
+
+def test_files_are_named_by_kind_as_patterns_but_a_single_shard_is_itself(paper):
+    shards = [f"d/prompts/m/sst2/{at}.parquet" for at in ("0-8", "8-16", "16-20")]
+    given = {"whole": shards, "prompts": shards[1], "none": []}
+    whole, single = Jobs(paper, ROOT / "scripts", "python").named_files(None, given)
+    kind, _, pattern = whole.partition("=")
+    assert kind == "whole"
+    assert [str(file) for path in expanded(pattern) for file in shards_of(path)] == shards
+    assert single == f"prompts={shards[1]}"
+
+
+def test_a_command_names_the_interpreter_and_is_no_setting(demo):
+    jobs = Jobs(demo, Path("/a b/scripts"), "/c d/python")
+    parameters = jobs.parameters("sample_dataset", "sample")
+    assert parameters["command"](None, None) == "'/c d/python' '/a b/scripts/sample_dataset'.py"
+    settings = parameters["settings"](of(part="demo-why"))
+    assert settings == jobs.settings("sample")({"part": "demo-why"})
+    assert '"seed"' in settings
+
+
+def test_limits_grow_with_the_attempts_of_a_job(demo):
+    cells = []
+
+    def limits_of(rule, cell):
+        cells.append((rule, cell))
+        return Limits(runtime=7, mem_mb=100)
+
+    resources = ModelResources(demo, SimpleNamespace(of=limits_of))
+    cell = of(method="random", part="demo-why", model="demo-llama", protocol="fixed")
+    assert resources.growing("evaluate_soft", "runtime")(cell, 3) == 21
+    assert cells == [("evaluate_soft", "fixed/demo-llama/random/demo-why")], "as in its paths"
+    assert resources.asked("gpu")(cell) == 0
+
+
+def test_the_throughput_is_that_of_the_profile():
+    def settings(given):
+        return SimpleNamespace(default_resources=given)
+
+    assert stated_throughput(settings(None)) is None
+    assert stated_throughput(settings({"throughput": 400})) == 4e14
+    for parse in (["throughput=400"], []):
+        parsed = Resources.parser_factory(allow_expressions=True, defaults="bare")(parse)
+        assert stated_throughput(settings(parsed)) == (4e14 if parse else None)
+
+
+def test_displays_that_a_run_has_nothing_of_are_left_out():
+    def cells(pattern, name):
+        return [pattern.format(protocol="p", model="m", dataset="d")] if name == "study" else []
+
+    tables = Displays("tables", DATA, ROOT / "rules", cells)
+    assert list(tables.displays) == ["layer_study"]
+    assert list(tables.titles()) == ["<results>/tables/layer_study/p/m.html"]
+    outputs = tables.outputs()
+    assert [*outputs] == ["csv", "tex", "html"]
+    (shown,) = outputs["html"]
+    labels = shown.flags["report"].labels
+    assert labels == {"table": tables.displays["layer_study"].title, "routing": "p", "model": "m"}
+    assert tables.parameters()["folder"](None) == "results/r/tables"
+    assert list(tables.single()) == ["layer_study"]
+
+
+def test_a_job_of_another_configuration_is_refused(demo, paper):
+    environment = {}
+    check_unchanged(demo, environment, is_run=True)
+    check_unchanged(demo, environment, is_run=False)
+    with pytest.raises(WorkflowError, match="results/paper: the run file or a catalogue has chang"):
+        check_unchanged(paper, environment, is_run=False)
+    check_unchanged(paper, environment, is_run=True)
+    check_unchanged(demo, environment, is_run=False)
+
+
+def test_a_switch_is_true_or_false_and_no_setting():
+    raw = {"delete_stale": True, "seed": 1}
+    assert taken_switch(raw, "delete_stale")
+    assert raw == {"seed": 1}
+    assert not taken_switch(raw, "delete_stale")
+    with pytest.raises(WorkflowError, match="delete_stale: is 'maybe', neither true nor false"):
+        taken_switch({"delete_stale": "maybe"}, "delete_stale")
+
+
+def test_stale_results_are_counted():
+    refuse_stale([])
+    for stale, words in ((["a"], "a was made"), (["a", "b", "c"], "a and 2 other results were")):
+        with pytest.raises(WorkflowError, match=words):
+            refuse_stale([Path(name) for name in stale])
