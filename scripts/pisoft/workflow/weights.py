@@ -73,6 +73,6 @@ class Weights:
 
 
 def _folder(wildcards: Any) -> str:
-    """Return the name of a trained model's folder: its variant's if that is a training of its own."""
+    """Return the folder of a trained model, that of its variant if it is another training."""
     variant = wildcards.get("variant", "")
     return str(wildcards.model) + (variant if variant == MARK + SHUFFLED_LABELS else "")
