@@ -1,6 +1,6 @@
 # What ends a run, or a job of it, before anything is computed: results of other settings that would
 # pass for up to date, as Snakemake has no record of them; a configuration edited while jobs wait.
-from pisoft.files import recorded, stale_files
+from pisoft.store.files import recorded, stale_files
 from pisoft.workflow.checks import check_unchanged, refuse_stale
 
 if workflow.is_main_process:

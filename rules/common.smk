@@ -16,11 +16,11 @@ ROOT = Path(str(workflow.current_basedir)).parent
 SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from pisoft.columns import FILES
+from pisoft.store.schemas import FILES
 from pisoft.config.captions import Sections, demonstration_warning, settings_as_yaml
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
-from pisoft.config.parts import parts
-from pisoft.config.slices import (
+from pisoft.config.shards import parts
+from pisoft.config.jobs import (
     commit_file,
     evidence_datasets,
     hub_datasets,
@@ -28,7 +28,7 @@ from pisoft.config.slices import (
     ranked_datasets,
 )
 from pisoft.errors import BenchmarkError
-from pisoft.planning.limits import RunLimits
+from pisoft.cost.limits import RunLimits
 from pisoft.statistics.metrics import CONTROL
 from pisoft.workflow.checks import checked_run, taken_switch
 from pisoft.workflow.jobs import Jobs

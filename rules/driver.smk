@@ -3,7 +3,7 @@
 # (`--logger`) are packages, which every environment of a caller would have to have.
 from snakemake.logging import logger
 
-from pisoft.terminal import one_line_per_job
+from pisoft.workflow.terminal import one_line_per_job
 from pisoft.workflow.internals import one_timer
 
 

@@ -44,13 +44,13 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
     """Define the rule of a summary.
 
     Args:
-        identity: name of the rule, module, and slice of settings.
+        identity: name of the rule, module, and settings.
         written: files by the kind of their rows; without, one that is named as the module.
         cell: wildcards of what it writes.
         asked: threads, MB of main memory, minutes.
         read: files by the kind of their rows.
     """
-    called, module, slice_name = identity
+    called, module, settings_name = identity
     log_name = "/".join((called, *cell))
 
     rule:
@@ -71,7 +71,7 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
             mem_mb=asked[1],
             runtime=asked[2],
         params:
-            **job("summarise_results", slice_name, f"pisoft.statistics.{module}"),
+            **job("summarise_results", settings_name, f"pisoft.statistics.{module}"),
             name=module,
             cell=lambda wildcards: [f"{key}={name}" for key, name in wildcards.items()],
             files=named_files,

@@ -8,22 +8,22 @@ from pathlib import Path
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row, time_row, warm_up
-from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices import AttributeSlice
-from pisoft.contracts import provenance, write_rows
-from pisoft.lm.batching import blocks
-from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.lm.loading import load_model, model_facts
-from pisoft.lm.masked import load_masked_model, masked_model_facts
-from pisoft.lm.randomised import randomise_last_layers
-from pisoft.lm.repository import at_commit
+from pisoft.config.jobs import AttributeJob
+from pisoft.models.batching import blocks
+from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
+from pisoft.models.loading import load_model, model_facts
+from pisoft.models.masked import load_masked_model, masked_model_facts
+from pisoft.models.randomised import randomise_last_layers
+from pisoft.models.repository import at_commit
 from pisoft.progress import progress
-from pisoft.relations import read_generations, read_prompts
+from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.commandline import model_job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read prompts and generations, attribute block by block, write one row per step."""
-    settings = AttributeSlice.model_validate_json(arguments.settings)
+    settings = AttributeJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
     pairs = list(zip(prompts, generations, strict=True))

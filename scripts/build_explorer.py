@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import page_parser, run
-from pisoft.config.slices import ExplorerSlice
-from pisoft.files import whole_files
+from pisoft.config.jobs import ExplorerJob
 from pisoft.pages.explorer import explorer_data, explorer_page
 from pisoft.statistics.reading import Files
+from pisoft.store.files import whole_files
+from pisoft.workflow.commandline import page_parser, run
 
 
 def parser() -> argparse.ArgumentParser:
@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
-    settings = ExplorerSlice.model_validate_json(arguments.settings)
+    settings = ExplorerJob.model_validate_json(arguments.settings)
     data = explorer_data(Files(arguments.files), settings)
     with whole_files(arguments.settings, *arguments.outputs["html"]) as (path,):
         path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import page_parser, run
-from pisoft.config.slices import IndexSlice
-from pisoft.contracts import read_provenance
-from pisoft.files import whole_files
+from pisoft.config.jobs import IndexJob
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files
+from pisoft.store.files import whole_files
+from pisoft.store.parquet import read_provenance
+from pisoft.workflow.commandline import page_parser, run
 
 SUMMARIES = ("statistics", "comparisons", "ranks", "coverage")
 
@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the summaries and write the page."""
-    settings = IndexSlice.model_validate_json(arguments.settings)
+    settings = IndexJob.model_validate_json(arguments.settings)
     files = Files(arguments.files)
     (figure,) = files["figure"]
     protocol, model, dataset = figure.with_suffix("").parts[-3:]

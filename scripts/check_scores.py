@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.attribution import load_method
-from pisoft.commandline import run
+from pisoft.attribution.external import problems, read_scores
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
-from pisoft.contracts import read_table
 from pisoft.errors import BenchmarkError
-from pisoft.given_scores import problems, read_scores
+from pisoft.store.parquet import read_table
+from pisoft.workflow.commandline import run
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.between_runs import compare_runs, report
 from pisoft.statistics.reading import load_rows
+from pisoft.workflow.commandline import run
 
 STATISTICS = Path("data/summary/statistics.parquet")
 

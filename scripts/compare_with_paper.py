@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.commandline import page_parser, run
-from pisoft.config.slices import PublishedSlice
-from pisoft.files import whole_files
+from pisoft.config.jobs import PublishedJob
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.page import write_html, write_latex
 from pisoft.statistics.against_paper import (
@@ -22,7 +20,9 @@ from pisoft.statistics.against_paper import (
 from pisoft.statistics.published import load_published
 from pisoft.statistics.published_settings import differences
 from pisoft.statistics.reading import load_rows
-from pisoft.views import Results
+from pisoft.store.files import whole_files
+from pisoft.views.view import Results
+from pisoft.workflow.commandline import page_parser, run
 
 PUBLISHED = Path(__file__).parents[1] / "config/published.csv"
 
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the published numbers and the summary files, and write page and CSV files."""
-    settings = PublishedSlice.model_validate_json(arguments.settings)
+    settings = PublishedJob.model_validate_json(arguments.settings)
     published = load_published(arguments.published)
     files, outputs = arguments.files, arguments.outputs
     statistics = [load_rows(files["statistics"], "statistics")]

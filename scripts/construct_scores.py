@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import files_parser, run
+from pisoft.config.jobs import ConstructJob
 from pisoft.config.metric_validation import Control
-from pisoft.config.slices import ConstructSlice
-from pisoft.contracts import provenance, write_rows
 from pisoft.faithfulness.controls import control_rows, permuted_rows
-from pisoft.relations import read_attributions, read_generations, read_prompts
+from pisoft.store.cells import read_attributions, read_generations, read_prompts
+from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.commandline import files_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Make the scores of a model and a part of a dataset."""
-    settings = ConstructSlice.model_validate_json(arguments.settings)
+    settings = ConstructJob.model_validate_json(arguments.settings)
     source, scope, seed = settings.source, settings.scope, settings.seed
     inputs = {kind: path for kind, (path,) in arguments.files.items()}
     prompts = read_prompts(inputs["prompts"])

@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices import DequantiseSlice
-from pisoft.lm.gguf import dequantise
+from pisoft.config.jobs import DequantiseJob
+from pisoft.models.gguf import dequantise
+from pisoft.workflow.commandline import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the file, and write its weights and tokenizer."""
-    settings = DequantiseSlice.model_validate_json(arguments.settings)
+    settings = DequantiseJob.model_validate_json(arguments.settings)
     dequantise(settings.model, arguments.weights, settings.dtype, arguments.output_folder)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="DequantiseSlice as JSON")
+    parser.add_argument("--settings", required=True, help="DequantiseJob as JSON")
     parser.add_argument("--weights", required=True, type=Path, help="GGUF file")
     parser.add_argument("--output-folder", required=True, type=Path)
     return parser

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices import RankingSlice
-from pisoft.contracts import provenance, write_rows
+from pisoft.config.jobs import RankingJob
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
-from pisoft.lm.batching import blocks
-from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.lm.loading import load_model, model_facts
-from pisoft.lm.repository import at_commit
+from pisoft.models.batching import blocks
+from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
+from pisoft.models.loading import load_model, model_facts
+from pisoft.models.repository import at_commit
 from pisoft.progress import progress
-from pisoft.relations import read_cell, read_prompts
+from pisoft.store.cells import read_cell, read_prompts
+from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.commandline import model_job_parser, run
 
 Row = dict[str, Any]
 INPUTS = ("prompts", "generations", "attributions")
@@ -22,7 +22,7 @@ INPUTS = ("prompts", "generations", "attributions")
 
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate block by block, write two rows per sample in the order of the prompts."""
-    settings = RankingSlice.model_validate_json(arguments.settings)
+    settings = RankingJob.model_validate_json(arguments.settings)
     facts: dict[str, Any] = {}
     if settings.not_applicable is None:
         rows, facts = evaluate(arguments, settings)
@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def evaluate(
-    arguments: argparse.Namespace, settings: RankingSlice
+    arguments: argparse.Namespace, settings: RankingJob
 ) -> tuple[list[Row], dict[str, Any]]:
     """Return the rows, and what the job was run with and needed."""
     prompts, generations, attributions = read_cell(

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import model_job_parser, run
-from pisoft.config.parts import is_repeated
-from pisoft.config.slices import EvaluateSlice
-from pisoft.contracts import provenance, write_rows
+from pisoft.config.jobs import EvaluateJob
+from pisoft.config.shards import is_repeated
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws, measure_in_float32
-from pisoft.lm.batching import blocks
-from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.lm.loading import compile_layers, load_model, model_facts
-from pisoft.lm.repository import at_commit
+from pisoft.models.batching import blocks
+from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
+from pisoft.models.loading import compile_layers, load_model, model_facts
+from pisoft.models.repository import at_commit
 from pisoft.progress import progress
-from pisoft.relations import read_cell
+from pisoft.store.cells import read_cell
+from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.commandline import model_job_parser, run
 
 INPUTS = ("prompts", "generations", "attributions")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate block by block, again for as long as a budget of draws asks for more."""
-    settings = EvaluateSlice.model_validate_json(arguments.settings)
+    settings = EvaluateJob.model_validate_json(arguments.settings)
     evaluation = settings.evaluation
     prompts, answers, attributions = read_cell(
         arguments.prompts, arguments.generations, arguments.attributions

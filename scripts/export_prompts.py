@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import files_parser, run
-from pisoft.config.slices import RunSlice
-from pisoft.contracts import provenance, write_rows
-from pisoft.given_scores import rows_to_score
-from pisoft.relations import read_generations, read_prompts
+from pisoft.attribution.external import rows_to_score
+from pisoft.config.jobs import RunJob
+from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.commandline import files_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the prompts and answers of each model and dataset, and write one file."""
-    settings = RunSlice.model_validate_json(arguments.settings)
+    settings = RunJob.model_validate_json(arguments.settings)
     rows = []
     files = (arguments.files["prompts"], arguments.files["generations"])
     for asked, answered in zip(*files, strict=True):

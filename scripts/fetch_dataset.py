@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices import FetchSlice
-from pisoft.contracts import provenance, write_rows
-from pisoft.data.sources import at_commit, fetch
-from pisoft.embedded.source import made_source
+from pisoft.datasets.sources import at_commit, fetch
+
+from pisoft.config.jobs import FetchJob
+from pisoft.demo.source import made_source
+from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.commandline import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the records and write them in the order of the source."""
-    settings = FetchSlice.model_validate_json(arguments.settings)
+    settings = FetchJob.model_validate_json(arguments.settings)
     chosen = at_commit(settings, arguments.commit)
     rows = fetch(chosen, made_source)
     facts = {"dataset_commit": getattr(chosen.source, "revision", None)}
@@ -25,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="FetchSlice as JSON")
+    parser.add_argument("--settings", required=True, help="FetchJob as JSON")
     parser.add_argument("--commit", type=Path, help="record of its commit, if it is on the hub")
     parser.add_argument("--output", required=True, type=Path)
     return parser

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices import FetchHubSlice
+from pisoft.config.jobs import FetchHubJob
+from pisoft.datasets.hub import download, hub_advice, read_commit
 from pisoft.errors import BenchmarkError
-from pisoft.hub import download, hub_advice, read_commit
-from pisoft.units import scaled
+from pisoft.formatting import scaled
+from pisoft.workflow.commandline import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Download one repository after the other, and say how large each is."""
-    settings = FetchHubSlice.model_validate_json(arguments.settings)
+    settings = FetchHubJob.model_validate_json(arguments.settings)
     lines = []
     for (name, revision), record in zip(settings.models, arguments.commits, strict=True):
         commit = read_commit(record, name, revision)
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="FetchHubSlice as JSON")
+    parser.add_argument("--settings", required=True, help="FetchHubJob as JSON")
     parser.add_argument("--commits", required=True, nargs="*", type=Path, help="their records")
     parser.add_argument("--output", required=True, type=Path)
     return parser

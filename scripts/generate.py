@@ -5,23 +5,23 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices import GenerateSlice
-from pisoft.contracts import OK, provenance, write_rows
-from pisoft.data.token_texts import token_texts
-from pisoft.lm.batching import blocks
-from pisoft.lm.device import token_budget
-from pisoft.lm.generation import classify, continue_greedily, empty_row
-from pisoft.lm.loading import load_model, model_facts
-from pisoft.lm.repository import at_commit
-from pisoft.lm.tokenizer import load_tokenizer
+from pisoft.config.jobs import GenerateJob
+from pisoft.models.batching import blocks
+from pisoft.models.device import token_budget
+from pisoft.models.generation import classify, continue_greedily, empty_row
+from pisoft.models.loading import load_model, model_facts
+from pisoft.models.repository import at_commit
+from pisoft.models.tokenizer import load_tokenizer
 from pisoft.progress import progress
-from pisoft.relations import read_prompts
+from pisoft.prompts.token_texts import token_texts
+from pisoft.store.cells import read_prompts
+from pisoft.store.parquet import OK, provenance, write_rows
+from pisoft.workflow.commandline import model_job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read prompts, generate block by block, write generations in the order of the prompts."""
-    settings = GenerateSlice.model_validate_json(arguments.settings)
+    settings = GenerateJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
     named = at_commit(settings.model, arguments.model_commit)
     model = load_model(named, arguments.model_folder, arguments.gpus)

@@ -7,24 +7,24 @@ import argparse
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.columns import SCHEMAS
-from pisoft.commandline import files_parser, run
-from pisoft.config.slices import ImportSlice
-from pisoft.contracts import provenance, read_table, write_rows
-from pisoft.errors import BenchmarkError
-from pisoft.given_scores import (
+from pisoft.attribution.external import (
     attribution_rows,
     problems,
     read_scores,
     rows_to_score,
     scores_hash,
 )
-from pisoft.relations import read_generations, read_prompts
+from pisoft.config.jobs import ImportJob
+from pisoft.errors import BenchmarkError
+from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.parquet import provenance, read_table, write_rows
+from pisoft.store.schemas import SCHEMAS
+from pisoft.workflow.commandline import files_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Hold the scores of a model and a part of a dataset against prompts and answers."""
-    settings = ImportSlice.model_validate_json(arguments.settings)
+    settings = ImportJob.model_validate_json(arguments.settings)
     files = arguments.files
     (prompts_file,), (generations_file,) = files["prompts"], files["generations"]
     prompts = read_prompts(prompts_file)

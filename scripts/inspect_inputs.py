@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import model_job_parser, run
-from pisoft.config.slices import InspectSlice
-from pisoft.contracts import provenance, write_rows
+from pisoft.config.jobs import InspectJob
 from pisoft.faithfulness.inspection import Inspector
-from pisoft.lm.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.lm.loading import load_model, model_facts
-from pisoft.lm.repository import at_commit
+from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
+from pisoft.models.loading import load_model, model_facts
+from pisoft.models.repository import at_commit
 from pisoft.progress import progress
-from pisoft.relations import read_generations, read_prompts
+from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.commandline import model_job_parser, run
 
 INPUTS = ("prompts", "generations")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Inspect sample by sample."""
-    settings = InspectSlice.model_validate_json(arguments.settings)
+    settings = InspectJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
     named = at_commit(settings.model, arguments.model_commit)

@@ -7,8 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
-from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
+from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/pitfalls.md")
 FOLDER = Path("docs/assets/how-to-read")

@@ -7,18 +7,18 @@ import shutil
 from pathlib import Path
 
 from pisoft.attribution import load_method
-from pisoft.commandline import run
 from pisoft.config.captions import left_out, settings_as_yaml
 from pisoft.config.commandline import run_file, run_file_parser
+from pisoft.config.jobs import LabelSettings
 from pisoft.config.loading import load_run
-from pisoft.config.parts import shards
-from pisoft.config.slices import LabelsSlice
-from pisoft.contracts import read_provenance
+from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
 from pisoft.pages.index import facts_of
 from pisoft.pages.real_numbers import KEPT, About, keep
-from pisoft.shards import cell_path
 from pisoft.statistics.reading import load_rows
+from pisoft.store.parquet import read_provenance
+from pisoft.store.shards import cell_path
+from pisoft.workflow.commandline import run
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method
@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise BenchmarkError(f"models: {len(config.models)} are selected; a page is of one")
     (model,), dataset = config.models, next(iter(config.datasets))
     results = Path("results", config.run_file.run)
-    data, labels = results / "data", LabelsSlice.of(config)
+    data, labels = results / "data", LabelSettings.of(config)
     protocols = tuple(dict.fromkeys(cell.protocol for cell in config.cells()))
     drawn = results / "figures/pi_curves" / protocols[0] / model / f"{dataset}.svg"
     if not drawn.is_file():

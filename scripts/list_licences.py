@@ -7,8 +7,8 @@ import re
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
-from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
+from pisoft.workflow.commandline import run
 
 # Permissive ones, and the MPL, whose conditions hold for its own files only.
 ALLOWED = re.compile(r"\b(0BSD|Apache|BSD|BSL|CC0|ISC|MIT|MPL|PSF|Public Domain|Python|Zlib)\b")

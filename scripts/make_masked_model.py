@@ -6,17 +6,17 @@ import argparse
 import json
 from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices import MakeMaskedSlice
-from pisoft.embedded.masked_models import make_masked_model
-from pisoft.embedded.records import make_records
+from pisoft.config.jobs import MakeMaskedJob
+from pisoft.demo.masked_models import make_masked_model
+from pisoft.demo.records import make_records
+from pisoft.workflow.commandline import run
 
 SEED = 1  # added to the evaluation seed, so that no record is shared
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Count the tokens of every task's synthetic records, and save model and tokenizer."""
-    settings = MakeMaskedSlice.model_validate_json(arguments.settings)
+    settings = MakeMaskedJob.model_validate_json(arguments.settings)
     source = settings.source
     texts = [
         text
@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="MakeMaskedSlice as JSON")
+    parser.add_argument("--settings", required=True, help="MakeMaskedJob as JSON")
     parser.add_argument("--output-folder", required=True, type=Path)
     return parser
 

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from keep_summary import CURVES, FOLDER
-from pisoft.commandline import run
 from pisoft.pages.readme import put_between_markers, result_text
 from pisoft.pages.real_numbers import kept, real_numbers_page
+from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/real-numbers.md")
 PROTOCOL = "dynamic"

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 
 from pisoft.attribution import available_methods, load_method
-from pisoft.commandline import run
 from pisoft.config.reference import PAGE as CONFIGURATION
 from pisoft.config.reference import reference
 from pisoft.config.schema import schemas
 from pisoft.pages.contracts import PAGE as CONTRACTS
 from pisoft.pages.contracts import contracts_page
+from pisoft.workflow.commandline import run
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 
 from pisoft.attribution import load_method
-from pisoft.commandline import run
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
-from pisoft.planning.plan import plan_run
-from pisoft.planning.report import flops_per_second, plan_text
+from pisoft.cost.plan import plan_run
+from pisoft.cost.report import flops_per_second, plan_text
+from pisoft.workflow.commandline import run
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 

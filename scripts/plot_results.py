@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import display_parser, run
-from pisoft.config.slices import DisplaySlice
+from pisoft.config.jobs import DisplayJob
 from pisoft.figures.style import save_figure
-from pisoft.files import whole_files
-from pisoft.views import displayed
+from pisoft.store.files import whole_files
+from pisoft.views.view import displayed
+from pisoft.workflow.commandline import display_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Draw each figure from its files and write it, some with their numbers beside them."""
-    settings = DisplaySlice.model_validate_json(arguments.settings)
+    settings = DisplayJob.model_validate_json(arguments.settings)
     displays = displayed("figures", arguments.show, arguments.files, settings)
     for path, described, _, drawn in displays:
         figure, numbers = drawn if described.numbers else (drawn, None)

@@ -9,14 +9,14 @@ import argparse
 import json
 from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices import ResolveSlice
-from pisoft.hub import resolve_commit
+from pisoft.config.jobs import ResolveJob
+from pisoft.datasets.hub import resolve_commit
+from pisoft.workflow.commandline import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Resolve the revision and write it with its commit."""
-    settings = ResolveSlice.model_validate_json(arguments.settings)
+    settings = ResolveJob.model_validate_json(arguments.settings)
     commit = resolve_commit(settings.repository, settings.revision, settings.kind)
     record = {**settings.model_dump(exclude={"kind"}), "commit": commit}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="ResolveSlice as JSON")
+    parser.add_argument("--settings", required=True, help="ResolveJob as JSON")
     parser.add_argument("--output", required=True, type=Path)
     return parser
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices import SampleSlice
-from pisoft.contracts import provenance, read_rows, write_rows
-from pisoft.data.sampling import sample
+from pisoft.datasets.sampling import sample
+
+from pisoft.config.jobs import SampleJob
+from pisoft.store.parquet import provenance, read_rows, write_rows
+from pisoft.workflow.commandline import run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the records and write those chosen."""
-    settings = SampleSlice.model_validate_json(arguments.settings)
+    settings = SampleJob.model_validate_json(arguments.settings)
     records = read_rows(arguments.records, "datasets")
     chosen = settings.samples
     first, last = chosen if isinstance(chosen, tuple) else (0, chosen)
@@ -25,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="SampleSlice as JSON")
+    parser.add_argument("--settings", required=True, help="SampleJob as JSON")
     parser.add_argument("--records", required=True, type=Path)
     parser.add_argument("--output", required=True, type=Path)
     return parser

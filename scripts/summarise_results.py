@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.commandline import files_parser, room_module, run
-from pisoft.contracts import provenance, write_rows, write_table
 from pisoft.statistics.reading import Files
+from pisoft.store.parquet import provenance, write_rows, write_table
+from pisoft.workflow.commandline import files_parser, room_module, run
 
 
 def main(arguments: argparse.Namespace) -> None:

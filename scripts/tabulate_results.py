@@ -6,17 +6,17 @@ import argparse
 import os
 from dataclasses import replace
 
-from pisoft.commandline import display_parser, run
-from pisoft.config.slices import DisplaySlice
-from pisoft.files import whole_files
+from pisoft.config.jobs import DisplayJob
+from pisoft.store.files import whole_files
 from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.writer import write
-from pisoft.views import displayed
+from pisoft.views.view import displayed
+from pisoft.workflow.commandline import display_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Build each table from its files and write it."""
-    settings = DisplaySlice.model_validate_json(arguments.settings)
+    settings = DisplayJob.model_validate_json(arguments.settings)
     displays = displayed("tables", arguments.show, arguments.files, settings)
     for path, described, view, table in displays:
         shown = [view.cell["model"]] if "model" in view.cell else settings.models

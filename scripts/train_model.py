@@ -9,19 +9,19 @@ import argparse
 import json
 from pathlib import Path
 
-from pisoft.commandline import run
-from pisoft.config.slices import TrainingTask, TrainSlice
-from pisoft.embedded.models import train_tiny_model
-from pisoft.embedded.records import make_records
-from pisoft.embedded.shuffled import shuffle_answers
-from pisoft.embedded.tokenizers import Dialogue
+from pisoft.config.jobs import TrainingTask, TrainJob
+from pisoft.demo.models import train_tiny_model
+from pisoft.demo.records import make_records
+from pisoft.demo.shuffled import shuffle_answers
+from pisoft.demo.tokenizers import Dialogue
+from pisoft.workflow.commandline import run
 
 TRAINING_SEED, HELD_OUT_SEED = 1, 2  # added to the evaluation seed, so that no record is shared
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Make the dialogues of every task, train, and save model and tokenizer."""
-    settings = TrainSlice.model_validate_json(arguments.settings)
+    settings = TrainJob.model_validate_json(arguments.settings)
     source = settings.source
     options = source.model_dump(
         exclude={"kind", "datasets", "training_records", "held_out_records"}
@@ -58,7 +58,7 @@ def dialogues(tasks: tuple[TrainingTask, ...], count: int, seed: int) -> list[Di
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="TrainSlice as JSON")
+    parser.add_argument("--settings", required=True, help="TrainJob as JSON")
     parser.add_argument("--output-folder", required=True, type=Path)
     return parser
 

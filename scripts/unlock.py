@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
-from pisoft.running import jobs_in, queued_jobs, runs_in, slurm
+from pisoft.workflow.commandline import run
+from pisoft.workflow.running import jobs_in, queued_jobs, runs_in, slurm
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -9,8 +9,8 @@ import torch
 
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
-from pisoft.lm.masked import MaskedLanguageModel
-from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.masked import MaskedLanguageModel
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from random_masked_models import numbered
 from random_models import VOCABULARY
 

@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 import explained
-from pisoft.columns import FILES, RESULT, SCHEMAS
 from pisoft.config.cells import Cell
-from pisoft.config.slices import DisplaySlice
-from pisoft.contracts import write_rows
-from pisoft.displays import Display
+from pisoft.config.jobs import DisplayJob
 from pisoft.statistics import published
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS
+from pisoft.store.parquet import write_rows
+from pisoft.store.schemas import FILES, RESULT, SCHEMAS
+from pisoft.views.registry import Display
 from rooms import display_settings
 
 CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
@@ -47,7 +47,7 @@ class Case:
     labels: Mapping[str, str] = field(default_factory=dict)  # else they are full of markup
 
     @property
-    def settings(self) -> DisplaySlice:
+    def settings(self) -> DisplayJob:
         """The displays' settings."""
         return display_settings(
             models={"llama": f"Llama {HOSTILE}"},

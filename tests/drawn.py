@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pisoft.statistics.metrics import CURVE_METRICS
-from pisoft.views import View
+from pisoft.views.view import View
 from viewing import view_of
 
 GRID = [0.1, 0.3, 0.5, 0.7, 0.9]

@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
-from pisoft.lm.model import LanguageModel
+from pisoft.models.model import LanguageModel
 
 NAME = "own-eager"
 

@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
-from pisoft.config.slices import UncertaintySlice
-from pisoft.contracts import write_rows
+from pisoft.config.jobs import UncertaintyJob
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select
 from pisoft.statistics.uncertainty import summaries
-from pisoft.views import View
+from pisoft.store.parquet import write_rows
+from pisoft.views.view import View
 from rooms import display_settings
 
 
@@ -24,7 +24,7 @@ def estimated(rows, kind="soft_samples", resamples=200) -> SimpleNamespace:
 def _estimated(written: str, kind: str, resamples: int) -> SimpleNamespace:
     rows = json.loads(written)
     datasets = tuple(dict.fromkeys(row["dataset"] for row in rows))
-    settings = UncertaintySlice(datasets=datasets, seed=1, resamples=resamples)
+    settings = UncertaintyJob(datasets=datasets, seed=1, resamples=resamples)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{kind}.parquet"
         write_rows(path, kind, rows, {})

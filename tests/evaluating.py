@@ -10,7 +10,7 @@ import numpy as np
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
-from pisoft.lm.model import LanguageModel
+from pisoft.models.model import LanguageModel
 
 WHOLE_BUDGET = 10_000  # tokens: one batch for everything in these tests
 

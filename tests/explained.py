@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from pisoft.contracts import write_rows
+from pisoft.store.parquet import write_rows
 
 MODEL, DATASET = "llama", "sst2"
 BEFORE = ["<s>", "Text:"]  # template tokens, which have scores but are not perturbed

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config.slices import ExplorerSlice
-from pisoft.contracts import (
+from pisoft.config.jobs import ExplorerJob
+from pisoft.faithfulness.calibration import calibrate
+from pisoft.faithfulness.scores import normalise
+from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
+from pisoft.store.parquet import (
     DEGENERATE_BASELINE,
     NO_EVIDENCE,
     NONFINITE_ATTRIBUTION,
     OK,
     write_rows,
 )
-from pisoft.faithfulness.calibration import calibrate
-from pisoft.faithfulness.scores import normalise
-from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)
@@ -106,7 +106,7 @@ class Run:
     )
 
 
-def settings(**changes: Any) -> ExplorerSlice:
+def settings(**changes: Any) -> ExplorerJob:
     """Return the run's settings."""
     given = {
         "models": MODELS,
@@ -119,7 +119,7 @@ def settings(**changes: Any) -> ExplorerSlice:
         "score_floor": FLOOR,
         "pi_grid": GRID,
     }
-    return ExplorerSlice.model_validate(given | changes)
+    return ExplorerJob.model_validate(given | changes)
 
 
 def write_run(

@@ -22,12 +22,12 @@ from eager_reference import BY_HAND, NAME, EagerModel, logits, observed
 from evaluating import distances
 from families import FAMILIES, network
 from pisoft.attribution import available_methods
-from pisoft.config.slices import ModelSlice
+from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.lm.attention import AttentionRecorder
-from pisoft.lm.loading import load_model
-from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.attention import AttentionRecorder
+from pisoft.models.loading import load_model
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from random_models import VOCABULARY
 from tiny_tokenizers import numbered_tokenizer
 
@@ -155,7 +155,7 @@ def page(rows: list[Row]) -> str:
 
 def _loaded(plain: PreTrainedModel, family: str) -> LanguageModel:
     """Save a network and load it as a job does."""
-    settings = ModelSlice(
+    settings = LoadedModel(
         name=family,
         repository=None,
         revision=None,

@@ -9,7 +9,7 @@ from typing import Any
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
-from pisoft.planning.lengths import SampleLengths
+from pisoft.cost.lengths import SampleLengths
 
 # Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
 SHORT = (

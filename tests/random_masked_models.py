@@ -13,8 +13,8 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from pisoft.embedded.masked_models import train_masked_tokenizer
-from pisoft.lm.masked import MaskedLanguageModel
+from pisoft.demo.masked_models import train_masked_tokenizer
+from pisoft.models.masked import MaskedLanguageModel
 from tiny_tokenizers import CORPUS
 
 ROBERTA_SPECIALS = {

@@ -7,8 +7,8 @@ import copy
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.model import ExplainedSample, LanguageModel
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import ExplainedSample, LanguageModel
 from tiny_tokenizers import numbered_tokenizer
 
 VOCABULARY = 97

@@ -15,10 +15,10 @@ import pandas as pd
 import pyarrow as pa
 
 import pisoft
-from pisoft.columns import SCHEMAS
-from pisoft.config.slices import DisplaySlice
-from pisoft.contracts import write_table
-from pisoft.displays import ENDINGS
+from pisoft.config.jobs import DisplayJob
+from pisoft.store.parquet import write_table
+from pisoft.store.schemas import SCHEMAS
+from pisoft.views.registry import ENDINGS
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
 SUMMARISE, TABULATE, PLOT = "summarise_results", "tabulate_results", "plot_results"
@@ -65,14 +65,14 @@ def display_arguments(path: str, settings: Settings, files: Paths, folder: Path)
         files: by kind, a file, or the pattern of several.
         folder: where it is written.
     """
-    written = settings if isinstance(settings, DisplaySlice) else display_settings(**settings)
+    written = settings if isinstance(settings, DisplayJob) else display_settings(**settings)
     return [
         *("--settings", written.to_json(), "--folder", str(folder)),
         *("--files", *pairs(files), "--show", path),
     ]
 
 
-def display_settings(**settings: Any) -> DisplaySlice:
+def display_settings(**settings: Any) -> DisplayJob:
     """Return settings of tables and figures: those given, and plain ones."""
     names = {"models": {}, "datasets": {}, "methods": {}} | settings
     plain = {
@@ -83,7 +83,7 @@ def display_settings(**settings: Any) -> DisplaySlice:
         **{"score_floor": 1e-4, "top_share": 0.25},
         "shards": {name: dict.fromkeys(names["datasets"]) for name in names["models"]},
     }
-    return DisplaySlice(**plain | names)
+    return DisplayJob(**plain | names)
 
 
 def arguments(name: str, settings: Settings, files: Paths) -> list[str]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.contracts import write_table
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import results_table
-from pisoft.views import View
+from pisoft.store.parquet import write_table
+from pisoft.views.view import View
 from rooms import display_settings
 
 CELL = {"protocol": "dynamic", "model": "llama"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import rooms
-from pisoft.columns import FILES
 from pisoft.config.cells import Cell
-from pisoft.contracts import write_rows
+from pisoft.store.parquet import write_rows
+from pisoft.store.schemas import FILES
 
 GRID = (0.1, 0.4, 0.9)
 CELL = Cell("dynamic", "", "llama", "", "attention", "sst2")

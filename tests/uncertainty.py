@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
+from pisoft.store.schemas import SCHEMAS
 
 Rows = list[dict[str, Any]]
 TEXTS = [field.name for field in SCHEMAS["statistics"] if pa.types.is_string(field.type)]

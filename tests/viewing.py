@@ -10,7 +10,7 @@ import pandas as pd
 
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import results_table, select
-from pisoft.views import View
+from pisoft.views.view import View
 from rooms import display_settings
 
 Rows = Iterable[Mapping[str, Any]]

@@ -32,16 +32,16 @@ import pyarrow as pa
 
 from measuring import Row, report, row
 from pisoft.attribution import load_method
-from pisoft.columns import FILES, SCHEMAS
-from pisoft.commandline import run
+from pisoft.config.jobs import JOBS, ranked_datasets
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
-from pisoft.config.slices import SLICES, ranked_datasets
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import OK, provenance, write_rows, write_table
-from pisoft.displays import ENDINGS, displays_in
 from pisoft.errors import BenchmarkError
 from pisoft.progress import progress
+from pisoft.store.parquet import OK, provenance, write_rows, write_table
+from pisoft.store.schemas import FILES, SCHEMAS
+from pisoft.views.registry import ENDINGS, displays_in
+from pisoft.workflow.commandline import run
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"
@@ -124,7 +124,7 @@ def make_results(config: Config, samples: int, root: Path) -> None:
     for model in config.models:
         for dataset in config.datasets:
             settings = (
-                SLICES["generate"].of(config, model=model, dataset=dataset).model_dump(mode="json")
+                JOBS["generate"].of(config, model=model, dataset=dataset).model_dump(mode="json")
             )
             path = cell_path(root / "generations", model, dataset)
             write_rows(path, "generations", [], provenance(settings, device="none"))
@@ -304,7 +304,7 @@ def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
 
 def slice_of(config: Config, name: str, cell: Mapping[str, str]) -> str:
     """Return a job's slice of settings as JSON."""
-    return SLICES[name].of(config, **cell).to_json()
+    return JOBS[name].of(config, **cell).to_json()
 
 
 def pairs(values: Mapping[str, Any]) -> list[str]:

@@ -26,8 +26,8 @@ from measuring import VOCABULARY, best_seconds, build_network, report, row
 from mended_inseq import tensor_states_hook
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from random_masked_models import numbered
 from tiny_tokenizers import numbered_tokenizer
 

@@ -23,9 +23,9 @@ import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
 from measuring import markdown
-from pisoft.commandline import run
 from pisoft.progress import progress
 from pisoft.statistics.estimates import sign_flip_tests
+from pisoft.workflow.commandline import run
 
 LEVEL = 0.05
 FLIPS = 10_000

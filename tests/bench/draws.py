@@ -37,12 +37,10 @@ import numpy as np
 from scipy.stats import t
 
 from measuring import Row, report, row
-from pisoft.commandline import run
 from pisoft.config.base import Protocol
 from pisoft.config.evaluation import PRESETS, DrawBudget, DrawSettings
-from pisoft.config.slices import EvaluateSlice
+from pisoft.config.jobs import EvaluateJob
 from pisoft.config.validation import validate
-from pisoft.contracts import OK, read_provenance, read_rows
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness.budget import CONFIDENCE, first_draws, further_draws, half_width
 from pisoft.faithfulness.perturbation import Perturber
@@ -53,11 +51,13 @@ from pisoft.faithfulness.soft import (
     evaluations_of_sample,
     measure_draws,
 )
-from pisoft.lm.batching import blocks
-from pisoft.lm.device import token_budget
-from pisoft.lm.loading import load_model
-from pisoft.lm.model import LanguageModel
+from pisoft.models.batching import blocks
+from pisoft.models.device import token_budget
+from pisoft.models.loading import load_model
+from pisoft.models.model import LanguageModel
 from pisoft.progress import progress
+from pisoft.store.parquet import OK, read_provenance, read_rows
+from pisoft.workflow.commandline import run
 
 PAPER_DRAWS, EFFICIENT_DRAWS = (PRESETS[name]["draws"] for name in ("paper", "efficient"))
 COST_AIM = (0.0, 0.1)  # forwards for the same interval, of paper's
@@ -72,7 +72,7 @@ class Cell:
     """One model, method and dataset of a run, with what its evaluation has read."""
 
     name: str
-    settings: EvaluateSlice
+    settings: EvaluateJob
     model: LanguageModel
     samples: Sequence[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]
 
@@ -207,7 +207,7 @@ def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
     model, method, *part = path.relative_to(arguments.run / "data/soft" / arguments.protocol).parts
     raw = read_provenance(path).get("settings", {})
     where = f"{path}: settings in its metadata (run the workflow again if another version made it)"
-    settings = validate(EvaluateSlice, raw, where)
+    settings = validate(EvaluateJob, raw, where)
     prompts = read_rows(arguments.run / Path("data/prompts", model, *part), "prompts")
     generations = read_rows(arguments.run / Path("data/generations", model, *part), "generations")
     attributions = read_rows(

@@ -35,13 +35,13 @@ from measuring import (
     report,
     row,
 )
-from pisoft.commandline import run
 from pisoft.config.base import Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities
 from pisoft.faithfulness.masks import masks_of
 from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, Perturber
-from pisoft.lm.attention import ATTENTION_NAME, AttentionInputs
-from pisoft.lm.model import LanguageModel
+from pisoft.models.attention import ATTENTION_NAME, AttentionInputs
+from pisoft.models.model import LanguageModel
+from pisoft.workflow.commandline import run
 
 LENGTHS = (48, 128, 256)
 TOKEN_BUDGET = 1024  # the catalogue's default, which suits a CPU's caches

@@ -28,23 +28,23 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from measuring import Row, best_seconds, forward_flops, peak_flops, report, row
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
-from pisoft.commandline import run
 from pisoft.config.base import Protocol
 from pisoft.config.evaluation import DrawSettings
-from pisoft.contracts import OK
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.device import (
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.device import (
     choose_device,
     device_name,
     peak_memory,
     reset_peak_memory,
     token_budget,
 )
-from pisoft.lm.loading import compile_layers
-from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.loading import compile_layers
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+from pisoft.store.parquet import OK
+from pisoft.workflow.commandline import run
 
 SHAPES: dict[str, dict[str, int]] = {
     "8b": {  # Llama-3.1-8B

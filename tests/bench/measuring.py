@@ -13,8 +13,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from pisoft.config.base import Protocol
-from pisoft.lm.device import synchronise
-from pisoft.lm.model import LanguageModel
+from pisoft.models.device import synchronise
+from pisoft.models.model import LanguageModel
 
 LAYERS, WIDTH, HEADS, VOCABULARY = 6, 288, 6, 4096
 CPU = torch.device("cpu")

@@ -21,17 +21,17 @@ import numpy as np
 import torch
 
 from measuring import markdown
-from pisoft import library
-from pisoft.commandline import run
+from pisoft import api as library
 from pisoft.config.evaluation import EvaluationSettings
-from pisoft.contracts import OK
-from pisoft.curves import auc
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.curves import auc
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
-from pisoft.lm.model import LanguageModel
+from pisoft.models.model import LanguageModel
+from pisoft.store.parquet import OK
+from pisoft.workflow.commandline import run
 
 TASK = (  # of the catalogue's sentiment datasets
     "You are a helpful sentiment classifier. Please help to do the sentiment classification of the "

@@ -35,13 +35,13 @@ from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
 from measuring import markdown
-from pisoft.columns import SCHEMAS
-from pisoft.commandline import run
-from pisoft.contracts import read_provenance, read_table, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.soft import summarise
+from pisoft.store.parquet import read_provenance, read_table, write_table
+from pisoft.store.schemas import SCHEMAS
+from pisoft.workflow.commandline import run
 
 REPOSITORY = Path(__file__).parents[2]
 RUN = "readings"

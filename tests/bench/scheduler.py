@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from measuring import Row, report, row
-from pisoft.commandline import run
 from pisoft.errors import BenchmarkError
 from pisoft.progress import progress
+from pisoft.workflow.commandline import run
 
 CODE_FILES = 15  # that each job reads
 CHAIN = 3  # jobs

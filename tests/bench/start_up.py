@@ -25,9 +25,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from measuring import Row, report, row
-from pisoft.commandline import run
-from pisoft.contracts import read_provenance
 from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import read_provenance
+from pisoft.workflow.commandline import run
 
 REPOSITORY = Path(__file__).parents[2]
 USAGE = Path(__file__).with_name("usage.py")

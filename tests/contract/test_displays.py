@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import displayable
-from pisoft.columns import SCHEMAS
-from pisoft.displays import DRAWN, ENDINGS, PACKAGE, Display, displays_in, files_of
 from pisoft.errors import BenchmarkError
 from pisoft.figures.style import theme
-from pisoft.shards import shards_of
+from pisoft.store.schemas import SCHEMAS
+from pisoft.store.shards import shards_of
 from pisoft.tables.writer import write
-from pisoft.views import displayed
+from pisoft.views.registry import DRAWN, ENDINGS, PACKAGE, Display, displays_in, files_of
+from pisoft.views.view import displayed
 from rooms import PLOT, SCRIPTS, TABULATE, display_settings
 from typesetting import needs_latex, typeset
 
@@ -30,7 +30,7 @@ WITHOUT_N = ("tokens", "metric_agreement")  # single texts, a number of methods
 SCRIPT = {"tables": TABULATE, "figures": PLOT}
 PIXEL = 0.01  # inches
 DISPLAY = """\
-from pisoft.displays import display
+from pisoft.views.registry import display
 
 @display(title="Mine", reads=("ranks",){more})
 def table(view): ...

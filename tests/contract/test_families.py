@@ -8,8 +8,8 @@ import torch
 from families import FAMILIES, network
 from families_table import HIDE, METHODS, NO, PAGE, PROMPT, PROTOCOLS, page, row_of
 from pisoft.errors import BenchmarkError
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.model import LanguageModel
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import LanguageModel
 
 # A cap, sinks, a hybrid, another form of layers, no interface.
 DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "LFM 2", "OPT", "Falcon")

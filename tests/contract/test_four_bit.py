@@ -11,12 +11,12 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from attributing import attribute
 from evaluating import distances
 from pisoft.attribution import available_methods
-from pisoft.config.slices import ModelSlice
+from pisoft.config.jobs import LoadedModel
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.layers import checkpointed_layers
-from pisoft.lm.loading import load_model
-from pisoft.lm.model import LanguageModel
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.layers import checkpointed_layers
+from pisoft.models.loading import load_model
+from pisoft.models.model import LanguageModel
 from random_models import VOCABULARY, samples
 from tiny_tokenizers import numbered_tokenizer
 
@@ -47,7 +47,7 @@ def loaded(folder, dtype):
         parameter.data.mul_(4 if parameter.dim() > 1 else 1)
     network.save_pretrained(folder)
     numbered_tokenizer(VOCABULARY).save_pretrained(folder)
-    settings = ModelSlice(
+    settings = LoadedModel(
         name="toy",
         repository=None,
         revision=None,

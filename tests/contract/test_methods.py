@@ -9,8 +9,8 @@ import torch
 from attributing import attribute, build
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.engine import attribute_block
-from pisoft.lm.layers import checkpointed_layers
-from pisoft.lm.model import ExplainedSample
+from pisoft.models.layers import checkpointed_layers
+from pisoft.models.model import ExplainedSample
 from random_models import SHAPES, samples, twins
 
 METHODS = available_methods()

@@ -30,23 +30,23 @@ import readings
 import scheduler
 from measuring import build_network, forward_flops, markdown, report, row
 from parsed import ROOT, parsed_rules
-from pisoft import library
+from pisoft import api as library
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row
 from pisoft.config.evaluation import DrawBudget, DrawSettings
+from pisoft.config.jobs import EvaluateJob, LoadedModel
 from pisoft.config.run_file import RunFile
-from pisoft.config.slices import EvaluateSlice, ModelSlice
 from pisoft.config.validation import validate
-from pisoft.contracts import provenance, read_table, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, measure_draws
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.generation import continue_greedily, empty_row
-from pisoft.lm.model import LanguageModel
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.generation import continue_greedily, empty_row
+from pisoft.models.model import LanguageModel
 from pisoft.statistics.soft import summarise
+from pisoft.store.parquet import provenance, read_table, write_rows
 from random_models import twins
 from tiny_tokenizers import llama_tokenizer
 
@@ -187,8 +187,8 @@ def finished(tmp_path_factory):
     pairs = list(zip(prompts, answers, strict=True))
     found = attribute_block(method(method.Options(), Context(seed=1)), model, pairs)
     rows = list(map(scores_row, found))
-    settings = EvaluateSlice(
-        model=ModelSlice(
+    settings = EvaluateJob(
+        model=LoadedModel(
             name="llama-v0.3",
             repository=None,
             revision=None,

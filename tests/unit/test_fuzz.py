@@ -13,23 +13,23 @@ import torch
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pisoft.datasets.sources import fetch
 
 import attribute
 import evaluate_ranking
 import evaluate_soft
 from pisoft.attribution import load_method
-from pisoft.columns import SCHEMAS
 from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.evaluation import DrawSettings, RankingSettings
+from pisoft.config.jobs import AttributeJob, EvaluateJob, FetchJob, LoadedModel, RankingJob
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
-from pisoft.config.slices import AttributeSlice, EvaluateSlice, FetchSlice, ModelSlice, RankingSlice
-from pisoft.contracts import read_rows, write_rows, write_table
-from pisoft.data.sources import fetch
-from pisoft.embedded.source import made_source
+from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
 from pisoft.statistics.soft import summarise
+from pisoft.store.parquet import read_rows, write_rows, write_table
+from pisoft.store.schemas import SCHEMAS
 from random_models import twins
 from summarising import STATISTICS, soft_rows
 
@@ -184,7 +184,7 @@ def test_damaged_records_are_read_or_refused_in_one_line(tmp_path, form, piece, 
     path.write_bytes(content[:where] + piece + content[where + cut :])
     source = FileDataset(kind="file", path=str(path), format=form)
     try:
-        rows = fetch(FetchSlice(source=source, **FETCH), made_source)
+        rows = fetch(FetchJob(source=source, **FETCH), made_source)
         write_rows(tmp_path / "datasets.parquet", "datasets", rows, {})
     except BenchmarkError as error:
         one_line(error)
@@ -193,7 +193,7 @@ def test_damaged_records_are_read_or_refused_in_one_line(tmp_path, form, piece, 
 
 # Intermediates --------------------------------------------------------------------------------
 
-MODEL = ModelSlice(
+MODEL = LoadedModel(
     name="toy", repository=None, revision=None, dtype="float64", quantization="none", device="cpu"
 )
 SAMPLES = {"a": [1, 5, 6, 7, 8, 9, 30], "b": [1, 44, 3], "c": [1, 70, 71, 72, 73]}
@@ -201,20 +201,20 @@ SHARED = {"model": MODEL, "seed": 1, "block_size": 2, "token_budget": 200}
 SCRIPTS = {
     "attributions": (
         attribute,
-        AttributeSlice(
+        AttributeJob(
             **SHARED, reinitialised_layers=None, masked_model=None, method="saliency", options={}
         ),
     ),
     "soft": (
         evaluate_soft,
-        EvaluateSlice(
+        EvaluateJob(
             **SHARED, first_place=0, compile=False, protocol="fixed",
             evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1),
         ),
     ),
     "ranking": (
         evaluate_ranking,
-        RankingSlice(
+        RankingJob(
             **SHARED, not_applicable=None, ranking=RankingSettings(steps=3), scope="content"
         ),
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pisoft.planning.report import flops_per_second
+from pisoft.cost.report import flops_per_second
 
 ROOT = Path(__file__).parents[2]
 PROFILES = ROOT / "profiles"

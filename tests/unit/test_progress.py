@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from pisoft import progress
-from pisoft.commandline import run
 from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.workflow.commandline import run
 
 
 def test_a_log_file_gets_plain_lines_with_rate_and_time_left(monkeypatch, caplog):

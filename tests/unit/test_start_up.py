@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.config.slices import ModelSlice
-from pisoft.embedded.models import train_tiny_model
-from pisoft.embedded.tokenizers import Dialogue
-from pisoft.lm.imports import without_collection
+from pisoft.config.jobs import LoadedModel
+from pisoft.demo.models import train_tiny_model
+from pisoft.demo.tokenizers import Dialogue
+from pisoft.models.imports import without_collection
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ for script in sys.argv[3:]:
         sys.exit(f"{script} imports {sorted(found)}")
 """
 
-MODEL = ModelSlice(
+MODEL = LoadedModel(
     name="tiny",
     repository=None,
     revision=None,
@@ -230,8 +230,8 @@ def test_a_script_imports_nothing_that_its_kind_does_not_use(kinds, unwanted):
 def test_what_a_script_has_imported_is_never_searched_for_garbage():
     code = (
         "import argparse, gc\n"
-        "import pisoft.contracts\n"
-        "from pisoft.commandline import run\n"
+        "import pisoft.store.parquet\n"
+        "from pisoft.workflow.commandline import run\n"
         "held = len(gc.get_objects())\n"
         "run(lambda _: print(gc.get_freeze_count() >= held), argparse.ArgumentParser())\n"
     )

@@ -16,8 +16,8 @@ import torch
 from filelock import FileLock
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from pisoft.embedded.records import make_records
-from pisoft.embedded.tokenizers import Dialogue, train_tokenizer
+from pisoft.demo.records import make_records
+from pisoft.demo.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = str(Path(sys.executable).parent / "snakemake")

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pisoft.contracts import read_rows
+from pisoft.store.parquet import read_rows
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

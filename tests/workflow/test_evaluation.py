@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
-from pisoft.contracts import read_provenance
+from pisoft.store.parquet import read_provenance
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

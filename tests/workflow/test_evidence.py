@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from pisoft.embedded.records import make_records
+from pisoft.demo.records import make_records
 
 pytestmark = pytest.mark.workflow
 

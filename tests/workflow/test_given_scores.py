@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pisoft.config.parts import Shards
-from pisoft.contracts import read_rows
-from pisoft.shards import cell_path, shards_of
+from pisoft.config.shards import Shards
+from pisoft.store.parquet import read_rows
+from pisoft.store.shards import cell_path, shards_of
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

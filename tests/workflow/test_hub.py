@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from loopback_hub import loopback_hub
-from pisoft.contracts import read_provenance, read_rows
-from pisoft.embedded.records import make_records
+from pisoft.demo.records import make_records
+from pisoft.store.parquet import read_provenance, read_rows
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import random_masked_models
-from pisoft.contracts import read_provenance
+from pisoft.store.parquet import read_provenance
 
 pytestmark = pytest.mark.workflow
 
@@ -129,7 +129,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     ), "edited numerics re-run what depends on them"
     numerics.write_text(original)
 
-    labels = project.folder / "scripts/pisoft/records.py"
+    labels = project.folder / "scripts/pisoft/config/records.py"
     original = labels.read_text()
     labels.write_text(original + "\n# edited\n")
     assert {"data/datasets/toy-sentiment.parquet", "data/prompts/toy/toy-sentiment.parquet"} <= (
@@ -169,10 +169,10 @@ def test_scores_made_elsewhere_add_exactly_their_cells(finished):
 TABLE = '''\
 """How many samples each model answered."""
 
-from pisoft.displays import display
+from pisoft.views.registry import display
 from pisoft.tables.grid import Column, blocks, each, grid_table
 from pisoft.tables.layout import Entry, Table
-from pisoft.views import View
+from pisoft.views.view import View
 
 @display(title="Answered samples", by=("model",), reads=("accuracy",))
 def table(view: View) -> Table:
@@ -199,7 +199,7 @@ MASKED_METHOD = """\
 import torch
 
 from pisoft.attribution.base import AttributionMethod
-from pisoft.lm.masked import replacements
+from pisoft.models.masked import replacements
 
 
 class Masked(AttributionMethod):

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pisoft.config.parts import Shards
-from pisoft.files import recorded
-from pisoft.shards import cell_path, shards_of
+from pisoft.config.shards import Shards
+from pisoft.store.files import recorded
+from pisoft.store.shards import cell_path, shards_of
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

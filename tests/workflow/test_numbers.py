@@ -16,8 +16,8 @@ from sklearn.metrics import average_precision_score
 
 from explorable import packed_data, unpacked
 from flipping import step_down
-from pisoft.contracts import read_rows, write_rows
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
+from pisoft.store.parquet import read_rows, write_rows
 from planning import SHORT
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]

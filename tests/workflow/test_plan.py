@@ -12,14 +12,14 @@ import pytest
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import read_provenance, read_rows
-from pisoft.planning.plan import plan_run
+from pisoft.cost.plan import plan_run
+from pisoft.store.parquet import read_provenance, read_rows
 from planning import SHORT
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 CONFIG = Path(__file__).parents[2] / "config"
-FIX = "bring scripts/pisoft/planning/plan.py up to date"
+FIX = "bring scripts/pisoft/cost/plan.py up to date"
 
 
 @pytest.mark.parametrize("name", ["tiny", "config", "labels", "paper"])

@@ -15,9 +15,9 @@ from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
-from pisoft.displays import ENDINGS, displays_in
-from pisoft.planning.limits import LEAST_RUNTIME, RUNTIME_SAFETY
-from pisoft.planning.plan import LOADING_RULES, plan_run
+from pisoft.cost.limits import LEAST_RUNTIME, RUNTIME_SAFETY
+from pisoft.cost.plan import LOADING_RULES, plan_run
+from pisoft.views.registry import ENDINGS, displays_in
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"

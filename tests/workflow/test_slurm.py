@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import slurm_cluster
-from pisoft.contracts import read_rows
+from pisoft.store.parquet import read_rows
 from slurm_cluster import Cluster, wait_for
 
 pytestmark = [

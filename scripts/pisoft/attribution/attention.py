@@ -11,7 +11,7 @@ from pisoft.attribution.base import AttributionMethod, MethodOptions
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class AttentionOptions(MethodOptions):
@@ -48,8 +48,8 @@ class Attention(AttributionMethod):
         """Return attention rows, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.lm.attention import AttentionRecorder
-        from pisoft.lm.precision import at_least_float32
+        from pisoft.models.attention import AttentionRecorder
+        from pisoft.models.precision import at_least_float32
 
         chosen = self.last_layers(model, self.options.layers)
         recorder = AttentionRecorder(layers=chosen)

@@ -9,7 +9,7 @@ from pisoft.attribution.base import AttributionMethod
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class AttentionRollout(AttributionMethod):
@@ -32,8 +32,8 @@ class AttentionRollout(AttributionMethod):
         """Return rollout rows, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.lm.attention import AttentionRecorder
-        from pisoft.lm.precision import at_least_float32
+        from pisoft.models.attention import AttentionRecorder
+        from pisoft.models.precision import at_least_float32
 
         recorder = AttentionRecorder(layers=range(model.layers))
         with torch.inference_mode():

@@ -14,8 +14,8 @@ from pisoft.errors import BenchmarkError
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.masked import MaskedLanguageModel
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.masked import MaskedLanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 Baseline = Literal["reference", "zero"]
 
@@ -46,7 +46,7 @@ class BaselineOptions(GradientOptions):
 class Context:
     """What a method may depend on besides the model and the batch.
 
-    * ``seed``: of keyed random numbers; see :mod:`pisoft.keyed`.
+    * ``seed``: of keyed random numbers; see :mod:`pisoft.seeds`.
     * ``token_budget``: tokens per forward batch, for methods that make their own forwards.
       Results must not depend on it beyond rounding. The engine replaces a method's context by one
       with a lower budget when memory does not suffice, so it is to be read where it is used.

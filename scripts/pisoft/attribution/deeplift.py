@@ -10,7 +10,7 @@ from pisoft.errors import BenchmarkError
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 
 # Modules of torch.nn whose derivative Captum 0.9 replaces.
@@ -59,8 +59,8 @@ class DeepLift(AttributionMethod):
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return norms of the products, one tensor (steps, prompt tokens) per sample."""
-        from pisoft.lm.baselines import baseline_embeddings
-        from pisoft.lm.gradients import embedding_gradients
+        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.gradients import embedding_gradients
 
         baseline = baseline_embeddings(model, batch.input_ids, self.options.baseline)
         difference = model.embed(batch.input_ids) - baseline

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from pisoft.attribution.base import AttributionMethod
-from pisoft.contracts import NONFINITE_ATTRIBUTION, OK, TOO_LONG_FOR_MEMORY
 from pisoft.errors import BenchmarkError
-from pisoft.lm.batching import attempt, fitted_batches, warn_too_long
-from pisoft.lm.device import synchronise
-from pisoft.lm.layers import checkpointed_layers
-from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.batching import attempt, fitted_batches, warn_too_long
+from pisoft.models.device import synchronise
+from pisoft.models.layers import checkpointed_layers
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+from pisoft.store.parquet import NONFINITE_ATTRIBUTION, OK, TOO_LONG_FOR_MEMORY
 
 Row = dict[str, Any]
 

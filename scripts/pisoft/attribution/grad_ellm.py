@@ -12,8 +12,8 @@ from pisoft.config.base import TokenWeights
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.attention import AttentionInputs
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.attention import AttentionInputs
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class GradEllmOptions(MethodOptions):
@@ -97,8 +97,8 @@ class GradEllm(AttributionMethod):
         """Return raw scores, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.lm.attention import AttentionRecorder
-        from pisoft.lm.gradients import attributed_values
+        from pisoft.models.attention import AttentionRecorder
+        from pisoft.models.gradients import attributed_values
 
         chosen = self._layers(model)
         scaled_over = (
@@ -136,7 +136,7 @@ class GradEllm(AttributionMethod):
             weights: w, gradient of the target's logit, (B, H, D).
             scaled_over: true at the tokens of the min-max normalisation, (B, T).
         """
-        from pisoft.lm.precision import at_least_float32
+        from pisoft.models.precision import at_least_float32
 
         value = at_least_float32(row.per_query_head(row.value.detach()))
         channel_sums = (weights[:, :, None, :] * value).sum(dim=-1)  # Σ_c w_c v_ic, (B, H, T)
@@ -150,7 +150,7 @@ class GradEllm(AttributionMethod):
 
     def _token_weights(self, row: AttentionInputs, scaled_over: torch.Tensor) -> torch.Tensor:
         """Return λ, (B, 1, T) if heads are merged, else (B, H, T)."""
-        from pisoft.lm.precision import at_least_float32
+        from pisoft.models.precision import at_least_float32
 
         merged = self.options.heads == "merged"
         if self.options.token_weights == "original":

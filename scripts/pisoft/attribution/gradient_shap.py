@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from pisoft.attribution.base import AttributionMethod, BaselineOptions
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class GradientShapOptions(BaselineOptions):
@@ -45,8 +45,8 @@ class GradientShap(AttributionMethod):
         """Return norms, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.lm.baselines import baseline_embeddings
-        from pisoft.lm.gradients import path_gradients
+        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.gradients import path_gradients
 
         draws = self.options.draws
         points = [

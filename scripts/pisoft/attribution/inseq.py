@@ -16,14 +16,14 @@ import numpy as np
 from pydantic import Field
 
 from pisoft.attribution.base import AttributionMethod, GradientOptions
+from pisoft.datasets.hub import first_line
 from pisoft.errors import BenchmarkError, did_you_mean
-from pisoft.hub import first_line
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+    from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 # What each does with Inseq 0.7.1 and transformers 5.23.
 REFUSED = {
@@ -208,7 +208,7 @@ class InseqMethod(AttributionMethod):
         self, inseq: Any, model: LanguageModel, sample: ExplainedSample, step: int, target: int
     ) -> torch.Tensor:
         """Return the prompt tokens' scores for one step, (prompt tokens,)."""
-        from pisoft.lm.batching import is_out_of_memory
+        from pisoft.models.batching import is_out_of_memory
 
         ids = [*sample.prompt_ids, *sample.output_ids[:step]]
         where = f"{self._where}: sample {sample.sample_id}, step {step}"
@@ -290,7 +290,7 @@ def _lent(model: LanguageModel) -> Iterator[None]:
     """
     import torch
 
-    from pisoft.lm.attention import attention_implementation
+    from pisoft.models.attention import attention_implementation
 
     device = model.device
     on_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()

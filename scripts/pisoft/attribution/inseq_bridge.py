@@ -20,8 +20,8 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
-from pisoft.lm.attention import ATTENTION_NAME, attention_implementation
-from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.attention import ATTENTION_NAME, attention_implementation
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 
 class GradEllmAttribution(InternalsAttributionRegistry):

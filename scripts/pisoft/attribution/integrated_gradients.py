@@ -12,7 +12,7 @@ from pisoft.attribution.base import AttributionMethod, BaselineOptions
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class IntegratedGradientsOptions(BaselineOptions):
@@ -48,8 +48,8 @@ class IntegratedGradients(AttributionMethod):
         """Return norms, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.lm.baselines import baseline_embeddings
-        from pisoft.lm.gradients import path_gradients
+        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.gradients import path_gradients
 
         options = self.options
         nodes, weights = np.polynomial.legendre.leggauss(options.steps)  # on [-1, 1]

@@ -12,7 +12,7 @@ from pisoft.attribution.base import AttributionMethod, BaselineOptions
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+    from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 
 class OcclusionOptions(BaselineOptions):
@@ -66,8 +66,8 @@ class Occlusion(AttributionMethod):
         """Return the drops of one sample, (S, prompt tokens)."""
         import torch
 
-        from pisoft.lm.baselines import baseline_embeddings
-        from pisoft.lm.model import Batch
+        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.model import Batch
 
         alone = Batch([sample], model.device)
         embeddings = model.embed(alone.input_ids)
@@ -88,7 +88,7 @@ class Occlusion(AttributionMethod):
         self, model: LanguageModel, embeddings: torch.Tensor, alone: Batch, first: int
     ) -> torch.Tensor:
         """Return the target's value at every step, (rows, S); rows agree before `first`."""
-        from pisoft.lm.gradients import attributed_values
+        from pisoft.models.gradients import attributed_values
 
         rows = len(embeddings)
         prefix = model.read_prefix(embeddings[:1, :first])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pisoft.attribution.base import AttributionMethod
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class Random(AttributionMethod):

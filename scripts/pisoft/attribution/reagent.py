@@ -11,12 +11,12 @@ from pydantic import Field
 
 from pisoft.attribution.base import AttributionMethod, MethodOptions
 from pisoft.errors import BenchmarkError
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+    from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 LARGEST_DELTA = 1 - 1e-6  # beyond it the logit of an update would be infinite
 
@@ -72,7 +72,7 @@ class Reagent(AttributionMethod):
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if no masked model is at hand or it cannot serve this model."""
-        from pisoft.lm.masked import check_replacements
+        from pisoft.models.masked import check_replacements
 
         if self.context.masked is None:
             raise BenchmarkError(
@@ -110,7 +110,7 @@ class Reagent(AttributionMethod):
         self, model: LanguageModel, batch: Batch
     ) -> dict[tuple[str, int], list[_Probe]]:
         """Return the probes of every (sample_id, step) of a batch."""
-        from pisoft.lm.masked import replacements
+        from pisoft.models.masked import replacements
 
         assert self.context.masked is not None
         probes = {}
@@ -164,9 +164,9 @@ class Reagent(AttributionMethod):
             model: the explained model.
             singles: samples with one explained step each.
         """
-        from pisoft.lm.batching import token_batches
-        from pisoft.lm.gradients import attributed_values
-        from pisoft.lm.model import Batch
+        from pisoft.models.batching import token_batches
+        from pisoft.models.gradients import attributed_values
+        from pisoft.models.model import Batch
 
         values = np.empty(len(singles))
         among_best = np.empty(len(singles), dtype=bool)

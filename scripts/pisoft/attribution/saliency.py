@@ -9,7 +9,7 @@ from pisoft.attribution.base import AttributionMethod, GradientOptions
 if TYPE_CHECKING:
     import torch
 
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class Saliency(AttributionMethod):
@@ -24,7 +24,7 @@ class Saliency(AttributionMethod):
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return gradient norms, one tensor (steps, prompt tokens) per sample."""
-        from pisoft.lm.gradients import embedding_gradients
+        from pisoft.models.gradients import embedding_gradients
 
         steps = embedding_gradients(model, batch, self.options.attributed_function)
         return batch.split([gradients.norm(dim=-1) for gradients in steps])

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import torch
 
-    from pisoft.lm.layers import LayerCall, LayerForm
-    from pisoft.lm.model import Batch, LanguageModel
+    from pisoft.models.layers import LayerCall, LayerForm
+    from pisoft.models.model import Batch, LanguageModel
 
 
 class ValueZeroingOptions(MethodOptions):
@@ -79,7 +79,7 @@ class ValueZeroing(AttributionMethod):
 
     def _way(self, model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
         """Return how a layer's outputs are found, and what the last one's pass; tried once."""
-        from pisoft.lm.layers import layer_form, modules_behind
+        from pisoft.models.layers import layer_form, modules_behind
 
         if self._found is None or self._found[0] is not model:
             try:
@@ -99,8 +99,8 @@ class ValueZeroing(AttributionMethod):
         """Return mean distances, or shares, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.lm.layers import LayerVisitor
-        from pisoft.lm.precision import computing_in_float32
+        from pisoft.models.layers import LayerVisitor
+        from pisoft.models.precision import computing_in_float32
 
         chosen = self.last_layers(model, self.options.layers)
         form, final = self._way(model)

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pisoft.config.evaluation import FIRST_DRAWS, DrawBudget
-from pisoft.contracts import OK
-from pisoft.curves import area_variance
+from pisoft.faithfulness.curves import area_variance
 from pisoft.faithfulness.soft import METRICS, Draws, StepEvaluation
+from pisoft.store.parquet import OK
 
 CONFIDENCE = 0.95
 NO_DRAWS: Draws = dict.fromkeys(METRICS, range(0))

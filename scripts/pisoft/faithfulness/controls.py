@@ -13,9 +13,9 @@ import numpy as np
 
 from pisoft.config.base import Scope
 from pisoft.config.metric_validation import Control, Permuted
-from pisoft.contracts import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
+from pisoft.store.parquet import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
 
 Row = dict[str, Any]
 

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 
 from pisoft.config.base import Ablation
-from pisoft.config.slices import InspectSlice
-from pisoft.contracts import NO_CONTENT_TOKENS, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
+from pisoft.config.jobs import InspectJob
 from pisoft.faithfulness.masks import IndependentUniforms
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.lm.ablation import Ablator
-from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
-from pisoft.lm.batching import fitted_batches, warn_too_long
-from pisoft.lm.model import LanguageModel
+from pisoft.models.ablation import Ablator
+from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
+from pisoft.models.batching import fitted_batches, warn_too_long
+from pisoft.models.model import LanguageModel
+from pisoft.store.parquet import NO_CONTENT_TOKENS, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
 
 Row = dict[str, Any]
 Key = tuple[Ablation, int, int]  # operator, place of π, number of the mask
@@ -65,7 +65,7 @@ class Inspector:
         BenchmarkError: the protocol or an operator is not possible with the model.
     """
 
-    def __init__(self, model: LanguageModel, settings: InspectSlice, token_budget: int) -> None:
+    def __init__(self, model: LanguageModel, settings: InspectJob, token_budget: int) -> None:
         if settings.protocol == "fixed":
             model.require("fixed routing", "protocol 'fixed'")
         self._model = model
@@ -237,7 +237,7 @@ class _Reader:
 
 
 def _masks(
-    settings: InspectSlice, sample_id: str, step: int, tokens: int
+    settings: InspectJob, sample_id: str, step: int, tokens: int
 ) -> dict[tuple[int, int], np.ndarray]:
     """Return masks (m, 1) by place of π and number."""
     uniforms = IndependentUniforms(settings.seed, sample_id, step, (tokens, 1))

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from pisoft.config.base import Sampler
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 
 ORIGINAL = "original"  # stands for the π index of the original metrics, α = 1
 PiIndex = int | str

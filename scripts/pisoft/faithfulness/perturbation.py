@@ -20,11 +20,11 @@ from torch.nn.functional import pad
 
 from pisoft.config.base import Ablation, Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
-from pisoft.lm.ablation import Ablator
-from pisoft.lm.attention import AttentionInputs, AttentionRecorder, AttentionReplay
-from pisoft.lm.batching import fitted_batches, warn_too_long
-from pisoft.lm.model import LanguageModel
-from pisoft.lm.prefix import Prefix
+from pisoft.models.ablation import Ablator
+from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
+from pisoft.models.batching import fitted_batches, warn_too_long
+from pisoft.models.model import LanguageModel
+from pisoft.models.prefix import Prefix
 
 # What is measured of every perturbed prediction against the clean one: Hellinger distance, total
 # variation distance, and by how much the target's log-probability has changed.

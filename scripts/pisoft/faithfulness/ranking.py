@@ -25,7 +25,13 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
-from pisoft.contracts import (
+from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.models.batching import fitted_batches, warn_too_long
+from pisoft.models.generation import preferred_label
+from pisoft.models.model import LanguageModel
+from pisoft.models.prefix import Prefix
+from pisoft.seeds import keyed_generator
+from pisoft.store.parquet import (
     NO_CONTENT_TOKENS,
     NONFINITE_ATTRIBUTION,
     NONFINITE_LOGITS,
@@ -33,12 +39,6 @@ from pisoft.contracts import (
     OK,
     TOO_LONG_FOR_MEMORY,
 )
-from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.keyed import keyed_generator
-from pisoft.lm.batching import fitted_batches, warn_too_long
-from pisoft.lm.generation import preferred_label
-from pisoft.lm.model import LanguageModel
-from pisoft.lm.prefix import Prefix
 
 Row = dict[str, Any]
 Key = tuple[str, bytes]  # sample id, and which of its perturbable tokens are kept

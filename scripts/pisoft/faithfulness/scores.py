@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pisoft.config.base import Normalisation
-from pisoft.contracts import OK
+from pisoft.store.parquet import OK
 
 CONSTANT_SCORE = 0.5
 

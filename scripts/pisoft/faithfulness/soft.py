@@ -15,14 +15,6 @@ import numpy as np
 import torch
 
 from pisoft.config.evaluation import DrawSettings
-from pisoft.contracts import (
-    DEGENERATE_BASELINE,
-    NO_CONTENT_TOKENS,
-    NONFINITE_ATTRIBUTION,
-    NONFINITE_LOGITS,
-    OK,
-    TOO_LONG_FOR_MEMORY,
-)
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
 from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of
@@ -34,8 +26,16 @@ from pisoft.faithfulness.perturbation import (
 )
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import aggregated, normalise
-from pisoft.keyed import keyed_generator
-from pisoft.lm.model import LanguageModel
+from pisoft.models.model import LanguageModel
+from pisoft.seeds import keyed_generator
+from pisoft.store.parquet import (
+    DEGENERATE_BASELINE,
+    NO_CONTENT_TOKENS,
+    NONFINITE_ATTRIBUTION,
+    NONFINITE_LOGITS,
+    OK,
+    TOO_LONG_FOR_MEMORY,
+)
 
 METRICS = ("ns", "nc")  # masks keep by score, or remove by score
 Draws = Mapping[str, range]  # numbers of the draws to measure, by metric

@@ -6,12 +6,12 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import GREY, draw, lines, n_text, over_pi
 from pisoft.figures.style import theme
 from pisoft.statistics.metrics import CURVE_METRICS, NO_CONTROL
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 MIDDLE = 0.5  # from which on the paper sees an advantage
 

@@ -7,12 +7,12 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import draw, n_text, scatter
+from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
-from pisoft.units import signed
-from pisoft.views import Number, View
+from pisoft.views.registry import display
+from pisoft.views.view import Number, View
 
 MEASURE = "mean_score"
 AMONG = {"all": "all methods", "without random": "without random scores"}

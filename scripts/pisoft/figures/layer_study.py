@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pisoft.config import naming
-from pisoft.displays import display
 from pisoft.figures.panels import draw, lines, n_text, over_layers
 from pisoft.figures.style import line_styles
 from pisoft.statistics.layer_study import REST
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 DODGE = 1.04
 # Both weightings look like the methods that have them in the other figures.

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures import panels
 from pisoft.figures.style import theme
 from pisoft.statistics.method_agreement import METRICS, with_averages
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
 

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures import panels
 from pisoft.figures.style import theme
 from pisoft.statistics.metric_agreement import Labels, metric_agreement, ordering_metrics
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 PANELS_ABREAST = 5  # of single datasets
 TITLE_CHARACTERS = 70

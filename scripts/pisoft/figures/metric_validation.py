@@ -6,11 +6,11 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import GREY, draw, lines, n_text, over_pi
 from pisoft.figures.style import theme
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 PAIRS = {

@@ -8,11 +8,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import GREY, draw, lines, n_text
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 PANELS = {
     "entropy": "Entropy of the prediction, nats",

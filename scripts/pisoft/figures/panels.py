@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from pisoft.figures.style import LineStyle, line_styles, theme
-from pisoft.units import NOTHING, signed
+from pisoft.formatting import NOTHING, signed
 
 GREY = "#4D4D4D"
 MARKED_EVERY = 3  # grid points; a marker on each would hide the lines

@@ -15,14 +15,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import isotonic_regression
 
-from pisoft.displays import display
 from pisoft.figures.panels import draw, lines, n_text
 from pisoft.figures.pi_curves_all import of_one_range
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.metrics import CONTROL, CURVE_METRICS, PROPOSED
 from pisoft.statistics.results import select
 from pisoft.statistics.standing import LEVEL
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 MOST_LEADERS = 4  # of the best and those not significantly different from them, that are in colour
 OTHERS = "#D4D4D4"

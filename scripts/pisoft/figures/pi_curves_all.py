@@ -7,11 +7,11 @@ from functools import partial
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import draw, lines, n_text, over_pi
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 
 @display(

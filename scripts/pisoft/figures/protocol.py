@@ -20,15 +20,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pisoft.contracts import OK, read_table
-from pisoft.displays import display
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.figures.panels import legend_below, n_text
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.results import select
 from pisoft.statistics.scores import StepScores, perturbable_counts, read_scores
-from pisoft.views import Results, View
+from pisoft.store.parquet import OK, read_table
+from pisoft.views.registry import display
+from pisoft.views.view import Results, View
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
 PLACES = (np.s_[:, 0], np.s_[0, 1], np.s_[1, 1], np.s_[:, 2])  # of panels (a), (b) twice, (c)

@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import GREY, dots, draw, n_text
 from pisoft.figures.style import line_styles
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
 from pisoft.statistics.standing import LEVEL
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 WIDTH = 13.0  # inches
 LINE = 0.26  # inches per method or bar

@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import GREY, draw, error_lengths, lines, n_text, over_layers
 from pisoft.figures.style import line_styles
 from pisoft.statistics.results import select
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 DODGE = 1.03  # factor between neighbours, so that error bars do not overlap
 SPREAD = 0.7  # of all methods, where checks stand side by side, 1 apart

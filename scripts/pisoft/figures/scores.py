@@ -12,11 +12,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import draw, n_text
 from pisoft.figures.style import line_styles
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 EDGES = np.linspace(0, 1, 41)  # of the histogram's bins
 COLUMNS = 3  # of panels

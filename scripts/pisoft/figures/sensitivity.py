@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.displays import display
 from pisoft.figures.panels import GREY, draw, n_text
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
-from pisoft.views import MISSING, View
+from pisoft.views.registry import display
+from pisoft.views.view import MISSING, View
 
 SAME, CHANGED, SINGLE = "#0072B2", "#D55E00", "#8C8C8C"
 BESIDE = 1.02  # in widths of a panel: where shares stand

@@ -24,12 +24,12 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.patches import Rectangle
 
-from pisoft.contracts import OK
-from pisoft.displays import display
 from pisoft.figures.style import line_styles, theme
-from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.views import View
+from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.parquet import OK
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 LONGEST_ANSWER = 60  # characters of it in a heading
 SHORTEST_SENTENCE = 5  # tokens; in shorter ones a single top token makes a crowd

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from pisoft.config.slices import PublishedSlice
+from pisoft.config.jobs import PublishedJob
+from pisoft.formatting import NOTHING
 from pisoft.pages.against_paper_tables import cell_tables, robustness_tables, summary_table, where
 from pisoft.pages.page import Page, Section
 from pisoft.statistics.against_paper import (
@@ -32,7 +33,6 @@ from pisoft.statistics.published_settings import differences
 from pisoft.statistics.results import select
 from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.layout import number_text
-from pisoft.units import NOTHING
 
 
 def against_paper_page(
@@ -40,7 +40,7 @@ def against_paper_page(
     cells: pd.DataFrame,
     agreements: pd.DataFrame,
     robustness: pd.DataFrame,
-    settings: PublishedSlice,
+    settings: PublishedJob,
     explorer: str = "",
 ) -> Page:
     """Build the page; numbers are beside each other only for models with a comparable number.
@@ -86,7 +86,7 @@ def against_paper_page(
 # What is compared -----------------------------------------------------------------------------
 
 
-def _scope(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
+def _scope(settings: PublishedJob, models: Sequence[str]) -> Iterator[str]:
     """Say which models and datasets are compared, which are others, and how settings differ."""
     if models:
         names = ", ".join(MODELS[name] for name in models)
@@ -116,7 +116,7 @@ def _scope(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
         yield from _settings(settings, models)
 
 
-def _settings(settings: PublishedSlice, models: Sequence[str]) -> Iterator[str]:
+def _settings(settings: PublishedJob, models: Sequence[str]) -> Iterator[str]:
     """Say which settings are not those that the paper states, and how those are that it omits."""
     unlike = "; ".join(
         f"{one.what}: {_words(one.here)} (paper: {_words(one.paper)}, {one.where})"

@@ -7,14 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from pisoft.formatting import NOTHING
 from pisoft.pages.standings import place
 from pisoft.statistics.against_paper import SECONDS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
 from pisoft.tables.grid import blocks, columns, each, plain
 from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text
-from pisoft.units import NOTHING
-from pisoft.views import Results
+from pisoft.views.view import Results
 
 ROWS = {**DATASETS, AVERAGE: "Average"}
 _COUNTS = {

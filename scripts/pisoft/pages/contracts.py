@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pisoft.columns import FILES, RESULT, Column
 from pisoft.config.reference import markdown_table
-from pisoft.contracts import STATUSES
+from pisoft.store.parquet import STATUSES
+from pisoft.store.schemas import FILES, RESULT, Column
 
 PAGE = "docs/reference/contracts.md"
 _INTRODUCTION = """\
 # Data contracts
 
-*Written by `make schema`; edit `scripts/pisoft/columns.py` and
+*Written by `make schema`; edit `scripts/pisoft/store/schemas.py` and
 `contracts.py`.*
 
 Every Parquet file below `results/<run>/data/` is checked against these columns when it is written

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.config.slices import ExplorerSlice
-from pisoft.contracts import NO_CONTENT_TOKENS, OK, read_table
-from pisoft.relations import read_generations, read_prompts
+from pisoft.config.jobs import ExplorerJob
 from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
 from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.parquet import NO_CONTENT_TOKENS, OK, read_table
 from pisoft.tables.writer import render_html
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -38,7 +38,7 @@ PathsByKind = Mapping[str, Sequence[Path]]
 Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample and step
 
 
-def explorer_data(files: PathsByKind, settings: ExplorerSlice) -> dict[str, Any]:
+def explorer_data(files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     """Return what the page shows, ready to be written as JSON.
 
     Raw scores and logarithms of scores are rounded to five significant digits. The logarithm keeps
@@ -94,7 +94,7 @@ def _packed(data: Mapping[str, Any]) -> str:
     return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
 
 
-def _model(model: str, files: PathsByKind, settings: ExplorerSlice) -> dict[str, Any]:
+def _model(model: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     """Return a model's datasets, and the methods that explain it on any of them."""
     prompts = _by_folder(files["prompts"], model)
     present = {path.parts[-2] for path in files["attributions"] if path.parts[-3] == model}
@@ -116,9 +116,7 @@ def _by_folder(paths: Iterable[Path], model: str) -> dict[str, Path]:
     return {path.stem: path for path in paths if path.parts[-2] == model}
 
 
-def _samples(
-    model: str, dataset: str, files: PathsByKind, settings: ExplorerSlice
-) -> dict[str, Any]:
+def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
     asked = _by_folder(files["prompts"], model)[dataset]
     answered = _by_folder(files["generations"], model)[dataset]

@@ -14,15 +14,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from pisoft.config.slices import LabelsSlice
-from pisoft.contracts import OK, meanings
+from pisoft.config.jobs import LabelSettings
+from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.statistics.orders import order_changes
 from pisoft.statistics.results import select
 from pisoft.statistics.standing import LEVEL, standing
+from pisoft.store.parquet import OK, meanings
 from pisoft.tables.layout import interval_text, p_text
-from pisoft.units import signed
-from pisoft.views import Results
+from pisoft.views.view import Results
 
 NS, NC = AUC_METRICS
 SHORT = {NS: "π-Soft-NS", NC: "π-Soft-NC"}
@@ -112,7 +112,7 @@ class Numbers:
     """
 
     rows: Mapping[str, pd.DataFrame]
-    labels: LabelsSlice
+    labels: LabelSettings
 
     def results(self, question: str, **keys: Any) -> Results:
         """Return results and their labels; see :func:`pisoft.statistics.results.select`."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from pisoft.config.slices import LabelsSlice
+from pisoft.config.jobs import LabelSettings
 from pisoft.pages.groups import ORDER, group_of
 from pisoft.pages.page import Card, Line, Link, Section
 
 
-def links(files: Mapping[str, Sequence[Path]], names: LabelsSlice) -> Section:
+def links(files: Mapping[str, Sequence[Path]], names: LabelSettings) -> Section:
     """Link to every file: a card for each group, a line for each kind of table, figure or page.
 
     Args:
@@ -34,7 +34,7 @@ def _name(path: Path) -> str:
     return path.with_suffix("").parts[: 2 if len(path.parts) > 1 else 1][-1]
 
 
-def _line(title: str, paths: Sequence[Path], names: LabelsSlice) -> Line:
+def _line(title: str, paths: Sequence[Path], names: LabelSettings) -> Line:
     """Return the links to files of one title in one folder, those of a model together."""
     room, *cell = _parts(paths[0], names)
     if not cell:
@@ -48,7 +48,7 @@ def _line(title: str, paths: Sequence[Path], names: LabelsSlice) -> Line:
     return Line(shown, tuple((heading, tuple(own)) for heading, own in groups.items()))
 
 
-def _parts(path: Path, names: LabelsSlice) -> list[str]:
+def _parts(path: Path, names: LabelSettings) -> list[str]:
     """Return what a file is, `table` or other, and what of: model, protocol, dataset and so on."""
     room, name, *cell = (*path.with_suffix("").parts, "")
     if room not in ("tables", "figures") or name == "published":

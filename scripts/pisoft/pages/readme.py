@@ -9,7 +9,7 @@ from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
 from pisoft.tables.grid import blocks, columns, each, ranked
 from pisoft.tables.layout import Block, Entry
-from pisoft.views import Results
+from pisoft.views.view import Results
 
 BEGIN = "<!-- written by `make readme`: begin -->"
 END = "<!-- written by `make readme`: end -->"

@@ -15,15 +15,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.columns import RESULT
+from pisoft.config.jobs import LabelSettings
 from pisoft.config.reference import markdown_table
-from pisoft.config.slices import LabelsSlice
 from pisoft.errors import BenchmarkError
-from pisoft.files import whole_files
 from pisoft.pages.findings import HALVES, Numbers, paper_findings
 from pisoft.pages.readme import markdown_rows, sample_counts
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
+from pisoft.store.files import whole_files
+from pisoft.store.schemas import RESULT
 from pisoft.tables import notes
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
 from pisoft.tables.grid import blocks, columns, each, ranked
@@ -90,7 +90,7 @@ def kept(folder: Path) -> tuple[Numbers, About]:
         whole = filled.reindex(columns=[column.name for column in RESULT])
         rows[kind] = whole.astype(dict.fromkeys(texts, object)).fillna(texts)
     (model,) = set(rows["statistics"]["model"])
-    labels = LabelsSlice(
+    labels = LabelSettings(
         models={model: about.model}, datasets=about.datasets, methods=about.methods
     )
     return Numbers(rows, labels), about

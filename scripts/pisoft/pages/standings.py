@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pisoft.formatting import NOTHING
 from pisoft.pages.findings import SHORT, Numbers
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables.grid import Column, blocks, each
 from pisoft.tables.layout import Entry, Table, rank_text
-from pisoft.units import NOTHING
-from pisoft.views import Number
+from pisoft.views.view import Number
 
 _NOTE = (
     "Rank by the AUC's mean over the model's datasets; 1 is best. Bold: best of its column. ≈: not "

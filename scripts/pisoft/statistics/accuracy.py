@@ -10,18 +10,18 @@ from typing import Any
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.config.slices import RunSlice
-from pisoft.contracts import OK
+from pisoft.config.jobs import RunJob
 from pisoft.errors import BenchmarkError
-from pisoft.relations import read_generations, read_prompts
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.statistics.results import results_table
+from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.parquet import OK
 
 SHARES = ("accuracy", "greedy_is_label")
-Settings = RunSlice
+Settings = RunJob
 
 
-def summaries(files: Files, settings: RunSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
     """Return the numbers of each model and dataset, from their prompts and generations.
 
     All numbers are over the ok samples: `truncated` counts shortened prompts, `accuracy` is the

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices import ResamplingSlice
+from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.estimates import Samples, estimate_rows, sample_matrix
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
@@ -30,10 +30,10 @@ from pisoft.statistics.results import results_table
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
 AT = "at"
-Settings = ResamplingSlice
+Settings = ResamplingJob
 
 
-def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file of advantages; without random scores it is empty."""
     grid = np.unique(files.rows("curves")["position"])
     curves = files.rows("soft_sample_curves")

@@ -1,7 +1,7 @@
 """Each published number beside the run's, and how far single datasets decide the published order.
 
 A run's number is compared only if it is of the published model and datasets; see
-:func:`pisoft.config.slices.published_slice`.
+:func:`pisoft.config.jobs.PublishedJob`.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ import pandas as pd
 
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
-from pisoft.config.slices import SensitivitySlice
-from pisoft.curves import auc, auc_full
+from pisoft.config.jobs import SensitivityJob
+from pisoft.faithfulness.curves import auc, auc_full
 from pisoft.faithfulness.metrics import soft_ns
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, Samples
 from pisoft.statistics.soft import LOW_PI, metric_of
 from pisoft.statistics.soft_files import Steps, read_soft
@@ -123,7 +123,7 @@ def alternative_samples(
     dataset: str,
     methods: Methods,
     new_draws: Mapping[str, Methods],
-    settings: SensitivitySlice,
+    settings: SensitivityJob,
 ) -> tuple[Samples, dict[str, str]]:
     """Return the areas of a dataset by metric, alternative, half and method.
 

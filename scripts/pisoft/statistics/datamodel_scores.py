@@ -34,9 +34,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from pisoft.columns import FILES
-from pisoft.config.slices import DatamodelSlice
-from pisoft.contracts import (
+from pisoft.config.jobs import DatamodelJob
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.calibration import retaining_probabilities
+from pisoft.faithfulness.masks import kept_tokens, masks_of
+from pisoft.statistics.metrics import CONTROL
+from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
+from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.statistics.soft_files import Steps, whole_steps
+from pisoft.store.parquet import (
     CONSTANT_CHANGES,
     CONSTANT_SCORES,
     NONFINITE_LOGITS,
@@ -45,13 +51,7 @@ from pisoft.contracts import (
     check_inputs,
     read_table,
 )
-from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.calibration import retaining_probabilities
-from pisoft.faithfulness.masks import kept_tokens, masks_of
-from pisoft.statistics.metrics import CONTROL
-from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
-from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.statistics.soft_files import Steps, whole_steps
+from pisoft.store.schemas import FILES
 
 CHANGES = ["ns_log_probability_changes", "nc_log_probability_changes"]
 METRICS = ("lds", "lds_given_count", "faithfulness_correlation", "infidelity")
@@ -62,10 +62,10 @@ DECIMALS = 9
 NOTHING_LEFT = 1e-12  # share of the ranks' variation; less is rounding
 SAME_MEAN = 1e-9  # as calibration promises
 
-Settings = DatamodelSlice
+Settings = DatamodelJob
 
 
-def summaries(files: Files, settings: DatamodelSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: DatamodelJob) -> dict[str, Summary]:
     """Return one file of samples, from prompts, all scores, and `soft` files of random scores."""
     frames = []
     for path in files["prompts"]:
@@ -79,7 +79,7 @@ def summaries(files: Files, settings: DatamodelSlice) -> dict[str, Summary]:
 
 
 def _cell_samples(
-    prompts: Path, attributions: Sequence[Path], soft: Sequence[Path], settings: DatamodelSlice
+    prompts: Path, attributions: Sequence[Path], soft: Sequence[Path], settings: DatamodelJob
 ) -> list[pd.DataFrame]:
     """Return the rows of one model and dataset, by protocol and method."""
     methods = [path.parts[-2] for path in attributions]
@@ -130,7 +130,7 @@ def read_draws(path: Path, attributions: Path, grid: Sequence[float]) -> Steps:
 
 
 def masks_and_changes(
-    step: StepScores, path: Path, draws: Steps, settings: DatamodelSlice
+    step: StepScores, path: Path, draws: Steps, settings: DatamodelJob
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a step's masks, whether a token is kept, (N, m), and what they changed, (N,).
 
@@ -236,7 +236,7 @@ def _constant(x: np.ndarray) -> np.ndarray:
 
 
 def _step(
-    step: StepScores, methods: Sequence[str], path: Path, draws: Steps, settings: DatamodelSlice
+    step: StepScores, methods: Sequence[str], path: Path, draws: Steps, settings: DatamodelJob
 ) -> tuple[np.ndarray, list[str]]:
     """Return a step's numbers (4, M), and by method why those that are NaN are undefined."""
     sample_id = step.prompt["sample_id"]

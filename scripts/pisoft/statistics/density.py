@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from pisoft.config.slices import DensitySlice
+from pisoft.config.jobs import DensityJob
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL
 from pisoft.statistics.reading import Files, Summary
@@ -34,10 +34,10 @@ MEASURES = ("mean_score", "gini")
 FEWEST = 3  # methods of a correlation
 ALL, WITHOUT_CONTROL = "all", "without random"  # methods that are correlated
 FAMILY = ["protocol", "metric"]
-Settings = DensitySlice
+Settings = DensityJob
 
 
-def summaries(files: Files, settings: DensitySlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
     """Return densities and their correlations with both AUCs, of one model."""
     prompts = {path.stem: path for path in files["prompts"]}
     model = files["prompts"][0].parent.name

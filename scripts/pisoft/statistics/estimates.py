@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit  # scipy.stats takes longer to import
 
-from pisoft.config.slices import ResamplingSlice
-from pisoft.keyed import keyed_generator
+from pisoft.config.jobs import ResamplingJob
+from pisoft.seeds import keyed_generator
 from pisoft.statistics.metrics import AVERAGE
 
 CONFIDENCE = 0.95
@@ -115,7 +115,7 @@ def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 # Bootstrap --------------------------------------------------------------------------------------
 
 
-def estimate(datasets: Mapping[str, Samples], settings: ResamplingSlice) -> dict[str, Estimates]:
+def estimate(datasets: Mapping[str, Samples], settings: ResamplingJob) -> dict[str, Estimates]:
     """Return the estimates of every dataset, and of the average over them as `average`."""
     single = {name: _of_dataset(samples, settings, name) for name, samples in datasets.items()}
     counts = pd.concat([estimates.counts for estimates in single.values()])
@@ -130,7 +130,7 @@ def estimate(datasets: Mapping[str, Samples], settings: ResamplingSlice) -> dict
 
 def estimate_rows(
     datasets: Mapping[str, Samples],
-    settings: ResamplingSlice,
+    settings: ResamplingJob,
     tested: Collection[str] = (),
     family: Sequence[str] = ("metric",),
 ) -> pd.DataFrame:
@@ -187,7 +187,7 @@ def medians(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.where(size[:, 0] > 0, (ordered[middle[0]] + ordered[middle[1]]) / 2, np.nan)
 
 
-def _of_dataset(samples: Samples, settings: ResamplingSlice, dataset: str) -> Estimates:
+def _of_dataset(samples: Samples, settings: ResamplingJob, dataset: str) -> Estimates:
     values, present = samples.numerators.to_numpy(), samples.numerators.notna().to_numpy()
     numerators = np.nan_to_num(values)
     denominators = np.where(present, samples.denominators, 0.0)
@@ -221,7 +221,7 @@ def _resample_counts(
 
 
 def paired_tests(
-    datasets: Mapping[str, Samples], settings: ResamplingSlice, family: Sequence[str]
+    datasets: Mapping[str, Samples], settings: ResamplingJob, family: Sequence[str]
 ) -> pd.DataFrame:
     """Test whether the numbers of every dataset and of their average are 0, by sign flips.
 

@@ -24,17 +24,17 @@ from itertools import groupby
 
 import numpy as np
 
-from pisoft.config.slices import EvidenceSlice
-from pisoft.contracts import NO_EVIDENCE, OK
+from pisoft.config.jobs import EvidenceJob
 from pisoft.statistics.metrics import EVIDENCE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.store.parquet import NO_EVIDENCE, OK
 
 METRICS = (*EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance")
-Settings = EvidenceSlice
+Settings = EvidenceJob
 
 
-def summaries(files: Files, settings: EvidenceSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
     """Return one file of samples, from prompts and scores of all datasets with evidence."""
     prompts = {path.parts[-2:]: path for path in files["prompts"]}
     rows = []

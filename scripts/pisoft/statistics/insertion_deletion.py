@@ -9,16 +9,16 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.config.slices import SummariseRankingSlice
-from pisoft.contracts import NOT_APPLICABLE, OK, read_table
+from pisoft.config.jobs import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
+from pisoft.store.parquet import NOT_APPLICABLE, OK, read_table
 
 METRICS = {"deletion": "deletion_auc", "insertion": "insertion_auc"}  # by curve
-Settings = SummariseRankingSlice
+Settings = SummariseRankingJob
 
 
-def summaries(files: Files, settings: SummariseRankingSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]:
     """Return one file of samples, from all `ranking` files."""
     return {"ranking_samples": ranking_samples(files["ranking"], settings.not_applicable)}
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.slices import LayerStudySlice
+from pisoft.config.jobs import LayerStudyJob
 from pisoft.config.studies import SELECTED_METHODS
-from pisoft.contracts import OK, read_provenance
 from pisoft.errors import BenchmarkError
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.results import results_table
 from pisoft.statistics.soft import SAMPLE_METRICS, summarise
+from pisoft.store.parquet import OK, read_provenance
 
 DEVELOPMENT, REST = "development", "rest"
 SELECTED, FIXED, LEAKY = "selected", "fixed", "leaky"
@@ -35,10 +35,10 @@ _MEASURED = {
     "auc_pi_soft_ns": {*(_AREAS - _OF_NC), "h0", "identity", "numerical"},
     "auc_pi_soft_nc": _OF_NC,
 }
-Settings = LayerStudySlice
+Settings = LayerStudyJob
 
 
-def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: LayerStudyJob) -> dict[str, Summary]:
     """Return the study's samples, its numbers, and the samples of the selected depths."""
     _check_layers(settings, files["soft"])
     measured, *_ = summarise(files["soft"], settings.minimum_h0, settings.clamp)
@@ -51,7 +51,7 @@ def summaries(files: Files, settings: LayerStudySlice) -> dict[str, Summary]:
     }
 
 
-def _check_layers(settings: LayerStudySlice, paths: Iterable[Path]) -> None:
+def _check_layers(settings: LayerStudyJob, paths: Iterable[Path]) -> None:
     """Check that depths taken for all layers are all that the model was found to have."""
     depths = {(m.model, m.name): m.depth for m in settings.methods if m.all_layers}
     for path in paths:
@@ -70,7 +70,7 @@ def part_of(seed: int, dataset: str, sample_id: str, development_share: float) -
     return DEVELOPMENT if draw < development_share else REST
 
 
-def study_samples(settings: LayerStudySlice, samples: pd.DataFrame) -> pd.DataFrame:
+def study_samples(settings: LayerStudyJob, samples: pd.DataFrame) -> pd.DataFrame:
     """Return the AUCs among rows of `soft_samples` as those of `layer_study`."""
     rows = samples[samples["metric"].isin(AUC_METRICS)]
     methods = pd.DataFrame(

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices import CompareSlice
+from pisoft.config.jobs import CompareJob
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
@@ -28,10 +28,10 @@ from pisoft.statistics.scores import StepScores, read_scores
 
 METRICS = ("kendall_tau", "top_overlap")
 KEYS = ["metric", "method", "other"]
-Settings = CompareSlice
+Settings = CompareJob
 
 
-def summaries(files: Files, settings: CompareSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:
     """Compare the methods' scores on the prompts of one model and dataset."""
     (prompts,) = files["prompts"]
     steps = read_scores(prompts, files["attributions"], settings)

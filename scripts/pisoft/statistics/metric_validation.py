@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.config.slices import MetricValidationSlice
-from pisoft.keyed import keyed_generator
+from pisoft.config.jobs import MetricValidationJob
+from pisoft.seeds import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CONTROL
@@ -42,10 +42,10 @@ PAIRS = (
 ENOUGH = 0.95
 RESAMPLES = 1000  # of each number of samples: the standard error at 95 % is 0.7 %
 Numbers = tuple[float, float, float]  # value, low, high
-Settings = MetricValidationSlice
+Settings = MetricValidationJob
 
 
-def summaries(files: Files, settings: MetricValidationSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: MetricValidationJob) -> dict[str, Summary]:
     """Return one file, from the samples of controls and of random scores."""
     tables = []
     for cell, values in itertools.chain(sample_values(files), curve_values(files)):
@@ -56,7 +56,7 @@ def summaries(files: Files, settings: MetricValidationSlice) -> dict[str, Summar
 
 
 def validation(
-    values: pd.DataFrame, settings: MetricValidationSlice, key: Sequence[object]
+    values: pd.DataFrame, settings: MetricValidationJob, key: Sequence[object]
 ) -> pd.DataFrame:
     """Return the results of one metric.
 

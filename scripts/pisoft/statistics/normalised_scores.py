@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.slices import ResamplingSlice
+from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.controls import ORACLE, sample_values
 from pisoft.statistics.estimates import CONFIDENCE, FEWEST_FOR_INTERVAL, Samples, estimate
 from pisoft.statistics.metrics import CONTROL
@@ -23,10 +23,10 @@ from pisoft.statistics.results import results_table
 
 CELL = ["protocol", "model", "metric"]
 TAIL = (1 - CONFIDENCE) / 2
-Settings = ResamplingSlice
+Settings = ResamplingJob
 
 
-def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file, from the samples of methods and controls."""
     datasets: dict[str, dict[tuple[str, ...], pd.DataFrame]] = {}
     for cell, values in sample_values(files):
@@ -40,7 +40,7 @@ def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
 
 
 def normalised(
-    cells: Mapping[tuple[str, ...], pd.DataFrame], dataset: str, settings: ResamplingSlice
+    cells: Mapping[tuple[str, ...], pd.DataFrame], dataset: str, settings: ResamplingJob
 ) -> pd.DataFrame:
     """Return a row per cell, method and control of one dataset, whose name keys the resamples.
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pisoft.config.slices import ResamplingSlice
-from pisoft.contracts import OK
+from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.reading import Files, Summary, load_rows
 from pisoft.statistics.results import results_table
+from pisoft.store.parquet import OK
 
 MEASURES = ("entropy", "label_probability", "attention", "hidden_norm")
 CLEAN = "clean"
@@ -26,10 +26,10 @@ OPERATORS = {
     "unknown": "Unknown token",
     "hide": "Keys hidden",
 }
-Settings = ResamplingSlice
+Settings = ResamplingJob
 
 
-def summaries(files: Files, settings: ResamplingSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file, from all `inputs` files `…/{protocol}/{model}/{dataset}.parquet`."""
     cells: dict[tuple[str, str], dict[str, Samples]] = {}
     for path in files["inputs"]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.slices import PermutedSlice
+from pisoft.config.jobs import PermutedJob
 from pisoft.statistics.estimates import Samples, estimate_rows, sample_matrix
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
@@ -21,10 +21,10 @@ from pisoft.statistics.results import results_table
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")
 KEYS = ["metric", "method"]
 GAIN = "gain"
-Settings = PermutedSlice
+Settings = PermutedJob
 
 
-def summaries(files: Files, settings: PermutedSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: PermutedJob) -> dict[str, Summary]:
     """Return one file, from the samples of methods and of their permuted scores."""
     samples = files.rows("soft_samples")
     samples = samples[samples["metric"].isin(METRICS)]

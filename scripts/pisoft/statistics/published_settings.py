@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.slices import PublishedSlice
+from pisoft.config.jobs import PublishedJob
 from pisoft.statistics.metrics import AVERAGE
 
 _NS = frozenset({"auc_pi_soft_ns", "soft_ns"})
@@ -82,12 +82,12 @@ class Difference:
         return chosen
 
 
-def differences(settings: PublishedSlice) -> list[Difference]:
+def differences(settings: PublishedJob) -> list[Difference]:
     """Return every setting of a run that is unlike what the paper states."""
     return [one for one in _stated(settings) if one.here != one.paper]
 
 
-def _stated(settings: PublishedSlice) -> Iterator[Difference]:
+def _stated(settings: PublishedJob) -> Iterator[Difference]:
     """Yield every setting that the paper states, beside that of the run."""
     here = settings.evaluation
     step_interval = settings.generation.step_interval

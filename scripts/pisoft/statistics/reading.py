@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pisoft.columns import SCHEMAS
-from pisoft.contracts import read_table
 from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import read_table
+from pisoft.store.schemas import SCHEMAS
 
 REPAIR = "delete the file and run the workflow again"
 
@@ -22,7 +22,7 @@ def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.Da
 
     Args:
         path: the file, or several of a kind; of none, there are no rows.
-        kind: its kind, a key of :data:`pisoft.columns.SCHEMAS`.
+        kind: its kind, a key of :data:`pisoft.store.schemas.SCHEMAS`.
         selection: column names with the value to keep, for example `protocol="dynamic"`.
 
     Raises:
@@ -47,7 +47,7 @@ def _rows(
 
 
 Summary = pa.Table | list[dict[str, Any]]
-"""What becomes one Parquet file: a table, or rows, of a kind of :mod:`pisoft.contracts`."""
+"""What becomes one Parquet file: a table, or rows, of a kind of :mod:`pisoft.store.parquet`."""
 
 
 def summary_table(kind: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
@@ -64,7 +64,7 @@ class Files(dict[str, list[Path]]):
     """What a table, a figure or a page is made from: files by the name of the rule's input.
 
     An input that holds one kind of rows is named after it, a key of
-    :data:`pisoft.columns.SCHEMAS`.
+    :data:`pisoft.store.schemas.SCHEMAS`.
     """
 
     def __missing__(self, kind: str) -> NoReturn:

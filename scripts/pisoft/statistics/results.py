@@ -1,7 +1,7 @@
 """Results: one row per number, addressed by its keys, and one file per question.
 
-All files have the columns :data:`pisoft.columns.RESULT`, so that whatever shows results addresses
-numbers in the same way. A key is empty where it does not apply.
+All files have the columns :data:`pisoft.store.schemas.RESULT`, so that whatever shows results
+addresses numbers in the same way. A key is empty where it does not apply.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.columns import SCHEMAS
+from pisoft.store.schemas import SCHEMAS
 
 KEYS = ["protocol", "operator", "model", "variant", "dataset", "metric", "method", "other", "part"]
 KEYS += ["position"]
@@ -22,7 +22,7 @@ def results_table(question: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
     """Return the rows of all frames as a file of results.
 
     Args:
-        question: name of the file, a key of :data:`pisoft.columns.SCHEMAS`.
+        question: name of the file, a key of :data:`pisoft.store.schemas.SCHEMAS`.
         frames: some of the columns each; keys that are missing do not apply.
 
     Raises:

@@ -19,20 +19,20 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pisoft.columns import FILES
-from pisoft.config.slices import SanityChecksSlice
+from pisoft.config.jobs import SanityChecksJob
 from pisoft.statistics.density import FEWEST, rank_correlations
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.metrics import DECIMALS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.store.schemas import FILES
 
-Settings = SanityChecksSlice
+Settings = SanityChecksJob
 Correlation = tuple[str, str, str, str, int | str]  # keys of a result
 
 
-def summaries(files: Files, settings: SanityChecksSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: SanityChecksJob) -> dict[str, Summary]:
     """Return one file, from scores on the original and on the randomised models."""
     prompts = {(path.parts[-2], path.stem): path for path in files["prompts"]}
     scores = {FILES["attributions"].cell(path): path for path in files["attributions"]}

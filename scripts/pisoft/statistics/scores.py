@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from pisoft.config.base import Normalisation, Scope, ScoresOf
 from pisoft.config.evaluation import ScoreSettings
-from pisoft.contracts import OK, check_inputs, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import aggregated, normalise
-from pisoft.relations import check_scores, read_prompts
 from pisoft.statistics.reading import REPAIR
+from pisoft.store.cells import check_scores, read_prompts
+from pisoft.store.parquet import OK, check_inputs, read_table
 
 
 @dataclass(frozen=True)

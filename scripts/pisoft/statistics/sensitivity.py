@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pisoft.columns import FILES
-from pisoft.config.slices import SensitivitySlice
+from pisoft.config.jobs import SensitivityJob
 from pisoft.statistics.alternatives import (
     METRICS,
     OPERATORS,
@@ -41,13 +40,14 @@ from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
+from pisoft.store.schemas import FILES
 
 FACTS = ("n_methods", "best_changes", "rank_change")
-Settings = SensitivitySlice
+Settings = SensitivityJob
 Datasets = Mapping[str, Methods]
 
 
-def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: SensitivityJob) -> dict[str, Summary]:
     """Return one file of how far orders change, from all `soft` files."""
     runs = _cells(files["soft"], settings)
     cells = runs | _cells(files.get("operators", []), settings)
@@ -65,7 +65,7 @@ def summaries(files: Files, settings: SensitivitySlice) -> dict[str, Summary]:
 
 
 def _cells(
-    paths: Iterable[Path], settings: SensitivitySlice
+    paths: Iterable[Path], settings: SensitivityJob
 ) -> dict[tuple[str, str, str], dict[str, dict[str, Areas]]]:
     """Read `soft` files by protocol, operator and model, then by dataset and method."""
     cells: dict[tuple[str, str, str], dict[str, dict[str, Areas]]] = {}
@@ -91,7 +91,7 @@ def _alternative(protocol: str, other: str, operator: str) -> str | None:
 
 
 def sensitivities(
-    metric: str, datasets: Datasets, new_draws: Mapping[str, Datasets], settings: SensitivitySlice
+    metric: str, datasets: Datasets, new_draws: Mapping[str, Datasets], settings: SensitivityJob
 ) -> Iterator[pd.DataFrame]:
     """Yield results of one metric, protocol and model, but for the latter two keys.
 

@@ -25,18 +25,18 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.columns import FILES, SCHEMAS
 from pisoft.config.base import Clamp
 from pisoft.config.cells import Cell
-from pisoft.config.slices import SummariseSlice
-from pisoft.curves import area_variance, auc, auc_full
+from pisoft.config.jobs import SummariseJob
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.curves import area_variance, auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary, summary_table
 from pisoft.statistics.results import results_table
 from pisoft.statistics.soft_files import Steps, read_soft
+from pisoft.store.schemas import FILES, SCHEMAS
 
 METRICS = ("ns", "nc")
 SAMPLE_METRICS = (
@@ -71,7 +71,7 @@ NOISE_METRICS = (
 )
 
 LOW_PI = 0.3
-Settings = SummariseSlice
+Settings = SummariseJob
 
 
 class SoftSummaries(NamedTuple):
@@ -82,7 +82,7 @@ class SoftSummaries(NamedTuple):
     soft_sample_curves: pa.Table  # a row per cell, sample and metric of CURVE_METRICS
 
 
-def summaries(files: Files, settings: SummariseSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: SummariseJob) -> dict[str, Summary]:
     """Return files of samples, of their curves and of mean curves, from all `soft` files."""
     return dict(summarise(files["soft"], settings.minimum_h0, settings.clamp)._asdict())
 

@@ -14,9 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.contracts import DEGENERATE_BASELINE, OK, read_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR
+from pisoft.store.parquet import DEGENERATE_BASELINE, OK, read_table
 
 DISTANCES = ("ns_distances", "nc_distances")
 _COLUMNS = ["sample_id", "step", "pi", "status"]

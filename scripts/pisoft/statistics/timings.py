@@ -7,18 +7,18 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.slices import RunSlice
-from pisoft.contracts import OK, read_provenance, read_table
+from pisoft.config.jobs import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.statistics.results import results_table
+from pisoft.store.parquet import OK, read_provenance, read_table
 
 SECONDS = "seconds_per_sample"
 MEMORY = ("peak_memory_mb", "peak_device_memory_mb")  # 10⁶ bytes; null: not on such a device
-Settings = RunSlice
+Settings = RunJob
 
 
-def summaries(files: Files, settings: RunSlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
     """Return the numbers of each cell, from all `attribution_times` files."""
     return {"timings": results_table("timings", map(timing_rows, files["attribution_times"]))}
 

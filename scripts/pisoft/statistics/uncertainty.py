@@ -16,9 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.columns import SCHEMAS
-from pisoft.config.slices import UncertaintySlice
-from pisoft.contracts import OK, read_table
+from pisoft.config.jobs import UncertaintyJob
 from pisoft.statistics.estimates import (
     CONFIDENCE,
     P_VALUES,
@@ -33,6 +31,8 @@ from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import results_table
 from pisoft.statistics.soft import NOISE_METRICS
+from pisoft.store.parquet import OK, read_table
+from pisoft.store.schemas import SCHEMAS
 
 CELL = ["metric", "protocol", "model"]
 KEYS = [*CELL, "method"]
@@ -52,10 +52,10 @@ SAMPLE_METRICS = {
     NUMERICAL,
 }
 OPTIONAL = {"protocol", "reason"}  # texts that not all samples have
-Settings = UncertaintySlice
+Settings = UncertaintyJob
 
 
-def summaries(files: Files, settings: UncertaintySlice) -> dict[str, Summary]:
+def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
     """Return one file of each kind of statistic, from the samples of all metrics.
 
     The files are `soft_samples.parquet` and, if there are any, `ranking_samples.parquet`,

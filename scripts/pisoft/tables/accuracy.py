@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pisoft.displays import display
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, plain, with_interval
 from pisoft.tables.layout import Entry, Table, number_text
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 COLUMNS = (
     Column("Accuracy ↑", {"metric": "accuracy"}, with_interval(3)),

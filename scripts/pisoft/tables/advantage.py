@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.displays import display
+from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, NO_CONTROL
 from pisoft.statistics.results import select
 from pisoft.statistics.standing import LEVEL
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, p_value, with_interval
 from pisoft.tables.layout import Entry, Table
-from pisoft.units import NOTHING
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 HALVES = {
     "lower": "π ≤ 0.5",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import DATAMODEL_METRICS
 from pisoft.tables import notes
 from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 
 @display(

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import blocks, columns, each, grid_table, with_interval
 from pisoft.tables.layout import Entry, Table, p_text
-from pisoft.views import Number, View
+from pisoft.views.registry import display
+from pisoft.views.view import Number, View
 
 MEASURES = {"mean_score": "Mean score (1 is dense)", "gini": "Gini index (0 is dense)"}
 AMONG = {"all": "all methods", "without random": "without random scores"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import EVIDENCE_METRICS
 from pisoft.tables import notes
 from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 # Metrics of uninformative scores, and the numbers that they are the chance level of.
 CHANCE = {"evidence_by_chance": "the first three", "auprc_by_chance": "AUPRC"}

@@ -24,7 +24,7 @@ from pisoft.tables.layout import (
     p_text,
     rank_text,
 )
-from pisoft.views import MISSING, Keys, Number, Results, View
+from pisoft.views.view import MISSING, Keys, Number, Results, View
 
 Labelled = Mapping[str, Keys]
 Show = Callable[[Number], Entry]

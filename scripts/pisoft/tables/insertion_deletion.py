@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import RANKING_METRICS
 from pisoft.tables import notes
 from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 
 @display(

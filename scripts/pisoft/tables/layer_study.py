@@ -7,14 +7,14 @@ from itertools import product
 import numpy as np
 
 from pisoft.config import naming
-from pisoft.displays import display
 from pisoft.statistics.layer_study import DEVELOPMENT, FIXED, LEAKY, REST, SELECTED
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.results import select
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, grid_table, metrics, plain
 from pisoft.tables.layout import Entry, Table, number_text, rank_text
-from pisoft.views import Number, View
+from pisoft.views.registry import display
+from pisoft.views.view import Number, View
 
 
 @display(

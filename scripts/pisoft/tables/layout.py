@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from pisoft.units import NOTHING, signed
+from pisoft.formatting import NOTHING, signed
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pisoft.displays import display
+from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
-from pisoft.units import NOTHING
-from pisoft.views import MISSING, Number, Results, View
+from pisoft.views.registry import display
+from pisoft.views.view import MISSING, Number, Results, View
 
 SHARES = {
     "oracle_over_noisy": "Oracle > noisy",

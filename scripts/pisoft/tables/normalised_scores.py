@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc", "insertion_auc")
 

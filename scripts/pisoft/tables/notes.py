@@ -9,11 +9,11 @@ import pandas as pd
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
-from pisoft.contracts import OK, meanings
+from pisoft.formatting import NOTHING
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
 from pisoft.statistics.standing import LEVEL
-from pisoft.units import NOTHING
-from pisoft.views import Keys, Results
+from pisoft.store.parquet import OK, meanings
+from pisoft.views.view import Keys, Results
 
 FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
 SELECTED = (

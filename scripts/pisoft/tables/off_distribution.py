@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pisoft.displays import display
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 COLUMNS = {
     "Entropy, nats": {"metric": "entropy"},

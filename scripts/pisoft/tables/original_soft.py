@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, each, grid_table, rank, ranked
 from pisoft.tables.layout import Table
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 SHOWN = ("soft_ns", "soft_nc", "expected_retained")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pisoft.displays import display
 from pisoft.statistics.permutation_baseline import METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Table
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 
 @display(

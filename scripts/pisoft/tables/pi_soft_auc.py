@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
 from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.tables import notes
 from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 ROBUST_METRICS = (  # that no single sample can rule
     "ratio_auc_pi_soft_ns",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Table
-from pisoft.views import View
+from pisoft.views.view import View
 
 
 def ranking(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pisoft.displays import display
+from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, each, general, grid_table, rank
 from pisoft.tables.layout import Entry, Table
-from pisoft.units import NOTHING
-from pisoft.views import Number, View
+from pisoft.views.registry import display
+from pisoft.views.view import Number, View
 
 
 @display(

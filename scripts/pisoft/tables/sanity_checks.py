@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from pisoft.displays import display
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
-from pisoft.views import View
+from pisoft.views.registry import display
+from pisoft.views.view import View
 
 LABELS = {"labels": "Shuffled labels", "input": "Another input"}
 UNCHANGED = 0.9  # ρ from which on scores count as unchanged

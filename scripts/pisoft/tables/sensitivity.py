@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pisoft.displays import display
+from pisoft.formatting import NOTHING
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
-from pisoft.units import NOTHING
-from pisoft.views import Number, View
+from pisoft.views.registry import display
+from pisoft.views.view import Number, View
 
 
 @display(

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from pisoft.config.studies import SELECTED_METHODS
-from pisoft.displays import display
+from pisoft.formatting import NOTHING
 from pisoft.statistics.results import select
 from pisoft.statistics.timings import SECONDS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table
 from pisoft.tables.layout import Entry, Table, number_text
-from pisoft.units import NOTHING
-from pisoft.views import Number, View
+from pisoft.views.registry import display
+from pisoft.views.view import Number, View
 
 
 @display(

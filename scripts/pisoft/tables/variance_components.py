@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pisoft.displays import display
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, each, grid_table
 from pisoft.tables.layout import Entry, Table, number_text
-from pisoft.views import Number, View
+from pisoft.views.registry import display
+from pisoft.views.view import Number, View
 
 SOURCES = {
     "between_samples": "Between samples",

@@ -8,9 +8,9 @@ from typing import Any
 
 from snakemake.io import report
 
-from pisoft.columns import FILES
-from pisoft.displays import ENDINGS, Display, displays_in
 from pisoft.pages.groups import ORDER, group_of, place_of
+from pisoft.store.schemas import FILES
+from pisoft.views.registry import ENDINGS, Display, displays_in
 
 Cells = Callable[[str, str], list[str]]  # a pattern's files for the cells of a name
 CATEGORIES = {"tables": "2 Tables", "figures": "3 Figures"}  # the report sorts them by name

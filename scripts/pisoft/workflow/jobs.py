@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.cells import unmarked
-from pisoft.config.parts import dataset_of
+from pisoft.config.jobs import JOBS
 from pisoft.config.resolved import Config
-from pisoft.config.slices import SLICES
-from pisoft.fingerprint import code_hash
-from pisoft.shards import shortened
+from pisoft.config.shards import dataset_of
+from pisoft.store.shards import shortened
+from pisoft.workflow.code_hash import code_hash
 
 
 class Jobs:
@@ -33,7 +33,7 @@ class Jobs:
     def parameters(
         self,
         script: str,
-        slice_name: str,
+        settings_name: str,
         *others: str,
         module: Callable[[Any], str] | None = None,
     ) -> dict[str, Any]:
@@ -41,12 +41,12 @@ class Jobs:
 
         * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not
           compare it, so that a clone in another place computes nothing again.
-        * ``settings``: the job's slice of the configuration as JSON.
+        * ``settings``: the job's settings as JSON.
         * ``code``: hash of the script, of all that it imports, and of further modules and files.
 
         Args:
             script: its name, without ending.
-            slice_name: key of :data:`pisoft.config.slices.SLICES`.
+            settings_name: key of :data:`pisoft.config.jobs.JOBS`.
             others: modules and files that the script does not import; see :func:`code_hash`.
             module: names one more module, by the wildcards.
         """
@@ -54,25 +54,25 @@ class Jobs:
         code = code_hash(script, *others)
         return {
             "command": lambda wildcards, resources: command,
-            "settings": self.settings(slice_name),
+            "settings": self.settings(settings_name),
             "code": code if module is None else lambda names: code_hash(script, module(names)),
         }
 
     def settings(self, name: str) -> Callable[[Any], str]:
-        """Return a params function: the job's slice of the configuration as JSON."""
-        made = SLICES[name]
+        """Return a params function: the job's settings as JSON."""
+        made = JOBS[name]
 
         @cache
         def text(*names: tuple[str, str]) -> str:
             return made.of(self.config, **dict(names)).to_json()
 
-        def slice_of(wildcards: Any) -> str:
+        def settings_of(wildcards: Any) -> str:
             names = unmarked(dict(wildcards.items()))
             if "part" in names:
                 names["dataset"] = dataset_of(names["part"])
             return text(*((key, names[key]) for key in made.wildcards()))
 
-        return slice_of
+        return settings_of
 
     def named_files(self, wildcards: Any, input: Any) -> list[str]:
         """Return a job's input files as KIND=FILES, the kind being the input's name.

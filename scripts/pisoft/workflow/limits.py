@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pisoft.config.resolved import Config
-from pisoft.planning.limits import RunLimits
-from pisoft.planning.report import flops_per_second
+from pisoft.cost.limits import RunLimits
+from pisoft.cost.report import flops_per_second
 
 CELL = ("{protocol}{operator}", "{model}{variant}", "{method}", "{part}")  # as in paths of jobs
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.parts import dataset_of, parts
+from pisoft.config.jobs import commit_file
 from pisoft.config.resolved import Config
-from pisoft.config.slices import commit_file
-from pisoft.data.files import input_files
+from pisoft.config.shards import dataset_of, parts
+from pisoft.datasets.files import input_files
 
 
 class Records:

@@ -7,8 +7,8 @@ from typing import Any
 
 from pisoft.config.methods import EXPORT
 from pisoft.config.metric_validation import Permuted
-from pisoft.config.parts import dataset_of
 from pisoft.config.resolved import Config
+from pisoft.config.shards import dataset_of
 
 
 class Scores:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
+from pisoft.config.jobs import commit_file
 from pisoft.config.resolved import Config
-from pisoft.config.slices import commit_file
 
 MASKED_MODEL_FILES = (
     "config.json",

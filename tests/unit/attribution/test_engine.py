@@ -14,19 +14,19 @@ from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
 from pisoft.config.evaluation import EvaluationSettings
-from pisoft.config.slices import AttributeSlice, ModelSlice
-from pisoft.contracts import read_provenance, read_rows, write_rows, write_table
+from pisoft.config.jobs import AttributeJob, LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import METRICS, evaluations_of_sample, measure_draws
-from pisoft.lm.layers import checkpointed_layers
-from pisoft.relations import read_cell
+from pisoft.models.layers import checkpointed_layers
 from pisoft.statistics.results import results_table, select
 from pisoft.statistics.soft import summarise
 from pisoft.statistics.timings import timing_rows
 from pisoft.statistics.uncertainty import coverage
+from pisoft.store.cells import read_cell
+from pisoft.store.parquet import read_provenance, read_rows, write_rows, write_table
 from pisoft.tables.notes import of_coverage
-from pisoft.views import Results
+from pisoft.views.view import Results
 from random_models import samples, twins
 
 
@@ -392,8 +392,8 @@ def job(tmp_path):
         )
     write_rows(tmp_path / "prompts.parquet", "prompts", prompts, {})
     write_rows(tmp_path / "generations.parquet", "generations", generations, {})
-    settings = AttributeSlice(
-        model=ModelSlice(
+    settings = AttributeJob(
+        model=LoadedModel(
             name="toy", repository=None, revision=None, dtype="float32", quantization="none",
             device="cpu",
         ),

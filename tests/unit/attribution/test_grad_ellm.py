@@ -11,7 +11,7 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
-from pisoft.lm.model import Batch
+from pisoft.models.model import Batch
 from random_models import EAGER, SHAPES, samples, twins
 
 OPTIONS = [

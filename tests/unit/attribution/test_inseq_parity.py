@@ -24,8 +24,8 @@ from transformers import (
 from mended_inseq import tensor_states_hook
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 
 pytestmark = pytest.mark.slow

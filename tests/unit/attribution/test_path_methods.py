@@ -9,8 +9,8 @@ from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 from attributing import attribute, build
 from pisoft.attribution.deeplift import RESCALED
 from pisoft.errors import BenchmarkError
-from pisoft.keyed import keyed_generator
-from pisoft.lm.model import Batch
+from pisoft.models.model import Batch
+from pisoft.seeds import keyed_generator
 from random_models import EAGER, SHAPES, samples, twins
 
 
@@ -45,8 +45,8 @@ def test_integrated_gradients_equal_captums(shape, options):
 
 def test_the_integral_is_complete():
     """Signed contributions add up to the difference of the two ends; norms are checked above."""
-    from pisoft.lm.baselines import baseline_embeddings
-    from pisoft.lm.gradients import path_gradients
+    from pisoft.models.baselines import baseline_embeddings
+    from pisoft.models.gradients import path_gradients
 
     model = twins("llama-gqa")[0]
     batch = Batch(samples()[1:2], model.device)

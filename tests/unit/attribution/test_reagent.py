@@ -11,9 +11,9 @@ from attributing import attribute, build, random_masked_model
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.errors import BenchmarkError
-from pisoft.keyed import keyed_generator
-from pisoft.lm.masked import replacements
-from pisoft.lm.model import Batch, ExplainedSample
+from pisoft.models.masked import replacements
+from pisoft.models.model import Batch, ExplainedSample
+from pisoft.seeds import keyed_generator
 from planted_model import FILLERS, planted_model, planted_samples
 from random_models import SHAPES, samples, twins
 

@@ -6,8 +6,8 @@ from torch.nn.functional import cosine_similarity
 
 from attributing import attribute, build
 from pisoft.errors import BenchmarkError
-from pisoft.lm.layers import CLOSED_FORM, OWN_FORWARD, layer_form
-from pisoft.lm.model import ExplainedSample
+from pisoft.models.layers import CLOSED_FORM, OWN_FORWARD, layer_form
+from pisoft.models.model import ExplainedSample
 from random_models import SHAPES, VOCABULARY, samples, twins
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -166,7 +166,7 @@ def test_the_closed_form_and_the_layers_own_forward_agree(monkeypatch):
     model = twins("mistral-sliding")[0]
     assert layer_form(model) is CLOSED_FORM
     closed = attribute("value_zeroing", model, samples())
-    monkeypatch.setattr("pisoft.lm.layers.layer_form", lambda _: OWN_FORWARD)
+    monkeypatch.setattr("pisoft.models.layers.layer_form", lambda _: OWN_FORWARD)
     for one, other in zip(closed, attribute("value_zeroing", model, samples()), strict=True):
         torch.testing.assert_close(one, other, **EXACT)
 

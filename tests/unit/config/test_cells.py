@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.columns import FILES
 from pisoft.config.cells import Cell
+from pisoft.store.schemas import FILES
 
 EVALUATED = Cell("dynamic", "mean", "llama-3.1", "", "grad_ellm", "sst2")
 

@@ -11,23 +11,23 @@ from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.cells import Cell
+from pisoft.config.jobs import (
+    AttributeJob,
+    DisplayJob,
+    FetchJob,
+    LoadedModel,
+    PromptJob,
+    SampleJob,
+)
 from pisoft.config.loading import load_config, load_run
 from pisoft.config.models import Resources
-from pisoft.config.parts import sample_limit
+from pisoft.config.records import label_key, placeholders
 from pisoft.config.resolved import config_hash
-from pisoft.config.slices import (
-    AttributeSlice,
-    DisplaySlice,
-    FetchSlice,
-    ModelSlice,
-    PromptSlice,
-    SampleSlice,
-)
+from pisoft.config.shards import sample_limit
 from pisoft.config.validation import read_yaml
-from pisoft.data.sources import check_columns
-from pisoft.embedded.source import made_source
+from pisoft.datasets.sources import check_columns
+from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
-from pisoft.records import label_key, placeholders
 
 RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}
 CATALOGUE = {
@@ -423,7 +423,7 @@ def test_a_masked_model_can_be_added_by_the_run_file_alone(load):
     mine = {"extends": "roberta-base", "dtype": "bfloat16"}
     config = load(masked_model="mine", catalogue={"masked_models": {"mine": mine}})
     assert list(config.masked_models) == ["mine"]
-    assert AttributeSlice.of(config, model="small", method="saliency").masked_model == ModelSlice(
+    assert AttributeJob.of(config, model="small", method="saliency").masked_model == LoadedModel(
         name="mine",
         repository="o/roberta",
         revision="main",
@@ -495,7 +495,7 @@ def test_an_absent_column_is_named_before_any_job(load, tmp_path):
     path.write_text('{"reviews": "good", "label": 1}\n')
     config = load(datasets=["mine"], catalogue=local_dataset(path))
     with pytest.raises(BenchmarkError, match="no column 'review'; did you mean 'reviews'"):
-        check_columns(FetchSlice.of(config, dataset="mine"), made_source)
+        check_columns(FetchJob.of(config, dataset="mine"), made_source)
 
 
 def test_a_local_root_that_is_not_set_is_asked_for(load):
@@ -638,9 +638,9 @@ def load_shipped(root, name, **changes):
 
 def check_shipped(config):
     for dataset in config.datasets:
-        check_columns(FetchSlice.of(config, dataset=dataset), made_source)
+        check_columns(FetchJob.of(config, dataset=dataset), made_source)
         for model in config.models:
-            assert PromptSlice.of(config, model=model, dataset=dataset).messages
+            assert PromptJob.of(config, model=model, dataset=dataset).messages
 
 
 def test_the_demonstration_s_run_file_loads(root):
@@ -687,15 +687,15 @@ def test_every_catalogue_entry_is_valid(root, tmp_path):
 
 
 def test_the_local_run_file_loads_with_enough_records(root, shared):
-    from pisoft.contracts import OK
-    from pisoft.data.sampling import sample
-    from pisoft.data.sources import fetch
+    from pisoft.datasets.sampling import sample
+    from pisoft.datasets.sources import fetch
+    from pisoft.store.parquet import OK
 
     config = load_shipped(root, "local", local_root=str(shared))
     check_shipped(config)
     for name in config.datasets:
-        rows = fetch(FetchSlice.of(config, dataset=name), made_source)
-        chosen = sample(rows, SampleSlice.of(config, part=name).samples, config.run_file.seed)
+        rows = fetch(FetchJob.of(config, dataset=name), made_source)
+        chosen = sample(rows, SampleJob.of(config, part=name).samples, config.run_file.seed)
         assert len(chosen) == 25
         assert all(row["status"] == OK for row in rows)
 
@@ -780,7 +780,7 @@ def test_settings_hold_no_markup(load):
     """They stand in the script of Snakemake's report as they are."""
     label = "</script><script>alert(1)</script>&amp;"
     config = load("datasets/reviews/label", label)
-    text = DisplaySlice.of(config).to_json()
+    text = DisplayJob.of(config).to_json()
     assert not set("<>&") & set(text)
     assert json.loads(text)["datasets"]["reviews"] == label
 

@@ -7,18 +7,18 @@ import yaml
 
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
+from pisoft.config.jobs import (
+    AttributeJob,
+    DisplayJob,
+    EvaluateJob,
+    InspectJob,
+    LayerStudyJob,
+    SanityChecksJob,
+    SummariseJob,
+    TrainJob,
+)
 from pisoft.config.loading import load_config
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
-from pisoft.config.slices import (
-    AttributeSlice,
-    DisplaySlice,
-    EvaluateSlice,
-    InspectSlice,
-    LayerStudySlice,
-    SanityChecksSlice,
-    SummariseSlice,
-    TrainSlice,
-)
 from pisoft.config.studies import LayerStudy, decoder_layers, study_methods
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
@@ -148,12 +148,12 @@ def test_the_main_tables_show_of_the_study_what_it_selects_alone(load):
         for weights in ("loosened", "original")
         for depth in ("01", "02", "04")  # all 4 layers are the fixed depth
     }
-    more = DisplaySlice.of(with_study).methods.items() - DisplaySlice.of(without).methods.items()
+    more = DisplayJob.of(with_study).methods.items() - DisplayJob.of(without).methods.items()
     assert dict(more) == {
         "grad_ellm_selected": "Grad-ELLM (depth selected)",
         "grad_ellm_original_selected": "Grad-ELLM (original, depth selected)",
     }
-    assert SummariseSlice.of(with_study) == SummariseSlice.of(without)
+    assert SummariseJob.of(with_study) == SummariseJob.of(without)
 
 
 def study_names(load, **options):
@@ -173,8 +173,8 @@ def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load
     further = set(config.cells("layer_study")) - set(config.cells())
     assert {cell.method for cell in further} == {"grad_ellm-loosened-02"}
     assert set(config.evaluated_methods) - set(config.methods) == {"grad_ellm-loosened-02"}
-    job = AttributeSlice.of(config, model="demo-llama", method="grad_ellm")
-    assert job == AttributeSlice.of(
+    job = AttributeJob.of(config, model="demo-llama", method="grad_ellm")
+    assert job == AttributeJob.of(
         load(None, restrictions={}), model="demo-llama", method="grad_ellm"
     )
 
@@ -244,9 +244,7 @@ def test_all_layers_of_an_unknown_number_have_a_twin(load):
 
 
 def test_a_study_method_is_attributed_like_any_other(load):
-    job = AttributeSlice.of(
-        load({"depths": [2]}), model="demo-llama", method="grad_ellm-original-02"
-    )
+    job = AttributeJob.of(load({"depths": [2]}), model="demo-llama", method="grad_ellm-original-02")
     assert job.method == "grad_ellm"
     assert job.options == {
         "layers": 2,
@@ -258,7 +256,7 @@ def test_a_study_method_is_attributed_like_any_other(load):
 
 def test_the_study_s_jobs_see_its_own_models_and_datasets_only(load):
     config = load({"models": ["demo-mistral"], "datasets": ["demo-why"], "depths": [1]})
-    made = LayerStudySlice.of(config)
+    made = LayerStudyJob.of(config)
     assert {method.model for method in made.methods} == {"demo-mistral"}
     assert type(made).model_validate_json(made.to_json()) == made
 
@@ -458,9 +456,9 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
         for method in ("random", "saliency")
     ]
     names = {"model": "demo-llama", "method": "saliency"}
-    randomised = AttributeSlice.of(config, variant="reinit-4", **names)
+    randomised = AttributeJob.of(config, variant="reinit-4", **names)
     assert randomised.reinitialised_layers == 4
-    original = AttributeSlice.of(config, **names)
+    original = AttributeJob.of(config, **names)
     assert original == randomised.model_copy(update={"reinitialised_layers": None})
 
 
@@ -473,15 +471,15 @@ def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
     assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}
     assert [cell.model for cell in added] == ["demo-llama", "demo-mistral"]
     names = {"model": "demo-llama", "method": "saliency"}
-    shuffled = AttributeSlice.of(config, variant="shuffled-labels", **names)
+    shuffled = AttributeJob.of(config, variant="shuffled-labels", **names)
     assert shuffled.model.name == "demo-llama-shuffled-labels"
     assert shuffled.reinitialised_layers is None
-    assert AttributeSlice.of(config, **names) == AttributeSlice.of(without, **names)
-    variants = SanityChecksSlice.of(config).variants["demo-llama"]
+    assert AttributeJob.of(config, **names) == AttributeJob.of(without, **names)
+    variants = SanityChecksJob.of(config).variants["demo-llama"]
     assert variants == {"reinit-1": 1, "shuffled-labels": None}
-    original = TrainSlice.of(config, model="demo-llama")
-    assert original == TrainSlice.of(without, model="demo-llama")
-    retrained = TrainSlice.of(config, model="demo-llama", variant="shuffled-labels")
+    original = TrainJob.of(config, model="demo-llama")
+    assert original == TrainJob.of(without, model="demo-llama")
+    retrained = TrainJob.of(config, model="demo-llama", variant="shuffled-labels")
     assert retrained == original.model_copy(update={"shuffled_labels": True})
 
 
@@ -526,7 +524,7 @@ def test_other_operators_have_cells_and_settings_of_their_own(load):
         for operator in operators[protocol]
         for method in ("random", "saliency")
     ]
-    made = EvaluateSlice.of(
+    made = EvaluateJob.of(
         config,
         protocol="dynamic",
         operator="hide",
@@ -535,14 +533,14 @@ def test_other_operators_have_cells_and_settings_of_their_own(load):
         part="demo-why",
     )
     assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
-    own = EvaluateSlice.of(
+    own = EvaluateJob.of(
         config, protocol="fixed", model="demo-llama", method="random", part="demo-why"
     )
     assert (own.protocol, own.evaluation.operator) == ("fixed", "zero")
-    assert InspectSlice.of(config, protocol="dynamic", model="demo-llama").operators == (
+    assert InspectJob.of(config, protocol="dynamic", model="demo-llama").operators == (
         "zero", "mean", "unknown", "hide",
     )  # fmt: skip
-    assert InspectSlice.of(config, protocol="fixed", model="demo-llama").operators == (
+    assert InspectJob.of(config, protocol="fixed", model="demo-llama").operators == (
         "zero",
         "mean",
         "unknown",

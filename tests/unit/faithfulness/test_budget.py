@@ -6,8 +6,8 @@ from scipy.stats import t
 
 from evaluating import evaluated
 from pisoft.config.evaluation import DrawBudget, EvaluationSettings
-from pisoft.curves import area_variance
 from pisoft.faithfulness.budget import first_draws, further_draws, half_width
+from pisoft.faithfulness.curves import area_variance
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from random_models import twins

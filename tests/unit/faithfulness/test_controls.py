@@ -12,8 +12,8 @@ from pisoft.config.metric_validation import (
     controls,
     permutations,
 )
-from pisoft.contracts import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
 from pisoft.faithfulness.controls import control_rows, permuted_rows
+from pisoft.store.parquet import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
 
 CONTENT = [False, True, True, False, True, True]
 EVIDENCE = [False, False, True, False, False, True]

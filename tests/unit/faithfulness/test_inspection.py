@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pisoft.config.slices import InspectSlice, ModelSlice
+from pisoft.config.jobs import InspectJob, LoadedModel
 from pisoft.faithfulness.inspection import CLEAN, READ, Inspector
 from pisoft.faithfulness.masks import IndependentUniforms
 from random_models import SHAPES, twins
@@ -18,13 +18,13 @@ PROMPT = {
 }  # fmt: skip
 GENERATION = {"sample_id": "s", "output_ids": [5, 61], "steps": [0, 1], "status": "ok"}
 GRID, DRAWS, SEED = (0.2, 0.7), 3, 4
-MODEL = ModelSlice(
+MODEL = LoadedModel(
     name="m", repository=None, revision=None, dtype="float64", quantization="none", device="cpu"
 )
 
 
 def settings(protocol="dynamic", operators=("zero", "mean", "hide"), **changes):
-    return InspectSlice(
+    return InspectJob(
         model=MODEL, protocol=protocol, operators=operators, scope="content", pi_grid=GRID,
         draws=DRAWS, seed=SEED, token_budget=None, **changes,
     )  # fmt: skip

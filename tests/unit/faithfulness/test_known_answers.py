@@ -19,8 +19,8 @@ from evaluating import evaluated
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.lm.attention import ATTENTION_NAME
-from pisoft.lm.model import LanguageModel
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import LanguageModel
 from tiny_tokenizers import numbered_tokenizer
 
 WIDTH, HEAD, VOCABULARY = 8, 4, 12

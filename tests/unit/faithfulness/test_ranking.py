@@ -9,8 +9,7 @@ import torch
 
 import evaluate_ranking
 from pisoft.config.evaluation import RankingSettings
-from pisoft.config.slices import ModelSlice, RankingSlice
-from pisoft.contracts import read_provenance, read_rows, write_rows
+from pisoft.config.jobs import LoadedModel, RankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness import ranking
 from pisoft.faithfulness.ranking import (
@@ -21,8 +20,9 @@ from pisoft.faithfulness.ranking import (
     perturbed_input,
     token_places,
 )
-from pisoft.keyed import keyed_generator
-from pisoft.lm.generation import classify
+from pisoft.models.generation import classify
+from pisoft.seeds import keyed_generator
+from pisoft.store.parquet import read_provenance, read_rows, write_rows
 from planted_model import PLANTED, planted_model, planted_samples
 from random_models import EAGER, SHAPES, VOCABULARY, twins
 
@@ -508,8 +508,8 @@ def test_a_prefix_that_does_not_fit_fails_the_samples_behind_it(monkeypatch):
 
 # Script ---------------------------------------------------------------------------------------
 
-SETTINGS = RankingSlice(
-    model=ModelSlice(
+SETTINGS = RankingJob(
+    model=LoadedModel(
         name="toy", repository=None, revision=None, dtype="float32", quantization="none",
         device="cpu",
     ),

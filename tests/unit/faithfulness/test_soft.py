@@ -24,7 +24,7 @@ from pisoft.faithfulness.soft import (
     measure_draws,
     measure_in_float32,
 )
-from pisoft.lm.model import LanguageModel
+from pisoft.models.model import LanguageModel
 from random_models import SHAPES, VOCABULARY, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]

@@ -4,7 +4,7 @@ import pytest
 
 from agreeing import CELL, LABELS, VALUES, agreement_rows
 from pisoft.figures.method_agreement import plot
-from pisoft.units import NOTHING
+from pisoft.formatting import NOTHING
 from viewing import view_of
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agreeing import CELL, INSERTION, LABELS, NC, NS, metric_rows
 from pisoft.figures.metric_agreement import plot
-from pisoft.units import NOTHING
+from pisoft.formatting import NOTHING
 from viewing import view_of
 
 

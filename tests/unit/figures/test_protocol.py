@@ -7,7 +7,6 @@ from matplotlib.colors import to_hex
 
 import explained
 from pisoft.config.evaluation import ScoreSettings
-from pisoft.contracts import write_table
 from pisoft.figures.protocol import (
     Calibrated,
     calibrated,
@@ -20,7 +19,8 @@ from pisoft.figures.style import line_styles
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.scores import perturbable_counts, read_scores
 from pisoft.statistics.soft import summarise
-from pisoft.views import Results
+from pisoft.store.parquet import write_table
+from pisoft.views.view import Results
 
 GRID = (0.1, 0.35, 0.9)
 METHODS = {

@@ -13,11 +13,9 @@ import pytest
 
 import compare_with_paper
 from pisoft.attribution import load_method
-from pisoft.columns import RESULT, SCHEMAS
+from pisoft.config.jobs import PublishedJob
 from pisoft.config.loading import load_config
-from pisoft.config.slices import PublishedSlice
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import write_rows
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.against_paper_tables import cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex
@@ -31,6 +29,8 @@ from pisoft.statistics.against_paper import (
 )
 from pisoft.statistics.published import METHODS, MODELS, load_published
 from pisoft.statistics.published_settings import STATED_OPTIONS, differences
+from pisoft.store.parquet import write_rows
+from pisoft.store.schemas import RESULT, SCHEMAS
 from pisoft.tables.layout import Block, Entry, Row, Table
 from typesetting import needs_latex, typeset
 
@@ -233,13 +233,13 @@ def test_agreement_counts_outcomes_and_compares_orders(published):
 def slice_of(tmp_path, monkeypatch, name, **changes):
     monkeypatch.chdir(ROOT)
     raw = read_yaml(ROOT / "config" / f"{name}.yaml") | changes
-    return PublishedSlice.of(load_config(raw, ROOT / "config/catalogue", "test", load_method))
+    return PublishedJob.of(load_config(raw, ROOT / "config/catalogue", "test", load_method))
 
 
 def test_hub_entries_of_the_catalogue_are_the_published_ones(tmp_path, monkeypatch):
     made = slice_of(tmp_path, monkeypatch, "paper", datasets=["imdb", "sst2", "tellmewhy"])
     assert (made.other_models, made.other_datasets) == ({}, {})
-    assert PublishedSlice.model_validate_json(made.to_json()) == made
+    assert PublishedJob.model_validate_json(made.to_json()) == made
 
 
 def test_a_dataset_is_the_paper_s_by_its_records_and_not_by_its_name(tmp_path, monkeypatch):

@@ -26,11 +26,11 @@ from explorable import (
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
-from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import MEASURED, explorer_data, explorer_page
+from pisoft.store.parquet import read_rows, write_rows
 
 ROOT = Path(__file__).parents[3]
 HOSTILE_ID = DATASETS["words"][1].name

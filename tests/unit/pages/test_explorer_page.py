@@ -9,10 +9,10 @@ import pytest
 
 from browsing import chromium, visit
 from explorable import DATASETS, FLOOR, GRID, HEBREW, HOSTILE, METHODS, MODELS, settings, write_run
-from pisoft.contracts import read_rows
 from pisoft.faithfulness.calibration import calibrate, clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page
+from pisoft.store.parquet import read_rows
 
 pytestmark = pytest.mark.slow
 

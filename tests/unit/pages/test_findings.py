@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pytest
 
-from pisoft.config.slices import LabelsSlice
+from pisoft.config.jobs import LabelSettings
 from pisoft.pages.findings import (
     FAILS,
     HOLDS,
@@ -78,7 +78,7 @@ def numbers_of(p_value: float, order: list[str], untested: Collection[str], **ch
         "advantage": advantage,
         "ranks": left_out_rows(NS, {"": dict.fromkeys(order, 1.0)}),
     }
-    labels = LabelsSlice(models={"llama": "Llama"}, datasets={}, methods=METHODS)
+    labels = LabelSettings(models={"llama": "Llama"}, datasets={}, methods=METHODS)
     return Numbers({question: frame(given) for question, given in rows.items()}, labels)
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from browsing import check_accessible, chromium, visit
 from estimating import estimated
-from pisoft.config.slices import LabelsSlice
+from pisoft.config.jobs import LabelSettings
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.links import links as link_section
 from pisoft.pages.page import Figure, Line, Link, write_html, write_verdicts
 
-LABELS = LabelsSlice(
+LABELS = LabelSettings(
     models={"llama": "Llama"},
     datasets={"sst2": "SST-2", "imdb": "IMDb"},
     methods={"random": "Random", "good": "Good", "equal": "Equal", "bad": "<Bad>"},

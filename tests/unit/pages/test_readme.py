@@ -20,7 +20,7 @@ from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.readme import BEGIN, END, put_between_markers, result_text
 from pisoft.pages.real_numbers import ABOUT, KEPT, keep, kept
-from pisoft.views import Results
+from pisoft.views.view import Results
 from uncertainty import frame, statistics_row
 
 LARGEST_FIGURE = 300_000  # bytes

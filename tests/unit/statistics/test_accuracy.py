@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from pisoft.config.slices import RunSlice
-from pisoft.contracts import read_rows, write_rows
+from pisoft.config.jobs import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.accuracy import summaries
 from pisoft.statistics.reading import Files
+from pisoft.store.parquet import read_rows, write_rows
 from rooms import summarise
 
 
@@ -59,7 +59,7 @@ def test_accuracy_is_over_ok_samples(tmp_path):
 def by_metric(paths):
     """Return the numbers of one model and dataset."""
     files = Files(dict(zip(("prompts", "generations"), ([path] for path in paths), strict=True)))
-    return summaries(files, RunSlice(run="demo"))["accuracy"].to_pandas().set_index("metric")
+    return summaries(files, RunJob(run="demo"))["accuracy"].to_pandas().set_index("metric")
 
 
 def wilson(share, n, z=1.959963984540054):

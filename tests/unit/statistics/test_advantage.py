@@ -9,9 +9,9 @@ import pytest
 
 import rooms
 from pisoft.config.cells import Cell
-from pisoft.contracts import read_rows
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.store.parquet import read_rows
 from summarising import GRID, STATISTICS, soft_rows, write_soft
 
 SETTINGS = {"seed": 1, "resamples": 200}

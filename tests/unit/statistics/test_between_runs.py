@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import kendalltau
 
 import rooms
-from pisoft.contracts import write_table
 from pisoft.statistics.results import results_table
+from pisoft.store.parquet import write_table
 
 METRIC = "auc_pi_soft_nc"
 

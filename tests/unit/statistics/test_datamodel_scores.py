@@ -9,14 +9,14 @@ from scipy.stats import pearsonr, rankdata, spearmanr
 
 import explained
 import rooms
-from pisoft.config.slices import DatamodelSlice
-from pisoft.contracts import OK, read_rows
+from pisoft.config.jobs import DatamodelJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scores import aggregated, normalise
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
 from pisoft.statistics.datamodel_scores import METRICS, masks_and_changes, of_masks, read_draws
 from pisoft.statistics.scores import StepScores
+from pisoft.store.parquet import OK, read_rows
 
 GRID = (0.2, 0.5, 0.9)
 DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
@@ -27,7 +27,7 @@ WEIGHTS = np.array([0, 19, 6, 64, 3, 40, 13, 26, 49]) / 64
 
 
 def settings_of(**changes):
-    return DatamodelSlice.model_validate(SETTINGS | changes)
+    return DatamodelJob.model_validate(SETTINGS | changes)
 
 
 def evaluated(row, settings, effect=None, draws=DRAWS):

@@ -7,10 +7,10 @@ from scipy.stats import spearmanr
 
 import explained
 import rooms
-from pisoft.contracts import read_rows, write_rows
 from pisoft.faithfulness.scores import normalise
 from pisoft.statistics.density import gini, rank_correlations
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.store.parquet import read_rows, write_rows
 
 GENERATOR = np.random.default_rng(7)
 METHODS = ("random", "saliency", "mine", "attention")

@@ -16,8 +16,8 @@ from scipy.stats import norm, permutation_test, t
 
 import pisoft
 from flipping import step_down
-from pisoft.config.slices import ResamplingSlice
-from pisoft.keyed import keyed_generator
+from pisoft.config.jobs import ResamplingJob
+from pisoft.seeds import keyed_generator
 from pisoft.statistics.estimates import (
     EXACT_TEST,
     NUMBERS,
@@ -52,7 +52,7 @@ def ratios(numerators, denominators):
 
 
 def drawing(resamples, seed=1):
-    return ResamplingSlice(seed=seed, resamples=resamples)
+    return ResamplingJob(seed=seed, resamples=resamples)
 
 
 def rows_of(datasets, resamples=200):
@@ -317,10 +317,10 @@ def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value()
 TIED = """
 import json
 import numpy as np, pandas as pd
-from pisoft.config.slices import ResamplingSlice
+from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.estimates import Samples, estimate, estimate_rows, paired_tests
 from pisoft.statistics.orders import ranks
-settings = ResamplingSlice(seed=1, resamples=1000)
+settings = ResamplingJob(seed=1, resamples=1000)
 generator = np.random.default_rng(1)
 tied = np.tile(generator.random((300, 22)).round(2), (1, 7))
 columns = pd.MultiIndex.from_product([["m"], range(154)], names=["metric", "method"])

@@ -8,7 +8,6 @@ from sklearn.metrics import average_precision_score
 
 import explained
 import rooms
-from pisoft.contracts import read_rows
 from pisoft.faithfulness.scores import normalise
 from pisoft.statistics.evidence import (
     METRICS,
@@ -17,6 +16,7 @@ from pisoft.statistics.evidence import (
     on_evidence,
     share_of_highest,
 )
+from pisoft.store.parquet import read_rows
 
 SETTINGS = {"scope": "content", "normalisation": "minmax", "step_scores": "own"}
 GENERATOR = np.random.default_rng(5)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pisoft.config.slices import SummariseRankingSlice
-from pisoft.contracts import read_provenance, read_rows, write_rows
+from pisoft.config.jobs import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
+from pisoft.store.parquet import read_provenance, read_rows, write_rows
 from rooms import summarise
 
 METHODS = ("random", "mine")
@@ -91,7 +91,7 @@ def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):
 
 def test_the_script_writes_the_samples_with_the_reasons(written, tmp_path):
     output = tmp_path / "samples.parquet"
-    settings = SummariseRankingSlice(not_applicable=NOT_APPLICABLE)
+    settings = SummariseRankingJob(not_applicable=NOT_APPLICABLE)
     files = {"ranking": [path for _, path in written]}
     summarise("insertion_deletion", settings, files, {"ranking_samples": output})
     assert len(read_rows(output, "ranking_samples")) == 4 * 6 + 4

@@ -11,14 +11,14 @@ import scipy.stats
 
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
+from pisoft.config.jobs import LayerStudyJob
 from pisoft.config.models import HubModel
-from pisoft.config.slices import LayerStudySlice
 from pisoft.config.studies import LayerStudy, study_methods
-from pisoft.contracts import read_rows
 from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select
+from pisoft.store.parquet import read_rows
 from rooms import plot, summarise, tabulate
 from studying import (
     DISAGREEING,
@@ -180,7 +180,7 @@ def test_every_number_equals_a_plain_computation(metric, weights):
 
 
 STUDY_DATASETS = ("imdb", "sst2")
-STUDY = LayerStudySlice(
+STUDY = LayerStudyJob(
     methods=study_methods(
         LayerStudy(depths=(1, 2)),
         {"llama": HubModel(kind="hub", repository="o/large")},

@@ -11,8 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import explained
 from agreeing import METHODS, VALUES, agreement_rows
-from pisoft.config.slices import CompareSlice
-from pisoft.contracts import read_rows
+from pisoft.config.jobs import CompareJob
 from pisoft.statistics.method_agreement import (
     METRICS,
     agreement_samples,
@@ -20,6 +19,7 @@ from pisoft.statistics.method_agreement import (
     with_averages,
 )
 from pisoft.statistics.scores import StepScores
+from pisoft.store.parquet import read_rows
 from rooms import summarise
 from viewing import results
 
@@ -97,7 +97,7 @@ def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
     }
     raw["mine"]["s2"] = [None, None]
     files = explained.write_scores(tmp_path, raw, 31)
-    settings = CompareSlice(methods=tuple(METHODS), scope="content", normalisation="minmax")
+    settings = CompareJob(methods=tuple(METHODS), scope="content", normalisation="minmax")
     output = tmp_path / "out.parquet"
     summarise("method_agreement", settings, files, {"method_agreement": output})
     found = read_rows(output, "method_agreement")

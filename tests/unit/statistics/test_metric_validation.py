@@ -6,16 +6,16 @@ import pytest
 from scipy.stats import kendalltau
 
 import rooms
-from pisoft.config.slices import MetricValidationSlice
-from pisoft.contracts import read_rows, write_rows
+from pisoft.config.jobs import MetricValidationJob
 from pisoft.statistics.controls import curve_values, sample_values
 from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, validation
 from pisoft.statistics.reading import Files
+from pisoft.store.parquet import read_rows, write_rows
 from summarising import GRID, soft_rows, soft_summaries
 from typesetting import needs_latex, typeset
 
 LADDER = ("oracle", "oracle-noise-0.5", "oracle-noise-2")
-SETTINGS = MetricValidationSlice(ladder=LADDER, middle=LADDER[1], seed=1)
+SETTINGS = MetricValidationJob(ladder=LADDER, middle=LADDER[1], seed=1)
 NAMES = (*LADDER, "random", "anti-oracle", "position", "uniform", "first-token")
 
 

@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 import rooms
-from pisoft.config.slices import ResamplingSlice
+from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.normalised_scores import normalised
 from summarising import soft_rows, soft_summaries
 from typesetting import needs_latex, typeset
 
 
 def by_method(values):
-    settings = ResamplingSlice(seed=1, resamples=200)
+    settings = ResamplingJob(seed=1, resamples=200)
     rows = normalised({("dynamic", "llama", "m"): values}, "sst2", settings)
     return rows.set_index("method")
 
@@ -55,7 +55,7 @@ def test_the_table_orders_methods_by_its_first_column(tmp_path):
             row["ns_distances"] = [scale * distance for distance in row["ns_distances"]]
     files = soft_summaries(tmp_path, rows)
     made = {"normalised_scores": tmp_path / "normalised_scores.parquet"}
-    rooms.summarise("normalised_scores", ResamplingSlice(seed=1, resamples=100), files, made)
+    rooms.summarise("normalised_scores", ResamplingJob(seed=1, resamples=100), files, made)
     settings = {
         "models": {"llama": "Llama"},
         "datasets": {"sst2": "SST2"},

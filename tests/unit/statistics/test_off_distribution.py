@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import rooms
-from pisoft.contracts import read_rows, write_rows
 from pisoft.faithfulness.inspection import CLEAN, READ
 from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
+from pisoft.store.parquet import read_rows, write_rows
 from typesetting import needs_latex, typeset
 
 GRID = (0.1, 0.5, 0.95)

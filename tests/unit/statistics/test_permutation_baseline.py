@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import rooms
-from pisoft.contracts import read_rows
+from pisoft.store.parquet import read_rows
 from summarising import soft_rows, soft_summaries
 
 NAMES = ("mine", "mine-permuted-1", "mine-permuted-2", "random")

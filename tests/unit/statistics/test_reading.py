@@ -2,10 +2,10 @@
 
 import pytest
 
-from pisoft.contracts import read_rows, write_rows, write_table
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.statistics.soft import summarise
+from pisoft.store.parquet import read_rows, write_rows, write_table
 from summarising import GRID, STATISTICS, soft_rows, write_soft
 from uncertainty import statistics_row
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pisoft.columns import SCHEMAS
 from pisoft.statistics.results import KEYS, constant_keys, results_table, select
+from pisoft.store.schemas import SCHEMAS
 
 NUMBERS = pd.DataFrame({"metric": ["a", "a"], "method": ["x", "y"], "value": [1, np.nan]})
 

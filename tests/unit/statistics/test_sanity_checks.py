@@ -7,11 +7,11 @@ from scipy.stats import spearmanr
 
 import explained
 import rooms
-from pisoft.contracts import read_rows
 from pisoft.figures.sanity_checks import plot
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.sanity_checks import input_similarities, similarities, stretched
 from pisoft.statistics.scores import StepScores
+from pisoft.store.parquet import read_rows
 from pisoft.tables.sanity_checks import table
 from viewing import view_of
 

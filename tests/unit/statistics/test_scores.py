@@ -5,9 +5,9 @@ import pytest
 
 from explorable import DATASETS, METHODS, write_run
 from pisoft.config.evaluation import ScoreSettings
-from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.scores import read_scores
+from pisoft.store.parquet import read_rows, write_rows
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from scipy.stats import kendalltau, norm, rankdata, t
 
 import rooms
 from pisoft.config.cells import Cell
-from pisoft.contracts import read_rows
-from pisoft.keyed import keyed_generator
+from pisoft.seeds import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.store.parquet import read_rows
 from summarising import MINIMUM_H0, soft_rows, write_soft
 
 GRID = (0.1, 0.3, 0.4, 0.9)

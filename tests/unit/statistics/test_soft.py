@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import rooms
-from pisoft.contracts import read_provenance, read_rows
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, summarise
+from pisoft.store.parquet import read_provenance, read_rows
 from summarising import CELL, GRID, MINIMUM_H0, STATISTICS, soft_row, soft_rows, write_soft
 
 

@@ -4,10 +4,10 @@ import statistics
 
 import pytest
 
-from pisoft.contracts import read_rows, write_rows
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.results import results_table, select
 from pisoft.statistics.timings import timing_rows
+from pisoft.store.parquet import read_rows, write_rows
 from rooms import summarise, tabulate
 
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}

@@ -3,9 +3,9 @@
 import pandas as pd
 
 from estimating import view
+from pisoft.formatting import NOTHING
 from pisoft.statistics.results import results_table
 from pisoft.tables.accuracy import table
-from pisoft.units import NOTHING
 
 MODELS, DATASETS = {"llama": "Llama", "mistral": "Mistral"}, {"sst2": "SST2", "imdb": "IMDb"}
 VALUES = {

@@ -5,9 +5,9 @@ import itertools
 import pandas as pd
 import pytest
 
+from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import CURVE_METRICS, NO_CONTROL
 from pisoft.tables.advantage import HALVES, spans_above_zero, table
-from pisoft.units import NOTHING
 from viewing import view_of
 
 METHODS = {"random": "Random", "late": "Late", "both": "Both", "none": "None", "mine": "$ M_{"}

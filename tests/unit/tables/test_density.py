@@ -3,8 +3,8 @@
 import pytest
 
 from dense import DATASETS, LABELS, METHODS, correlation_rows, density_rows
+from pisoft.formatting import NOTHING
 from pisoft.tables.density import table
-from pisoft.units import NOTHING
 from viewing import view_of
 
 CELL = {"protocol": "dynamic", "model": "llama"}

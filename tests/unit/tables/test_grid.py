@@ -3,6 +3,7 @@
 import pytest
 
 from estimating import view
+from pisoft.formatting import NOTHING
 from pisoft.tables.grid import (
     Column,
     blocks,
@@ -18,8 +19,7 @@ from pisoft.tables.grid import (
     with_interval,
 )
 from pisoft.tables.layout import Entry
-from pisoft.units import NOTHING
-from pisoft.views import MISSING, Results
+from pisoft.views.view import MISSING, Results
 from uncertainty import frame, statistics_row
 
 METHODS = {"a": "A", "b": "B", "c": "C", "d": "D"}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pisoft.formatting import NOTHING
 from pisoft.tables.layer_study import table
-from pisoft.units import NOTHING
 from studying import (
     DISAGREEING,
     TOO_SMALL,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from pisoft.formatting import NOTHING
 from pisoft.tables import original_soft, variance_components
 from pisoft.tables.layout import Entry
-from pisoft.units import NOTHING
 from soft_tables import (
     MEANS,
     METHODS,

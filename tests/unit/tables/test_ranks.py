@@ -1,8 +1,8 @@
 """The table of ranks: intervals, shares, ranks without a dataset."""
 
 from estimating import view
+from pisoft.formatting import NOTHING
 from pisoft.tables import ranks
-from pisoft.units import NOTHING
 from ranked import CELL, LEFT_OUT, RANKS, SETTINGS, all_rows
 from uncertainty import frame
 

@@ -1,7 +1,7 @@
 """The table of orders with one choice changed."""
 
+from pisoft.formatting import MINUS, NOTHING
 from pisoft.tables.sensitivity import table
-from pisoft.units import MINUS, NOTHING
 from sensitive import WHY, view
 
 

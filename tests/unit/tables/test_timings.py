@@ -3,9 +3,9 @@
 import pandas as pd
 
 from estimating import view
+from pisoft.formatting import NOTHING
 from pisoft.statistics.results import results_table
 from pisoft.tables.timings import table
-from pisoft.units import NOTHING
 
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from browsing import check_accessible, chromium, visit
+from pisoft.formatting import NOTHING
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables.explorer_links import explorer_links
 from pisoft.tables.layout import Block, Entry, Row, Table
 from pisoft.tables.writer import write
-from pisoft.units import NOTHING
 from soft_tables import MEANS, areas_of, sample_rows, written
 from typesetting import assert_latex_fits, needs_latex, typeset
 

@@ -14,8 +14,8 @@ from snakemake.resources import Resources
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
-from pisoft.planning.limits import Limits
-from pisoft.shards import expanded, shards_of
+from pisoft.cost.limits import Limits
+from pisoft.store.shards import expanded, shards_of
 from pisoft.workflow.checks import check_unchanged, refuse_stale, taken_switch
 from pisoft.workflow.displays import Displays
 from pisoft.workflow.jobs import Jobs

@@ -1,0 +1,205 @@
+"""Scores that were made elsewhere: what there is to score, and what is wrong with a file of scores.
+
+The rows of contract `to_score` are what a run explains, without scores. Whoever fills them in keeps
+the columns that say what is explained, and each of these is held against the run again: scores of
+another tokenisation, prompt or answer would be scores of something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pisoft.config.methods import EXPORT
+from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import OK
+from pisoft.store.schemas import SCHEMAS
+
+Row = dict[str, Any]
+EXPLAINED = ("input_ids", "output_ids", "target_id")  # what the scores of a row are of
+NEEDED = ("model", "dataset", "sample_id", "step", *EXPLAINED, "scores")
+
+
+def rows_to_score(
+    model: str, dataset: str, prompts: Sequence[Row], generations: Sequence[Row]
+) -> list[Row]:
+    """Return what is to be scored, as rows of contract `to_score`; samples that failed have none.
+
+    Args:
+        model, dataset: names of the catalogue.
+        prompts, generations: rows of these contracts, pairwise.
+    """
+    return [
+        {
+            "model": model,
+            "dataset": dataset,
+            "sample_id": prompt["sample_id"],
+            "step": step,
+            **{name: prompt[name] for name in ("input_ids", "token_texts", "content_mask")},
+            "output_ids": generation["output_ids"][:step],
+            "target_id": target,
+            "target_text": dict(enumerate(generation["output_token_texts"])).get(step),
+            "scores": None,
+        }
+        for prompt, generation in zip(prompts, generations, strict=True)
+        if generation["status"] == OK
+        for step, target in zip(generation["steps"], generation["target_ids"], strict=True)
+    ]
+
+
+def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
+    """Return the rows of a file of scores that are of a model and a dataset, as they stand there.
+
+    Columns have the types of contract `to_score`. Those that it does not have are left out.
+
+    Raises:
+        BenchmarkError: missing or unreadable file, a missing column or one of another type, or no
+            row of this model and dataset.
+    """
+    try:
+        missing = [name for name in NEEDED if name not in pq.read_schema(path).names]
+        if missing:
+            raise BenchmarkError(f"{path}: columns are missing: {', '.join(missing)}; {EXPORT}")
+        table = pq.read_table(path, partitioning=None, columns=list(NEEDED))
+    except FileNotFoundError as error:
+        raise BenchmarkError(f"{path}: no such file; {EXPORT}") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BenchmarkError(f"{path}: is not a readable Parquet file ({error})") from error
+    for place, name in enumerate(NEEDED):
+        wanted = SCHEMAS["to_score"].field(name)
+        try:
+            table = table.set_column(place, wanted, table.column(name).cast(wanted.type))
+        except pa.ArrowException as error:
+            raise BenchmarkError(
+                f"{path}: column '{name}' is {table.schema.field(name).type}, expected "
+                f"{wanted.type} ({error})"
+            ) from error
+    of_cell = pc.and_(pc.equal(table["model"], model), pc.equal(table["dataset"], dataset))
+    found = table.filter(of_cell)
+    if not found.num_rows:
+        cells = zip(table["model"].to_pylist(), table["dataset"].to_pylist(), strict=True)
+        others = ", ".join(f"{model} on {dataset}" for model, dataset in dict.fromkeys(cells))
+        raise BenchmarkError(
+            f"{path}: has no row of model '{model}' on dataset '{dataset}'; it has rows of: "
+            f"{others or 'none'}"
+        )
+    return found
+
+
+def problems(given: pa.Table, explained: pa.Table) -> list[str]:
+    """Return what is wrong with scores of a model and a dataset, one line for each kind of problem.
+
+    Args:
+        given: see :func:`read_scores`.
+        explained: rows of contract `to_score`, of the same model and dataset.
+
+    Returns:
+        How often each kind occurs and where it does first; nothing if every row that is to be
+        scored is there once, with the same tokens and as many finite scores.
+    """
+    wanted = {key: place for place, key in enumerate(_keys(explained))}
+    samples = dict.fromkeys(sample for sample, _ in wanted)
+    found: dict[str, list[str]] = defaultdict(list)
+    seen = set()
+    for place, key in enumerate(_keys(given)):
+        where = f"sample '{key[0]}', step {key[1]}"
+        if key[0] not in samples:
+            found["unknown samples"].append(where)
+        elif key not in wanted:
+            found["unknown steps"].append(where)
+        elif key in seen:
+            found["rows that are there twice"].append(where)
+        else:
+            seen.add(key)
+            for kind, detail in _of_row(given, place, explained, wanted[key]):
+                found[kind].append(f"{where}: {detail}")
+    lines = _lines(found, "rows", given.num_rows)
+    scored = {sample for sample, _ in seen}
+    absent = [f"sample '{sample}'" for sample in samples if sample not in scored]
+    lines += _lines({"missing samples": absent}, "samples", len(samples))
+    unseen = [
+        f"sample '{sample}', step {step}"
+        for sample, step in wanted
+        if sample in scored and (sample, step) not in seen
+    ]
+    return lines + _lines({"missing steps": unseen}, "steps", len(wanted))
+
+
+def attribution_rows(given: pa.Table, generations: Sequence[Row]) -> list[Row]:
+    """Return scores as rows of contract `attributions`, in the order of samples and steps.
+
+    Args:
+        given: scores without :func:`problems`.
+        generations: rows of that contract; a sample that failed has a row with its status.
+    """
+    scores = dict(zip(_keys(given), given["scores"].to_pylist(), strict=True))
+    return [
+        {
+            "sample_id": row["sample_id"],
+            "step": step,
+            "raw_scores": scores[row["sample_id"], step] if row["status"] == OK else None,
+            "converged": None,
+            "status": row["status"],
+        }
+        for row in generations
+        for step in (row["steps"] if row["status"] == OK else [0])
+    ]
+
+
+def scores_hash(rows: Collection[Row]) -> str:
+    """Return what equal rows of contract `attributions` have in common, whatever their file."""
+    return hashlib.sha256(json.dumps(list(rows)).encode()).hexdigest()
+
+
+def _keys(table: pa.Table) -> list[tuple[str, int]]:
+    """Return sample and step of every row."""
+    return list(zip(table["sample_id"].to_pylist(), table["step"].to_pylist(), strict=True))
+
+
+def _of_row(given: pa.Table, row: int, explained: pa.Table, wanted: int) -> list[tuple[str, str]]:
+    """Return kind and detail of what is wrong with one row."""
+    found = []
+    for name in EXPLAINED:
+        own, expected = given[name][row], explained[name][wanted]
+        if own != expected:
+            texts = explained["token_texts"][wanted].as_py() if name == "input_ids" else []
+            found.append((f"wrong {name}", _difference(own.as_py(), expected.as_py(), texts)))
+    scores, tokens = given["scores"][row].values, len(explained["input_ids"][wanted])
+    if scores is None:
+        found.append(("no scores", "the column 'scores' is null"))
+    elif len(scores) != tokens:
+        found.append(("wrong number of scores", f"{len(scores)} for {tokens} prompt tokens"))
+    else:
+        values = scores.to_numpy(zero_copy_only=False)  # a null is NaN
+        for place in np.flatnonzero(~np.isfinite(values))[:1]:
+            where = f"{values[place]} at place {place}, counted from 0"
+            found.append(("scores that are not finite", where))
+    return found
+
+
+def _difference(own: Any, expected: Any, texts: Sequence[str]) -> str:
+    """Return the first difference between token ids, or between lists of them, in words."""
+    if not isinstance(expected, list) or own is None:
+        return f"{own}, expected {expected}"
+    pairs = enumerate(itertools.zip_longest(own, expected, fillvalue="nothing"))
+    place, (mine, right) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
+    said = f" ({texts[place]!r})" if place < len(texts) else ""
+    return f"place {place}, counted from 0, is {mine}, expected {right}{said}"
+
+
+def _lines(found: dict[str, list[str]], unit: str, count: int) -> list[str]:
+    return [
+        f"{kind}: {len(places)} of {count} {unit}, the first: {places[0]}"
+        for kind, places in found.items()
+        if places
+    ]

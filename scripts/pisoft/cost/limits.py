@@ -1,0 +1,134 @@
+"""What a model's job asks of a batch system: minutes and main memory, as planned, with room.
+
+A limit that is too small ends a job, one that is too large makes it wait: so there is room, and a
+job that is tried again asks for as many times of both as it has been tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pisoft.config.cells import MARK
+from pisoft.config.resolved import Config
+from pisoft.cost.plan import LOADING_RULES, plan_run
+from pisoft.cost.sizes import weight_bytes
+from pisoft.errors import BenchmarkError
+
+RUNTIME_SAFETY = 3  # short prompts do not fill a GPU, and few sites have measured theirs
+LEAST_RUNTIME = 10  # minutes: many jobs at once read libraries and weights from the same disks
+MEMORY_SAFETY = 1.3  # peaks of evaluations were 1.11 to 1.30 times the weights
+LIBRARIES = 3e9  # bytes of main memory: Python, torch, CUDA, rows
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a job may take: minutes, and MB of main memory."""
+
+    runtime: int
+    mem_mb: int
+
+
+Planned = Mapping[tuple[str, str], Limits]  # by rule and cell
+
+# Of jobs that cannot be planned, or that the run does not have but was asked for by name; and the
+# minutes of those whose device has no known speed.
+UNPLANNED = Limits(runtime=60, mem_mb=4000)
+
+
+class RunLimits:
+    """The limits of a run's jobs, planned for a model when they are first asked for.
+
+    Args:
+        config: the run.
+        results: its folder, in whose prompts and generations lengths are measured.
+        rate: FLOP/s of a GPU; None: not known, and no job's time is planned.
+    """
+
+    def __init__(self, config: Config, results: Path, rate: float | None) -> None:
+        self._config, self._results, self._rate = config, results, rate
+        self._planned: dict[str, Planned | BenchmarkError] = {}
+
+    def check(self) -> None:
+        """Refuse a run whose jobs cannot be planned, though the speed of its GPUs is given.
+
+        Raises:
+            BenchmarkError: the weights of a GPU's model or lengths of its prompts are not known,
+                and its entry does not say what its jobs ask for.
+        """
+        for name, entry in self._config.models.items():
+            asked = entry.resources
+            if self._rate is None or not asked.gpu or (asked.runtime and asked.mem_mb):
+                continue
+            if isinstance(error := self._of_model(name), BenchmarkError):
+                raise BenchmarkError(
+                    f"{error}; or set resources.runtime and resources.mem_mb of model '{name}'"
+                ) from error
+
+    def of(self, rule: str, cell: str) -> Limits:
+        """Return the limits of a job that loads a model.
+
+        Args:
+            rule: its rule.
+            cell: its wildcards as they stand in its paths.
+        """
+        name = cell.split("/")[1 if rule in ("evaluate_soft", "inspect_inputs") else 0]
+        name = name.partition(MARK)[0]
+        asked = self._config.models[name].resources
+        if asked.runtime and asked.mem_mb:
+            return Limits(asked.runtime, asked.mem_mb)
+        planned = self._of_model(name)
+        limits = UNPLANNED
+        if not isinstance(planned, BenchmarkError):
+            limits = planned.get((rule, cell), UNPLANNED)
+        return Limits(asked.runtime or limits.runtime, asked.mem_mb or limits.mem_mb)
+
+    def _of_model(self, name: str) -> Planned | BenchmarkError:
+        """Return the limits of a model's jobs by rule and cell, or why they are not known."""
+        if name not in self._planned:
+            try:
+                self._planned[name] = self._plan(name)
+            except BenchmarkError as error:
+                self._planned[name] = error
+        return self._planned[name]
+
+    def _plan(self, name: str) -> Planned:
+        config, entry = self._config.of_model(name), self._config.models[name]
+        try:
+            plan = plan_run(config, self._results)
+        except BenchmarkError:  # such as answers to prompts that have changed, which are recomputed
+            plan = plan_run(config, None)
+        memory = memory_limit(weight_bytes(plan.parameters[name], entry.dtype))
+        on_gpu = bool(entry.resources.gpu) and entry.device != "cpu"
+        rate = self._rate if on_gpu else None
+        return {
+            (job.rule, job.cell): Limits(
+                runtime_limit(job.start_up, plan.flops(job, job.high), rate), memory
+            )
+            for job in plan.jobs
+            if job.rule in LOADING_RULES
+        }
+
+
+def runtime_limit(start_up: float, flops: float, rate: float | None) -> int:
+    """Return the minutes that a job may take.
+
+    Args:
+        start_up: seconds before its work begins.
+        flops: of its work.
+        rate: FLOP/s of its device; None: not known.
+    """
+    if rate is None:
+        return UNPLANNED.runtime
+    minutes = (start_up + flops / rate) / 60
+    return max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * minutes))
+
+
+def memory_limit(weights: float) -> int:
+    """Return the MB of main memory that a job may take which loads so many bytes of weights.
+
+    Those of a GPU's model pass through main memory, all of them at once at worst.
+    """
+    return 100 * math.ceil((MEMORY_SAFETY * weights + LIBRARIES) / 1e8)

@@ -1,0 +1,152 @@
+"""A plan as text: a table by rule, the lengths it is based on, and what is assumed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from pisoft.cost.plan import (
+    LOADING_RULES,
+    READING_SPEED,
+    START_UP,
+    START_UP_WITH_MODEL,
+    Job,
+    Plan,
+)
+from pisoft.errors import BenchmarkError
+from pisoft.formatting import duration, scaled
+
+NOTHING = "\N{EN DASH}"
+_COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "longest", "GPU-hours")
+_ASSUMPTIONS = f"""\
+Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
+Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a
+  forward. The template before the first perturbable token is read once. At most: ReAGent takes all
+  its probe steps, answers not generated yet have full length, trainings take all their steps.
+FLOP: 2 × weights × tokens. Attention over long texts and the masked model of ReAGent are left out.
+Time: FLOP / THROUGHPUT, and {START_UP:g} s per job, or {START_UP_WITH_MODEL:g} s and the weights \
+at {READING_SPEED / 1e9:g} GB/s where a model is loaded;
+  of all jobs one after another. GPU-hours: of the jobs that hold a GPU, all of their time.
+Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of the
+  records' tokens, cut at prompts.max_tokens, in a template of usual length."""
+_NO_RATE = """\
+Time is not known: set THROUGHPUT to the TFLOP/s that the device reaches in forward passes. A data
+centre GPU reaches about half of its bfloat16 peak; `make bench` measures a machine."""
+
+
+def flops_per_second(text: str) -> float:
+    """Read a number of TFLOP/s.
+
+    Raises:
+        BenchmarkError: it is no number greater than 0.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise BenchmarkError(f"throughput: '{text}' is not a number of TFLOP/s greater than 0")
+    return number * 1e12
+
+
+def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> str:
+    """Return the plan of a run, to be printed.
+
+    Args:
+        plan: the run's.
+        rate: FLOP/s of its device; None: not known, and no time is shown.
+        on_gpu: names of the models whose jobs hold a GPU.
+    """
+    stages: dict[str, list[Job]] = {}
+    for job in plan.jobs:
+        stages.setdefault(job.rule, []).append(job)
+    stages["total"] = list(plan.jobs)
+    rows = [_row(name, jobs, plan, rate, on_gpu) for name, jobs in stages.items()]
+    lengths = [
+        (
+            f"{model} · {dataset}",
+            str(of.count),
+            f"{of.mean(lambda sample: sample.prompt):.0f}",
+            f"{of.mean(lambda sample: sample.first):.0f}",
+            f"{of.mean(lambda sample: sample.perturbable):.0f}",
+            f"{of.mean(lambda sample: len(sample.steps)):.3g}",
+            of.origin,
+        )
+        for (model, dataset), of in plan.lengths.items()
+    ]
+    header = ("tokens, means", "samples", "prompt", "before", "perturbable", "steps", "lengths")
+    weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
+    time = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
+    longest = [] if rate is None else [_longest_job(plan, rate), ""]
+    return "\n".join(
+        [
+            *_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}),
+            "",
+            *longest,
+            *_table([header, *lengths], rules_below={0}),
+            "",
+            f"Weights: {weights}.",
+            time,
+            _ASSUMPTIONS,
+        ]
+    )
+
+
+def _seconds(plan: Plan, job: Job, tokens: float, rate: float) -> float:
+    return job.start_up + plan.flops(job, tokens) / rate
+
+
+def _longest_job(plan: Plan, rate: float) -> str:
+    """Say which job takes longest, which is what a kill can cost at most."""
+    seconds = {job: _seconds(plan, job, job.high, rate) for job in plan.jobs}
+    longest = max(plan.jobs, key=seconds.__getitem__)
+    return (
+        f"Longest job, and so what a kill can cost: {duration(seconds[longest])} "
+        f"({longest.rule} {longest.cell})"
+    )
+
+
+def _row(
+    rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None, on_gpu: Collection[str]
+) -> tuple[str, ...]:
+    tokens = sum(job.low for job in jobs), sum(job.high for job in jobs)
+    flops = (
+        sum(plan.flops(job, job.low) for job in jobs),
+        sum(plan.flops(job, job.high) for job in jobs),
+    )
+    row = (rule, str(len(jobs)), _range(tokens, scaled), _range(flops, scaled))
+    if rate is None:
+        return (*row, NOTHING, NOTHING, NOTHING)
+    low, high = (
+        {job: _seconds(plan, job, getattr(job, bound), rate) for job in jobs}
+        for bound in ("low", "high")
+    )
+    held = [job for job in jobs if job.rule in LOADING_RULES and job.model in on_gpu]
+    hours = tuple(sum(seconds[job] for job in held) / 3600 for seconds in (low, high))
+    return (
+        *row,
+        _range((sum(low.values()), sum(high.values())), duration),
+        duration(max(high.values(), default=0)),
+        _range(hours, _hours) if held else NOTHING,
+    )
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.0f}" if hours >= 10 else f"{hours:.2g}"
+
+
+def _range(bounds: Iterable[float], text_of: Callable[[float], str]) -> str:
+    """Return two numbers as one text, or one number if they look alike."""
+    return " to ".join(dict.fromkeys(map(text_of, bounds)))
+
+
+def _table(rows: Sequence[Sequence[str]], rules_below: Collection[int]) -> list[str]:
+    """Return rows as lines: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for index, (first, *others) in enumerate(rows):
+        cells = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+        if index in rules_below:
+            lines.append("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * (sum(widths) + 2 * len(others)))
+    return lines

@@ -1,0 +1,103 @@
+"""Choosing the records that are explained."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import OK
+
+logger = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+
+def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) -> list[Row]:
+    """Choose records at random, equally many per label.
+
+    Records are ordered by a hash of seed and `sample_id`, and labels take turns. So a record's
+    place depends on no other record of another label, a larger count keeps everything a smaller
+    one chose, and every beginning of the result is about balanced. A label with too few records
+    gives all it has; the others do not make up for it. Records that failed are no candidates.
+
+    Texts are explained once: of records with equal texts the first is the candidate, with its own
+    label, whichever labels the others have, and with the answers of all of them.
+
+    Args:
+        rows: rows of kind `datasets`, in the order of the source.
+        count: how many to choose; None takes every candidate.
+        seed: seed of the choice.
+        first: leave out those that this count would choose.
+
+    Raises:
+        BenchmarkError: no record is usable.
+    """
+    candidates = _distinct([row for row in rows if row["status"] == OK])
+    failed = Counter(row["status"] for row in rows if row["status"] != OK)
+    if failed:
+        logger.info("not sampled: %s", ", ".join(f"{n} {status}" for status, n in failed.items()))
+    if not candidates:
+        raise BenchmarkError(f"no usable record among {len(rows)}: {dict(failed)}")
+    by_label: dict[str | None, list[Row]] = {}
+    for row in sorted(candidates, key=lambda row: _sort_key(row, seed)):
+        by_label.setdefault(row["label"], []).append(row)
+    turns = sorted(
+        ((rank, _sort_key(row, seed), row) for group in by_label.values()
+         for rank, row in enumerate(group)),
+        key=lambda turn: turn[:2],
+    )  # fmt: skip
+    if count is not None:
+        _report_shortage(by_label, count)
+    chosen = turns[_chosen(by_label, first) : _chosen(by_label, count)]
+    return [row for _, _, row in chosen]
+
+
+def _chosen(by_label: Mapping[str | None, Sequence[Row]], count: int | None) -> int:
+    """Return how many of the turns a count chooses: those of its full turns, and a remainder."""
+    groups = [len(group) for group in by_label.values()]
+    if count is None:
+        return sum(groups)
+    full_turns, remainder = divmod(count, len(groups))
+    left = sum(size > full_turns for size in groups)
+    return sum(min(size, full_turns) for size in groups) + min(remainder, left)
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """Return the first row of each choice of texts, with the answers of those that repeat it."""
+    same: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    for row in rows:
+        same.setdefault(tuple(sorted(row["fields"].items())), []).append(row)
+    if len(same) < len(rows):
+        contradicting = sum(len({row["label"] for row in group}) > 1 for group in same.values())
+        logger.info(
+            "not sampled: %d that repeat an earlier record's texts; %d texts have several labels",
+            len(rows) - len(same),
+            contradicting,
+        )
+    return [group[0] if len(group) == 1 else _with_answers(group) for group in same.values()]
+
+
+def _with_answers(group: Sequence[Row]) -> Row:
+    """Return the first row with the different answers of all, on a line each."""
+    answers = dict.fromkeys(row["answer"] for row in group if row["answer"] is not None)
+    return {**group[0], "answer": "\n".join(answers) if answers else None}
+
+
+def _sort_key(row: Row, seed: int) -> tuple[bytes, str]:
+    """Return the keyed hash of a record, and its id to settle the improbable tie."""
+    digest = blake2b(row["sample_id"].encode(), key=str(seed).encode(), digest_size=16).digest()
+    return digest, row["sample_id"]
+
+
+def _report_shortage(by_label: Mapping[str | None, Sequence[Row]], count: int) -> None:
+    wanted = count // len(by_label)
+    for label, group in by_label.items():
+        if len(group) < wanted:
+            what = f"label '{label}'" if label is not None else "the dataset"
+            logger.warning(
+                "%s has %d records, fewer than %d of %d", what, len(group), wanted, count
+            )

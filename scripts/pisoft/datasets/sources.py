@@ -1,0 +1,323 @@
+"""Reading records: from the Hugging Face hub, from local files, or made on the spot.
+
+Nothing heavy is imported until it is needed, so that the workflow can check column names while
+it parses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
+from pisoft.config.jobs import FetchJob
+from pisoft.config.records import label_key
+from pisoft.datasets.files import DELIMITERS, file_columns, file_records
+from pisoft.datasets.hub import COMMIT, hub_advice, read_commit
+from pisoft.datasets.rationales import with_evidence
+from pisoft.datasets.sentences import first_sentences
+from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.store.parquet import EMPTY_RECORD, OK, UNKNOWN_LABEL
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Records of a file or a split as they were found, before any of them is interpreted."""
+
+    origin: str  # file, or repository and split, for messages
+    columns: tuple[str, ...]
+    records: Sequence[Mapping[str, Any]]
+    evidence: Sequence[list[Row]] | None = None  # per record, offsets into a column
+
+
+MakeRecords = Callable[[EmbeddedDataset, int], Source]
+"""Makes a number of an embedded dataset's records: :func:`pisoft.demo.source.made_source`."""
+
+
+def fetch(settings: FetchJob, make_records: MakeRecords) -> list[Row]:
+    """Read a dataset as rows of contract kind `datasets`, in the order of its files or splits.
+
+    Texts lose white space at both ends, because chat templates trim messages: character offsets
+    into a text must also hold in the prompt. A record with an empty text has status
+    `empty_record`, one whose label has no label word `unknown_label`.
+
+    Args:
+        settings: source, and which columns hold texts, label, answer and id.
+        make_records: makes the records of an embedded dataset.
+
+    Raises:
+        BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
+            columns than the first, an id is repeated, or no record's label has a label word.
+    """
+    sources = _read(settings, make_records)
+    _check_sources(settings, {source.origin: source.columns for source in sources})
+    for source in sources:
+        if not source.records:
+            raise BenchmarkError(f"{source.origin}: holds no records")
+    rows = [
+        _row(settings, source, index) for source in sources for index in range(len(source.records))
+    ]
+    if settings.labels is not None and all(row["label"] is None for row in rows):
+        raise _no_known_label(settings, settings.labels, sources)
+    for row, identifier in zip(rows, _identifiers(settings, sources, rows), strict=True):
+        row["sample_id"] = f"{settings.dataset}/{identifier}"
+    return rows
+
+
+def at_commit(settings: FetchJob, record: Path | None) -> FetchJob:
+    """Return a dataset of the hub at its recorded commit; without a record, it is as it was."""
+    source = settings.source
+    if record is None or not isinstance(source, HubDataset):
+        return settings
+    commit = read_commit(record, source.repository, source.revision)
+    return settings.model_copy(update={"source": source.model_copy(update={"revision": commit})})
+
+
+def check_columns(settings: FetchJob, make_records: MakeRecords) -> None:
+    """Check the column names of a local or embedded source by the first line of every file alone.
+
+    Sources on the hub are not touched: the workflow does not use the network while it parses.
+
+    Raises:
+        BenchmarkError: a file cannot be read or has other columns than the first, or the
+            configuration names an absent column.
+    """
+    source = settings.source
+    if isinstance(source, FileDataset):
+        columns = {path: file_columns(path, source) for path in source.paths}
+        for path in source.paths if source.format in DELIMITERS else ():
+            next(file_records(path, source, columns[path]), None)  # has as many values as columns
+        _check_sources(settings, columns)
+    elif isinstance(source, EmbeddedDataset):
+        made = make_records(source, 1)
+        _check_sources(settings, {made.origin: made.columns})
+
+
+# Reading --------------------------------------------------------------------------------------
+
+
+def _read(settings: FetchJob, make_records: MakeRecords) -> list[Source]:
+    source = settings.source
+    if isinstance(source, HubDataset):
+        return _from_hub(source)
+    if isinstance(source, FileDataset):
+        return [_from_file(path, source) for path in source.paths]
+    return [make_records(source, source.records)]
+
+
+def _from_hub(source: HubDataset) -> list[Source]:
+    from datasets import load_dataset_builder
+
+    origin = _hub_origin(source, source.splits)
+    try:
+        made = load_dataset_builder(
+            source.repository, source.configuration, revision=source.revision
+        )
+        # Whatever hinders it, the library takes what was cached last, of any commit.
+        if COMMIT.fullmatch(source.revision) and made.hash != source.revision:
+            raise BenchmarkError(
+                f"{origin}: commit {source.revision} cannot be had, and the local cache holds "
+                f"commit {made.hash}: run `make fetch` where there is a network"
+            )
+        made.download_and_prepare()
+        tables = [made.as_dataset(split=split) for split in source.splits]
+    except BenchmarkError:
+        raise
+    except Exception as error:  # the libraries below raise dozens of classes, some undocumented
+        advice = hub_advice(error, source.repository, source.revision, "datasets")
+        raise BenchmarkError(f"{origin}: {advice}") from error
+    return [
+        Source(_hub_origin(source, [split]), tuple(table.column_names), table.to_list())
+        for split, table in zip(source.splits, tables, strict=True)
+    ]
+
+
+def _from_file(path: str, source: FileDataset) -> Source:
+    columns = file_columns(path, source)
+    records = list(file_records(path, source, columns))
+    if source.rationale is not None:
+        records = [
+            with_evidence(record, source.rationale, f"{path}: record {number}")
+            for number, record in enumerate(records, start=1)
+        ]
+    known = source.format == "eraser" or source.rationale is not None
+    evidence = [record["evidence"] for record in records] if known else None
+    return Source(path, columns, records, evidence)
+
+
+def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
+    named = "split" if len(splits) == 1 else "splits"
+    return f"hub dataset {source.repository}, {named} {' and '.join(splits)}"
+
+
+def _origin(settings: FetchJob, sources: Sequence[Source]) -> str:
+    """Return where all records are from, for messages."""
+    if isinstance(settings.source, HubDataset):
+        return _hub_origin(settings.source, settings.source.splits)
+    return " and ".join(source.origin for source in sources)
+
+
+# Interpreting ---------------------------------------------------------------------------------
+
+
+def _check_sources(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> None:
+    """Check the columns of every file or split, given by its origin: they are what is needed."""
+    for origin, found in columns.items():
+        _check_mapping(settings, found, origin)
+    first = next(iter(columns))
+    for origin, found in columns.items():
+        if set(found) != set(columns[first]):
+            raise BenchmarkError(
+                f"dataset '{settings.dataset}': {origin} has the columns {', '.join(found)}, but "
+                f"{first} has {', '.join(columns[first])}; give records of the same columns"
+            )
+
+
+def _check_mapping(settings: FetchJob, columns: Sequence[str], origin: str) -> None:
+    """Check that every column the configuration names exists."""
+    wanted = {f"fields.{name}": field.column for name, field in settings.fields.items()}
+    if settings.labels is not None:
+        wanted["labels.column"] = settings.labels.column
+    if settings.answer_column is not None:
+        wanted["answer_column"] = settings.answer_column
+    if settings.id_column is not None:
+        wanted["id_column"] = settings.id_column
+    if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
+        wanted["source.rationale.words"] = settings.source.rationale.words
+        wanted["source.rationale.marks"] = settings.source.rationale.marks
+    for key, column in wanted.items():
+        if column not in columns:
+            raise BenchmarkError(
+                f"dataset '{settings.dataset}': {key}: {origin} has no column '{column}'"
+                + did_you_mean(column, columns)
+            )
+        if list(columns).count(column) > 1:
+            raise BenchmarkError(
+                f"dataset '{settings.dataset}': {key}: {origin} has several columns '{column}'"
+            )
+
+
+def _row(settings: FetchJob, source: Source, index: int) -> Row:
+    """Interpret one record; its `sample_id` follows when all records are known."""
+    record = source.records[index]
+    where = f"{source.origin}: record {index + 1}"
+    raw = {
+        name: _text(record.get(field.column), f"{where}: column '{field.column}'")
+        for name, field in settings.fields.items()
+    }
+    texts = {name: _shortened(raw[name], field) for name, field in settings.fields.items()}
+    word = None
+    if settings.labels is not None:
+        word = settings.labels.words.get(label_key(record.get(settings.labels.column)))
+    status = OK
+    if not all(texts.values()):
+        status = EMPTY_RECORD
+    elif settings.labels is not None and word is None:
+        status = UNKNOWN_LABEL
+    return {
+        "sample_id": "",
+        "fields": texts,
+        "label": word,
+        "answer": _answer(record.get(settings.answer_column)) if settings.answer_column else None,
+        "evidence": _evidence(settings, source.evidence[index], raw, texts)
+        if source.evidence is not None
+        else None,
+        "status": status,
+    }
+
+
+def _text(value: Any, where: str) -> str:
+    """Return a value as text; missing values are empty."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if not isinstance(value, str | int | float):
+        raise BenchmarkError(f"{where}: holds a {type(value).__name__}, expected text")
+    # JSON may hold halves of surrogate pairs, which no file can store.
+    return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _shortened(text: str, field: TextField) -> str:
+    """Return what is kept of a column's text."""
+    stripped = text.strip()
+    if field.first_sentences is None:
+        return stripped
+    return first_sentences(stripped, field.first_sentences)
+
+
+def _answer(value: Any) -> str | None:
+    """Return a reference answer as text; several ones on a line each."""
+    if isinstance(value, list | tuple):
+        return "\n".join(str(one) for one in value)
+    return None if value is None else str(value)
+
+
+def _evidence(
+    settings: FetchJob, spans: Sequence[Row], raw: Mapping[str, str], texts: Mapping[str, str]
+) -> list[Row]:
+    """Move evidence from columns to fields, and drop what was cut off."""
+    moved = []
+    for name, field in settings.fields.items():
+        offset = len(raw[name]) - len(raw[name].lstrip())
+        for span in spans:
+            start = max(0, span["start"] - offset)
+            end = min(len(texts[name]), span["end"] - offset)
+            if span["field"] == field.column and start < end:
+                moved.append({"field": name, "start": start, "end": end})
+    return moved
+
+
+def _no_known_label(
+    settings: FetchJob, labels: Labels, sources: Sequence[Source]
+) -> BenchmarkError:
+    values = (label_key(r.get(labels.column)) for source in sources for r in source.records)
+    found = ", ".join(f"'{value}'" for value, _ in Counter(values).most_common(5))
+    return BenchmarkError(
+        f"{_origin(settings, sources)}: no value of column '{labels.column}' has a label word: "
+        f"found {found}; `labels.words` allows {', '.join(labels.words)}"
+    )
+
+
+def _identifiers(settings: FetchJob, sources: Sequence[Source], rows: Sequence[Row]) -> list[str]:
+    """Return one unique, stable identifier per record."""
+    made = isinstance(settings.source, EmbeddedDataset)
+    column = settings.id_column or ("record_id" if made else None)
+    if column is None:
+        return _text_hashes(rows)
+    for source in sources:
+        for index, record in enumerate(source.records):
+            if record.get(column) in (None, ""):
+                raise BenchmarkError(
+                    f"{source.origin}: record {index + 1}: id_column '{column}': no id; give every "
+                    "record one, or choose no column to use a hash of the texts"
+                )
+    identifiers = [str(record.get(column)) for source in sources for record in source.records]
+    repeated = [value for value, count in Counter(identifiers).items() if count > 1]
+    if repeated:
+        raise BenchmarkError(
+            f"{_origin(settings, sources)}: id_column '{column}': the id '{repeated[0]}' is not "
+            "unique; choose another column, or none to use a hash of the texts"
+        )
+    return identifiers
+
+
+def _text_hashes(rows: Sequence[Row]) -> list[str]:
+    """Return a hash of each record's texts; repetitions of a record are numbered from 2."""
+    seen: Counter[str] = Counter()
+    identifiers = []
+    for row in rows:
+        digest = blake2b(digest_size=8)
+        for name, text in sorted(row["fields"].items()):
+            # Lengths keep different records from running together to the same bytes.
+            digest.update(f"{len(name)} {len(text)} {name}{text}".encode())
+        identifier = digest.hexdigest()
+        seen[identifier] += 1
+        repetition = f"-{seen[identifier]}" if seen[identifier] > 1 else ""
+        identifiers.append(identifier + repetition)
+    return identifiers

@@ -1,0 +1,274 @@
+"""The attention probe: record what every decoder layer's attention computes, or replay it.
+
+The probe is an implementation of the transformers attention interface. Without a probe it is
+exactly the library's SDPA attention, or, where that cannot follow a model (sinks, soft-capping),
+the attention map times the values; with one, the extra keyword argument `probe` of the model call
+reaches it. Shapes: B samples, H query heads, G key/value heads, T positions, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from torch.nn.functional import pad
+
+from pisoft.errors import BenchmarkError
+from pisoft.models.imports import without_collection
+
+with without_collection():
+    from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+    from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+    from transformers.masking_utils import sdpa_mask
+
+ATTENTION_NAME = "pisoft"
+NO_INTERFACE = (
+    "does not use the attention interface of transformers, which the attention probe needs"
+)
+# What a model may tell its attention besides, none of which changes it: window and positions are in
+# the mask, in queries and keys already, and this mask is causal. None and False say nothing.
+HARMLESS = {
+    "cache_position",
+    "is_causal",
+    "output_router_logits",
+    "position_ids",
+    "sliding_window",
+    "use_cache",
+}
+
+
+@dataclass(frozen=True)
+class AttentionInputs:
+    """What reaches one layer's attention.
+
+    ``query`` (B, H, T, D) and ``key`` (B, G, T, D) are rotated; ``value`` (B, G, T, D);
+    ``mask`` (B or 1, 1, T, T) is true where a key may be seen, None for plain causal attention.
+    ``softcap`` bounds the scores: c·tanh(score / c). ``sinks`` (H,) are scores of a key beside all
+    others that has no value, so that rows of the attention map sum below one.
+    """
+
+    module: Any  # the decoder layer's attention
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    mask: torch.Tensor | None
+    scaling: float
+    softcap: float | None = None
+    sinks: torch.Tensor | None = None
+
+    @property
+    def layer(self) -> int:
+        """Index of the decoder layer, 0 = next to the embeddings."""
+        return int(self.module.layer_idx)
+
+    def probabilities(self) -> torch.Tensor:
+        """Return softmax attention (B, H, T, T), computed in float32 or better."""
+        scores = self.scores()
+        if self.softcap is not None:
+            scores = (scores / self.softcap).tanh() * self.softcap
+        scores = scores.masked_fill(~self.visible(), torch.finfo(scores.dtype).min)
+        precision = torch.promote_types(scores.dtype, torch.float32)
+        if self.sinks is None:
+            return scores.softmax(dim=-1, dtype=precision).to(self.query.dtype)
+        sinks = self.sinks.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
+        with_sinks = torch.cat([scores, sinks], dim=-1).softmax(dim=-1, dtype=precision)
+        return with_sinks[..., :-1].to(self.query.dtype)
+
+    def sample(self, row: int, length: int) -> AttentionInputs:
+        """Return one sample's attention, less the padding on its right.
+
+        Args:
+            row: of the batch.
+            length: query positions of the sample, without padding.
+        """
+        one = slice(row, row + 1)
+        keys = self.key.shape[2] - self.query.shape[2] + length
+        mask = self.mask
+        if mask is not None:
+            mask = mask.expand(len(self.query), -1, -1, -1)[one, :, :length, :keys]
+        return replace(
+            self,
+            query=self.query[one, :, :length],
+            key=self.key[one, :, :keys],
+            value=self.value[one, :, :keys],
+            mask=mask,
+        )
+
+    def rows(self, positions: torch.Tensor) -> AttentionInputs:
+        """Return the same attention for chosen query positions (B, S) only.
+
+        This gives rows of the attention map, or of its scores, without the whole map.
+        """
+        batch = torch.arange(positions.shape[0], device=positions.device)[:, None]
+        query = self.query.transpose(1, 2)[batch, positions].transpose(1, 2)
+        columns = torch.arange(self.key.shape[2], device=positions.device)
+        visible = columns <= positions[..., None]  # (B, S, T)
+        if self.mask is not None:
+            full = self.mask.expand(positions.shape[0], -1, -1, -1)
+            visible = full[batch, 0, positions]
+        return replace(self, query=query, mask=visible[:, None])
+
+    def scores(self) -> torch.Tensor:
+        """Return scaled query-key products (B, H, T, T), nothing masked or capped."""
+        return self.query @ self.per_query_head(self.key).transpose(2, 3) * self.scaling
+
+    def weighted_values(self, probabilities: torch.Tensor) -> torch.Tensor:
+        """Return attention output (B, T, H, D), before the output projection.
+
+        Args:
+            probabilities: attention maps (B or 1, H, T, T); one for all samples is never copied.
+        """
+        if len(probabilities) > 1:
+            output = probabilities @ self.per_query_head(self.value)
+            return output.transpose(1, 2).contiguous()
+        batch, groups, keys, width = self.value.shape
+        heads, rows = probabilities.shape[1:3]
+        maps = probabilities.reshape(groups, -1, keys)  # heads of a group, one below the other
+        values = self.value.permute(1, 2, 0, 3).reshape(groups, keys, -1)  # samples side by side
+        output = (maps @ values).view(heads, rows, batch, width)
+        return output.permute(2, 1, 0, 3).contiguous()
+
+    def per_query_head(self, grouped: torch.Tensor) -> torch.Tensor:
+        """Repeat keys or values (B, G, T, D) for every query head, (B, H, T, D)."""
+        return repeat_kv(grouped, self.query.shape[1] // grouped.shape[1])
+
+    def visible(self) -> torch.Tensor:
+        """Return which keys each position may see, (B or 1, 1, T, T) or (T, T)."""
+        if self.mask is not None:
+            return self.mask
+        rows, columns = self.query.shape[2], self.key.shape[2]
+        everything = torch.ones(rows, columns, dtype=torch.bool, device=self.query.device)
+        return everything.tril(columns - rows)
+
+
+class AttentionProbe(Protocol):
+    """Computes a layer's attention output (B, T, H, D) in place of the model."""
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Return the output; `default` is SDPA's, or None if `computes_output` is true."""
+
+    @property
+    def computes_output(self) -> bool:
+        """Whether the probe computes the output itself, so that SDPA need not run."""
+
+
+@dataclass
+class AttentionRecorder:
+    """Records attention of the chosen layers during one forward pass.
+
+    A backward pass that computes layers again (:func:`pisoft.models.layers.checkpointed_layers`)
+    comes by once more: what was recorded first stays, as it is what gradients flow to.
+
+    Args:
+        layers: layers to record.
+        detach_at: layer whose output starts the gradient graph: gradients flow back to recorded
+            outputs from there on and no further. None leaves the graph as it is.
+        by_maps: compute outputs from attention maps, as a replay does, and not by SDPA, so that a
+            replay on the same input gives the same bits.
+    """
+
+    layers: Container[int]
+    detach_at: int | None = None
+    by_maps: bool = False
+    inputs: dict[int, AttentionInputs] = field(default_factory=dict)
+    outputs: dict[int, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def computes_output(self) -> bool:
+        """True if outputs are computed from attention maps."""
+        return self.by_maps
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Record one layer and return its output (B, T, H, D)."""
+        output = inputs.weighted_values(inputs.probabilities()) if self.by_maps else default
+        assert output is not None
+        if inputs.layer == self.detach_at:
+            output = output.detach().requires_grad_(True)
+        if inputs.layer in self.layers and inputs.layer not in self.inputs:
+            self.inputs[inputs.layer] = inputs
+            self.outputs[inputs.layer] = output
+        return output
+
+
+@dataclass(frozen=True)
+class AttentionReplay:
+    """Replays recorded attention maps by layer, so that only values change.
+
+    Each segment is a slice of the batch and what was recorded, by layer, of its clean input: one
+    sample, or as many as the slice has. A segment may be padded on the right. Maps are computed
+    anew from the recorded queries and keys, one layer at a time: those of all layers would be
+    L·H·T² numbers, more than the weights for a prompt of some thousand tokens.
+    """
+
+    segments: Sequence[tuple[slice, Mapping[int, AttentionInputs]]]
+    computes_output: bool = True
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Return the output (B, T, H, D) of the recorded maps on the present values."""
+        outputs = []
+        for rows, recorded in self.segments:
+            source = recorded[inputs.layer]
+            present = replace(inputs, value=inputs.value[rows, :, : source.key.shape[2]])
+            output = present.weighted_values(source.probabilities())
+            padding = inputs.query.shape[2] - output.shape[1]
+            outputs.append(pad(output, (0, 0, 0, 0, 0, padding)) if padding else output)
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+
+def probed_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
+    probe: AttentionProbe | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention function of the transformers interface; see the module's docstring.
+
+    Raises:
+        BenchmarkError: the model asks for attention that would not be what is computed here.
+    """
+    _check_options(attention_mask, options)
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    inputs = AttentionInputs(module, query, key, value, attention_mask, scaling, softcap, s_aux)
+    if probe is not None and probe.computes_output:
+        return probe(inputs, None), None
+    if softcap is None and s_aux is None:
+        output, _ = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
+        )
+    else:
+        output = inputs.weighted_values(inputs.probabilities())
+    return (output if probe is None else probe(inputs, output)), None
+
+
+def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if name not in HARMLESS and value is not None and value is not False:
+            raise BenchmarkError(f"attention is given '{name}', which cannot be followed")
+    if mask is not None and (mask.dtype != torch.bool or mask.shape[1] != 1):
+        raise BenchmarkError("attention is given a mask that weighs tokens, or one for each head")
+
+
+# Without the second line the causal mask would silently be dropped.
+AttentionInterface.register(ATTENTION_NAME, probed_attention)
+AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
+
+
+@contextmanager
+def attention_implementation(network: PreTrainedModel, name: str) -> Iterator[None]:
+    """Let a network use another attention implementation for a while, and then its own again."""
+    own = network.config._attn_implementation
+    network.set_attn_implementation(name)
+    try:
+        yield
+    finally:
+        network.set_attn_implementation(own)

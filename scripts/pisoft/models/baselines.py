@@ -1,0 +1,44 @@
+"""Baseline embeddings: what an input without information looks like."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+
+from pisoft.errors import BenchmarkError
+from pisoft.models.model import LanguageModel
+from pisoft.models.precision import at_least_float32
+
+
+def baseline_embeddings(
+    model: LanguageModel, input_ids: torch.Tensor, kind: Literal["reference", "zero"]
+) -> torch.Tensor:
+    """Return the baseline of token ids (B, T) as embeddings (B, T, d), float32 or better.
+
+    `reference` is what Inseq compares with: the embedding of the unknown token, else of the
+    padding token, else of the end-of-sequence token, at every position but those of
+    end-of-sequence tokens, which stay as they are.
+
+    Raises:
+        BenchmarkError: `reference`, and the model's tokenizer has none of these tokens.
+    """
+    if kind == "zero":
+        return torch.zeros_like(at_least_float32(model.embed(input_ids)))
+    tokenizer = model.tokenizer
+    reference = reference_token(tokenizer)
+    if reference is None:
+        raise BenchmarkError(
+            f"model '{model.name}': option baseline: 'reference' needs an unknown, padding or "
+            "end-of-sequence token, and the tokenizer has none of them; 'zero' needs none"
+        )
+    ids = torch.full_like(input_ids, reference)
+    if tokenizer.eos_token_id is not None:
+        ids = torch.where(input_ids == tokenizer.eos_token_id, input_ids, ids)
+    return at_least_float32(model.embed(ids))
+
+
+def reference_token(tokenizer: Any) -> int | None:
+    """Return the id of the unknown, else the padding, else the end token; None without any."""
+    known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
+    return next((token for token in known if token is not None), None)

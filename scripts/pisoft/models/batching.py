@@ -1,0 +1,120 @@
+"""Cutting work into blocks and batches."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+import torch
+
+from pisoft.store.parquet import TOO_LONG_FOR_MEMORY
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+logger = logging.getLogger(__name__)
+
+
+def blocks(items: Sequence[Item], size: int) -> list[list[Item]]:
+    """Cut samples, in file order, into fixed blocks of consecutive ones.
+
+    Batches never cross a block, and shards hold whole blocks, so any shards give the same bits.
+    """
+    return [list(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+def token_batches(
+    items: Sequence[Item], length: Callable[[Item], int], budget: int
+) -> Iterator[list[Item]]:
+    """Group items, longest first, so that padded length times count stays within the budget.
+
+    A single item longer than the budget makes a batch of its own.
+    """
+    waiting = sorted(items, key=length, reverse=True)
+    first = 0
+    while first < len(waiting):
+        last = first + _batch_size(length(waiting[first]), budget)
+        yield waiting[first:last]
+        first = last
+
+
+def fitted_batches(
+    items: Sequence[Item],
+    length: Callable[[Item], int],
+    budget: int,
+    work: Callable[[list[Item], int], Result],
+    give_up: Callable[[Item], Result],
+) -> Iterator[Result]:
+    """Yield what work returns for each batch of :func:`token_batches`, within the memory there is.
+
+    When a batch runs out of memory, the budget is halved for good, down to a single item, and
+    what is left is cut anew. A batch that already fits the lower budget is tried again as it is:
+    work may cut it further by the budget. An item that does not fit even so is given up, and the
+    others go on.
+
+    Args:
+        items: what is worked on.
+        length: tokens of an item.
+        budget: tokens per batch to begin with.
+        work: takes a batch and the budget in force; is called again for a batch that failed.
+            Never returns None.
+        give_up: gives the result of an item that does not fit with a budget of its own length.
+    """
+    waiting = sorted(items, key=length, reverse=True)
+    first = 0
+    while first < len(waiting):
+        longest = length(waiting[first])
+        batch = waiting[first : first + _batch_size(longest, budget)]
+        result = attempt(partial(work, batch, budget))
+        if result is None and budget > longest:
+            budget = max(longest, budget // 2)
+            logger.info("out of memory; token_budget is lowered to %d", budget)
+            continue
+        first += len(batch)
+        yield give_up(batch[0]) if result is None else result
+
+
+def attempt(work: Callable[[], Result]) -> Result | None:
+    """Return what work returns, which is never None; None if it ran out of memory, now free."""
+    try:
+        return work()
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    # Out of the handler, because the exception holds the frames that hold the failed graph.
+    gc.collect()  # a graph may hold itself in a cycle
+    torch.cuda.empty_cache()  # does nothing where CUDA is not in use
+    return None
+
+
+def warn_too_long(name: str, tokens: int) -> None:
+    """Say that a sample is given up.
+
+    Args:
+        name: who works on which sample.
+        tokens: that do not fit.
+    """
+    logger.warning(
+        "%s: %d tokens do not fit into memory, even alone: %s; shorten prompts by the option "
+        "prompts.max_tokens, or use a smaller dtype, quantization, or more memory",
+        name,
+        tokens,
+        TOO_LONG_FOR_MEMORY,
+    )
+
+
+def _batch_size(longest: int, budget: int) -> int:
+    """Return how many items, none longer than the first, make a batch."""
+    return max(1, budget // max(1, longest))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether torch, a CUDA library or Python failed to allocate memory."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    # The CPU allocator and the CUDA libraries raise plain RuntimeErrors.
+    signs = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)

@@ -1,0 +1,214 @@
+"""What the model answers: the label word it prefers, or its greedy continuation.
+
+Source: paper §Faithfulness Metrics (token-level and sequence-level faithfulness).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+
+from pisoft.models.batching import fitted_batches, warn_too_long
+from pisoft.models.model import LanguageModel
+from pisoft.store.parquet import EMPTY_GENERATION, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
+
+Row = dict[str, Any]
+NoteBudget = Callable[[int], object]  # is told the token budget in force at every batch
+
+
+def classify(
+    model: LanguageModel,
+    prompts: Sequence[Row],
+    token_budget: int,
+    note_budget: NoteBudget = lambda budget: None,
+) -> Iterator[Row]:
+    """Yield one `generations` row per prompt: the preferred label word at step 0.
+
+    The target is the argmax over the tokens that begin a label word, each word having one or more
+    spellings; whether the unconstrained greedy token is one of them is recorded.
+    """
+
+    def answers(batch: Sequence[Row]) -> list[Row]:
+        logits = _next_token_logits(model, [prompt["input_ids"] for prompt in batch])
+        return [_classified(prompt, row) for prompt, row in zip(batch, logits, strict=True)]
+
+    yield from _in_batches(model, prompts, token_budget, answers, note_budget)
+
+
+def _classified(prompt: Row, logits: torch.Tensor) -> Row:
+    """Return the row of a prompt with next-token logits (V,)."""
+    if not bool(logits.isfinite().all()):
+        return empty_row(prompt, NONFINITE_LOGITS)
+    candidates = prompt["label_token_ids"]
+    choice = preferred_label(prompt, logits)
+    greedy = int(logits.argmax())
+    word = prompt["label_words"][choice]
+    return {
+        **empty_row(prompt, OK),
+        "output_ids": [candidates[choice]],
+        "output_text": word,
+        "steps": [0],
+        "target_ids": [candidates[choice]],
+        "predicted_label": word,
+        "correct": None if prompt["label"] is None else word == prompt["label"],
+        "greedy_token_id": greedy,
+        "greedy_is_label": greedy in candidates,
+    }
+
+
+def preferred_label(prompt: Row, logits: torch.Tensor) -> int:
+    """Return which of a prompt's `label_token_ids` has the largest next-token logit (V,)."""
+    return int(logits[prompt["label_token_ids"]].argmax())
+
+
+def continue_greedily(
+    model: LanguageModel,
+    prompts: Sequence[Row],
+    token_budget: int,
+    max_new_tokens: int,
+    step_interval: int,
+    note_budget: NoteBudget = lambda budget: None,
+) -> Iterator[Row]:
+    """Yield one `generations` row per prompt: the greedy continuation and its explained steps.
+
+    Steps are 0, interval, 2·interval, …; the end-of-sequence token is not part of the output.
+    `output_text` and `output_token_texts` are left empty, for the tokenizer to fill.
+    """
+    stops = _stop_ids(model)
+    config = GenerationConfig(
+        do_sample=False,
+        max_new_tokens=max_new_tokens,
+        eos_token_id=sorted(stops) or None,
+        pad_token_id=min(stops, default=0),
+    )
+
+    def answers(batch: Sequence[Row]) -> list[Row]:
+        outputs = _generate(model, batch, config)
+        return [
+            _continued(prompt, output, stops, step_interval)
+            for prompt, output in zip(batch, outputs, strict=True)
+        ]
+
+    yield from _in_batches(model, prompts, token_budget, answers, note_budget)
+
+
+def _continued(prompt: Row, output: list[int] | None, stops: set[int], step_interval: int) -> Row:
+    """Return the row of a prompt with generated ids; None: they are not known."""
+    if output is None:
+        return empty_row(prompt, NONFINITE_LOGITS)
+    ends = [index for index, token in enumerate(output) if token in stops]
+    output = output[: ends[0]] if ends else output
+    steps = list(range(0, len(output), step_interval))
+    return {
+        **empty_row(prompt, OK if output else EMPTY_GENERATION),
+        "output_ids": output,
+        "steps": steps,
+        "target_ids": [output[step] for step in steps],
+        "greedy_token_id": output[0] if output else None,
+    }
+
+
+def empty_row(prompt: Row, status: str) -> Row:
+    """Return a `generations` row without output."""
+    return {
+        "sample_id": prompt["sample_id"],
+        "output_ids": [],
+        "output_text": "",
+        "output_token_texts": [],
+        "steps": [],
+        "target_ids": [],
+        "predicted_label": None,
+        "label": prompt["label"],
+        "correct": None,
+        "greedy_token_id": None,
+        "greedy_is_label": None,
+        "status": status,
+    }
+
+
+def _in_batches(
+    model: LanguageModel,
+    prompts: Sequence[Row],
+    token_budget: int,
+    answers: Callable[[Sequence[Row]], list[Row]],
+    note_budget: NoteBudget,
+) -> Iterator[Row]:
+    """Yield the answers of batches; a prompt that does not fit into memory has a row that says so.
+
+    Args:
+        model: the model, for messages.
+        prompts: rows of contract `prompts`.
+        token_budget: tokens per batch to begin with.
+        answers: gives the rows of a batch.
+        note_budget: is told the token budget in force.
+    """
+
+    def work(batch: Sequence[Row], budget: int) -> list[Row]:
+        note_budget(budget)
+        return answers(batch)
+
+    def give_up(prompt: Row) -> list[Row]:
+        name = f"model '{model.name}': sample {prompt['sample_id']}"
+        warn_too_long(name, len(prompt["input_ids"]))
+        return [empty_row(prompt, TOO_LONG_FOR_MEMORY)]
+
+    for rows in fitted_batches(
+        prompts, lambda prompt: len(prompt["input_ids"]), token_budget, work, give_up
+    ):
+        yield from rows
+
+
+@torch.inference_mode()
+def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Return logits (B, V) behind each row of token ids."""
+    width = max(len(row) for row in rows)
+    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=model.device)
+    last = torch.tensor([[len(row) - 1] for row in rows], device=model.device)
+    return model.next_token_logits(model.embed(ids), last).squeeze(1)
+
+
+@torch.inference_mode()
+def _generate(
+    model: LanguageModel, prompts: Sequence[Row], config: GenerationConfig
+) -> list[list[int] | None]:
+    """Return generated ids, up to and including stop tokens and padding behind them.
+
+    None where a logit that a token was chosen by is not finite.
+    """
+    rows = [prompt["input_ids"] for prompt in prompts]
+    width = max(len(row) for row in rows)
+    pad = [width - len(row) for row in rows]
+    ids = [[config.pad_token_id] * n + list(row) for n, row in zip(pad, rows, strict=True)]
+    mask = [[0] * n + [1] * len(row) for n, row in zip(pad, rows, strict=True)]
+    finite = _Finite(len(rows), model.device)
+    output = model.network.generate(
+        input_ids=torch.tensor(ids, device=model.device),
+        attention_mask=torch.tensor(mask, device=model.device),
+        generation_config=config,
+        logits_processor=LogitsProcessorList([finite]),
+    )
+    return [
+        ids if known else None
+        for ids, known in zip(output[:, width:].tolist(), finite.rows.tolist(), strict=True)
+    ]
+
+
+class _Finite(LogitsProcessor):
+    """Notes the rows whose logits were finite at every step; padding behind an end counts, too."""
+
+    def __init__(self, rows: int, device: torch.device) -> None:
+        self.rows = torch.ones(rows, dtype=torch.bool, device=device)
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        self.rows &= scores.isfinite().all(dim=-1)
+        return scores
+
+
+def _stop_ids(model: LanguageModel) -> set[int]:
+    ids = model.network.generation_config.eos_token_id
+    if ids is None:
+        ids = model.network.config.get_text_config().eos_token_id
+    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)

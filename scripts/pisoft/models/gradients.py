@@ -1,0 +1,94 @@
+"""Gradients of the target with respect to the input embeddings.
+
+One full-sequence forward serves all explained steps: a causal model's prediction at a step depends
+on the tokens before it only, so each step costs one vector-Jacobian product. Gradients are returned
+in float32 or better, whatever the model computes in.
+Shapes: B samples, T positions, S explained steps, P points of a path, d hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from pisoft.config.base import AttributedFunction
+from pisoft.models.model import Batch, LanguageModel
+from pisoft.models.precision import at_least_float32
+
+
+def attributed_values(
+    logits: torch.Tensor, targets: torch.Tensor, function: AttributedFunction
+) -> torch.Tensor:
+    """Return the scalar that is differentiated, (B, S), from logits (B, S, V)."""
+    values = logits.softmax(dim=-1) if function == "probability" else logits
+    return values.gather(-1, targets[..., None]).squeeze(-1)
+
+
+def embedding_gradients(
+    model: LanguageModel, batch: Batch, function: AttributedFunction
+) -> Iterator[torch.Tensor]:
+    """Yield gradients (B, T, d) at the clean input for every explained step."""
+    embeddings = model.embed(batch.input_ids)
+    return _step_gradients(model, embeddings, batch.positions, batch.targets, function)
+
+
+def path_gradients(
+    model: LanguageModel,
+    batch: Batch,
+    function: AttributedFunction,
+    baseline: torch.Tensor,
+    fractions: torch.Tensor,
+    weights: torch.Tensor,
+    rows: int,
+) -> list[torch.Tensor]:
+    """Return weighted sums of gradients along the straight path from a baseline to the input.
+
+    Args:
+        model: the explained model.
+        batch: samples.
+        function: what is differentiated.
+        baseline: where the path begins, (B, T, d), float32 or better.
+        fractions: points of the path, 0 = baseline, 1 = input, (B, P).
+        weights: of the points, (B, P).
+        rows: sequences per forward.
+
+    Returns:
+        One tensor (B, T, d) per explained step.
+    """
+    embeddings = model.embed(batch.input_ids)
+    sums = [torch.zeros_like(baseline) for _ in range(batch.positions.shape[1])]
+    samples, points = fractions.shape
+    pairs = torch.cartesian_prod(torch.arange(samples), torch.arange(points)).to(batch.device)
+    for chunk in pairs.split(rows):
+        sample, point = chunk.T
+        fraction = fractions[sample, point].to(baseline.dtype)[:, None, None]
+        inside = baseline[sample] + fraction * (embeddings - baseline)[sample]
+        weight = weights[sample, point].to(baseline.dtype)[:, None, None]
+        steps = _step_gradients(
+            model,
+            inside.to(embeddings.dtype),
+            batch.positions[sample],
+            batch.targets[sample],
+            function,
+        )
+        for total, gradients in zip(sums, steps, strict=True):
+            total.index_add_(0, sample, weight * gradients)
+    return sums
+
+
+def _step_gradients(
+    model: LanguageModel,
+    embeddings: torch.Tensor,
+    positions: torch.Tensor,
+    targets: torch.Tensor,
+    function: AttributedFunction,
+) -> Iterator[torch.Tensor]:
+    """Yield gradients (B, T, d) of the values at each step's position and target, (B, S)."""
+    embeddings = embeddings.detach().requires_grad_(True)
+    logits = model.next_token_logits(embeddings, positions)
+    values = attributed_values(logits, targets, function)
+    for step in range(values.shape[1]):
+        more = step + 1 < values.shape[1]
+        (gradients,) = torch.autograd.grad(values[:, step].sum(), embeddings, retain_graph=more)
+        yield at_least_float32(gradients)

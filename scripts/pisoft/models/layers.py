@@ -1,0 +1,323 @@
+"""Inside a decoder layer: what its output would be if its attention gave something else.
+
+Shapes: B samples, T positions, S chosen positions, H query heads, D head width, d hidden width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from pisoft.errors import BenchmarkError
+from pisoft.models.attention import AttentionInputs
+from pisoft.models.model import LanguageModel
+from pisoft.models.precision import at_least_float32, close, whole_in_float32
+from pisoft.models.trial import problem_of, trial_ids
+
+ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
+
+
+@dataclass(frozen=True)
+class LayerCall:
+    """A decoder layer at work, as seen from within its attention.
+
+    Attributes:
+        layer: the decoder layer.
+        arguments: what it was called with, by position and by name.
+        inputs: what reached its attention.
+        positions: the chosen ones, (B, S).
+        residual: the layer's input there, (B, S, d), float32 or better.
+        attended: its attention output there before the output projection, (B, S, H·D), as precise.
+    """
+
+    layer: torch.nn.Module
+    arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    inputs: AttentionInputs
+    positions: torch.Tensor
+    residual: torch.Tensor
+    attended: torch.Tensor
+
+    def contributions(self) -> Iterator[torch.Tensor]:
+        """Yield what each token adds to the attention output, (B, T, H·D), for every position."""
+        row = self.inputs.rows(self.positions)
+        values = at_least_float32(row.per_query_head(row.value))  # (B, H, T, D)
+        for weights in at_least_float32(row.probabilities()).unbind(dim=2):  # (B, H, T)
+            yield (weights[..., None] * values).transpose(1, 2).flatten(start_dim=2)
+
+    def again(self, probe: Any, hidden: torch.Tensor | None = None) -> torch.Tensor:
+        """Return what the layer's own forward gives, (B, T, d), with another probe.
+
+        Args:
+            probe: in place of the present one.
+            hidden: its input (B, T, d); None: as it is.
+        """
+        given, named = self.arguments
+        named = {**named, "probe": probe}
+        if hidden is not None and given:
+            given = (hidden, *given[1:])
+        elif hidden is not None:
+            named["hidden_states"] = hidden
+        output = self.layer(*given, **named)
+        return output[0] if isinstance(output, tuple) else output
+
+
+@dataclass(frozen=True)
+class LayerForm:
+    """A way to what a layer would give at one position if it had not attended to a token.
+
+    Attributes:
+        parts: gives the modules of a layer that run, which have to compute in float32.
+        outputs: gives, of a call, the number of the position and what each token contributes
+            there (B, T, H·D), first the outputs without each token, (B, T, d), and behind them on
+            the same axis, once or T times, the output as it is.
+    """
+
+    parts: Callable[[torch.nn.Module], list[torch.nn.Module]]
+    outputs: Callable[[LayerCall, int, torch.Tensor], torch.Tensor]
+
+
+def layer_output(
+    layer: torch.nn.Module, residual: torch.Tensor, attended: torch.Tensor
+) -> torch.Tensor:
+    """Return the output (…, d) of a pre-norm decoder layer, as Llama and Mistral have them.
+
+    Args:
+        layer: the decoder layer.
+        residual: its input at the same positions, (…, d).
+        attended: its attention output before the output projection, (…, H·D).
+    """
+    parts: Any = layer
+    hidden = residual + parts.self_attn.o_proj(attended)
+    return hidden + parts.mlp(parts.post_attention_layernorm(hidden))
+
+
+def _tail_modules(layer: torch.nn.Module) -> list[torch.nn.Module]:
+    """Return the modules that :func:`layer_output` runs."""
+    parts: Any = layer
+    return [parts.self_attn.o_proj, parts.post_attention_layernorm, parts.mlp]
+
+
+@contextmanager
+def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
+    """Keep only the inputs of decoder layers for the backward pass, which computes the rest again.
+
+    Gradients are the same to the bit, also those of what a probe has recorded inside a layer; each
+    backward pass costs a forward on top. Backward passes must run inside the context. It is not
+    left to transformers, which checkpoints in training mode alone.
+    """
+    modules: Iterator[Any] = model.decoder.modules()
+    layers = [module for module in modules if isinstance(module, GradientCheckpointingLayer)]
+    # The backward pass begins with the last layer, so nothing would be gained there; and hooks of
+    # `next_token_logits`, which are gone by then, change what it computes.
+    forwards = [(layer, layer.forward) for layer in layers[:-1]]
+    for layer, forward in forwards:
+        layer.forward = partial(checkpoint, forward, use_reentrant=False, preserve_rng_state=False)
+    try:
+        yield
+    finally:
+        for layer, forward in forwards:
+            layer.forward = forward
+
+
+def _closed_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Tensor:
+    # The clean output is the row of a token that contributes nothing: from the same matrix product,
+    # so that rounding does not set it apart.
+    removed = torch.nn.functional.pad(removed, (0, 0, 0, 1))
+    attended = call.attended[:, step, None] - removed
+    return layer_output(call.layer, call.residual[:, step, None], attended)
+
+
+def _own_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Tensor:
+    """Let every position of the layer's own forward be the chosen one, less one token each.
+
+    Behind attention a layer treats each position by itself; what is before it is not looked at.
+    """
+    hidden = call.residual[:, step, None].expand(-1, removed.shape[1], -1)
+    attended = call.attended[:, step, None].expand_as(removed)
+    heads = call.inputs.query.shape[1]
+    without = call.again(_Answer((attended - removed).unflatten(-1, (heads, -1))), hidden)
+    return torch.cat([without, call.again(_Answer(attended.unflatten(-1, (heads, -1))), hidden)], 1)
+
+
+CLOSED_FORM = LayerForm(_tail_modules, _closed_outputs)
+OWN_FORWARD = LayerForm(lambda layer: [layer], _own_outputs)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """An attention probe that answers with an output (B, T, H, D) that is known."""
+
+    output: torch.Tensor
+    computes_output: bool = True
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        return self.output.to(inputs.value.dtype)
+
+
+@dataclass(frozen=True)
+class _Zeroing:
+    """An attention probe that zeroes the value of one token; of none if it is None."""
+
+    token: int | None
+    computes_output: bool = True
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        value = inputs.value.clone()
+        if self.token is not None:
+            value[:, :, self.token] = 0
+        return replace(inputs, value=value).weighted_values(inputs.probabilities())
+
+
+class LayerVisitor:
+    """An attention probe that calls `visit` once in every decoder layer of a forward pass.
+
+    Args:
+        model: the model; enter :meth:`listening` around its forward pass.
+        positions: chosen positions, (B, S).
+        visit: called with each layer's call; it may run the layer again.
+    """
+
+    computes_output = False
+
+    def __init__(
+        self, model: LanguageModel, positions: torch.Tensor, visit: Callable[[LayerCall], None]
+    ) -> None:
+        self._layers = model.blocks
+        self._rows = torch.arange(len(positions), device=positions.device)[:, None]
+        self._positions = positions
+        self._visit = visit
+        self._visiting = False
+        self._arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+
+    @contextmanager
+    def listening(self) -> Iterator[LayerVisitor]:
+        """Note the arguments of every layer while the context is open."""
+        handles = [
+            layer.register_forward_pre_hook(self._note_arguments, with_kwargs=True)
+            for layer in self._layers
+        ]
+        try:
+            yield self
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Visit a layer and leave its attention output (B, T, H, D) as it is."""
+        assert default is not None
+        given, named = self._arguments
+        hidden = given[0] if given else named["hidden_states"]
+        chosen = self._rows, self._positions
+        self._visiting = True
+        try:
+            self._visit(
+                LayerCall(
+                    layer=self._layers[inputs.layer],
+                    arguments=self._arguments,
+                    inputs=inputs,
+                    positions=self._positions,
+                    residual=at_least_float32(hidden[chosen]),
+                    attended=at_least_float32(default[chosen].flatten(start_dim=2)),
+                )
+            )
+        finally:
+            self._visiting = False
+        return default
+
+    def _note_arguments(
+        self, _: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
+        if not self._visiting:
+            self._arguments = given, named
+
+
+def layer_form(model: LanguageModel) -> LayerForm:
+    """Return the fastest way that gives what zeroing the values of single tokens gives.
+
+    Raises:
+        BenchmarkError: none does, or the decoder's layers cannot be found.
+    """
+    if not model.blocks:
+        raise BenchmarkError("its decoder has no list of its layers")
+    problem = ""
+    for form in (CLOSED_FORM, OWN_FORWARD):
+        problem = problem_of(partial(_differs_from_zeroing, model, form))
+        if not problem:
+            return form
+    raise BenchmarkError(
+        f"its decoder layers ({type(model.blocks[0]).__name__}) do not let the attention output "
+        f"be changed at one position: {problem}"
+    )
+
+
+@torch.no_grad()
+def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
+    """Return in words where a way to the layers' outputs goes wrong, on the trial's tokens."""
+    seen, wrong = [], []
+
+    def compare(call: LayerCall) -> None:
+        seen.append(call.inputs.layer)
+        (contributions,) = call.contributions()
+        outputs = form.outputs(call, 0, contributions)
+        clean = outputs[:, contributions.shape[1]]
+        zeroed = torch.stack([outputs[:, token] for token in ZEROED])
+        own = call.again(_Zeroing(None))[:, -1]
+        expected = torch.stack([call.again(_Zeroing(token))[:, -1] for token in ZEROED])
+        if not (
+            close(own, clean, tolerance=1e-3)
+            and close(expected - own, zeroed - clean, tolerance=1e-2)
+        ):
+            wrong.append(call.inputs.layer)
+
+    with whole_in_float32(model.network, model.blocks):
+        embeddings = model.embed(trial_ids(model))
+        last = torch.tensor([[embeddings.shape[1] - 1]], device=model.device)
+        visitor = LayerVisitor(model, last, compare)
+        with visitor.listening():
+            visited = model.hidden_states(embeddings, probe=visitor)
+        if not close(model.hidden_states(embeddings), visited, tolerance=1e-3):
+            return "running a layer again changes those behind it"
+    if seen != list(range(model.layers)):
+        return "not every layer has attention that is seen exactly once"
+    return f"not what zeroing values gives in layer {wrong[0]}" if wrong else ""
+
+
+@torch.no_grad()
+def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
+    """Return the modules that lead from the last layer's output to the final hidden states.
+
+    Args:
+        model: one that has a :func:`layer_form`.
+
+    Raises:
+        BenchmarkError: there is more than modules, one behind the other.
+    """
+    ran: list[torch.nn.Module] = []
+    outputs: list[torch.Tensor] = []
+
+    def begin(_: torch.nn.Module, __: Any, output: Any) -> None:
+        ran.clear()
+        outputs.append(output[0] if isinstance(output, tuple) else output)
+
+    handles = [model.blocks[-1].register_forward_hook(begin)]
+    for part in model.decoder.children():
+        handles.append(part.register_forward_hook(lambda part, _, __: ran.append(part)))
+    try:
+        with whole_in_float32(model.network, model.blocks):
+            final = model.hidden_states(model.embed(trial_ids(model)))
+            behind, found = list(ran), outputs[0]
+            for part in behind:
+                found = part(found)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not close(final, found, tolerance=1e-3):
+        raise BenchmarkError("its last decoder layer is followed by more than a norm")
+    return behind

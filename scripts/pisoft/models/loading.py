@@ -1,0 +1,109 @@
+"""Loading a model: dtype, device, revision, 4-bit weights; safetensors only."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers.utils import logging as transformers_logging
+
+from pisoft.config.jobs import LoadedModel
+from pisoft.errors import BenchmarkError
+from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
+from pisoft.models.device import choose_device, device_name
+from pisoft.models.model import LanguageModel
+from pisoft.models.repository import check_loaded, commit_of, explain_loading_error, model_files
+from pisoft.models.tokenizer import load_tokenizer
+
+
+def load_model(
+    settings: LoadedModel, folder: Path | None, gpus: int | None = None
+) -> LanguageModel:
+    """Load a model for attribution and evaluation.
+
+    Args:
+        settings: which model, in which type, on which device.
+        folder: where local or trained weights lie; None loads from the hub.
+        gpus: that the job was given; see :func:`pisoft.models.device.choose_device`.
+
+    Raises:
+        BenchmarkError: the model cannot be found, read, or followed, or the device is missing.
+    """
+    from transformers import AutoModelForCausalLM
+
+    transformers_logging.disable_progress_bar()  # a log file is no place for it
+    device = choose_device(settings.device, gpus)
+    source = model_files(settings, folder, weights=True)
+    try:
+        network, report = AutoModelForCausalLM.from_pretrained(
+            source,
+            local_files_only=True,
+            dtype=getattr(torch, settings.dtype),
+            attn_implementation=ATTENTION_NAME,
+            # The usual kernel of experts knows no float64.
+            experts_implementation="eager" if settings.dtype == "float64" else None,
+            use_safetensors=True,
+            trust_remote_code=False,
+            quantization_config=_quantization(settings),
+            device_map={"": device},
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+        )
+    except Exception as error:  # as for tokenizers: dozens of undocumented classes
+        if isinstance(error, KeyError) and error.args == (ATTENTION_NAME,):
+            raise BenchmarkError(f"model '{settings.name}': its class {NO_INTERFACE}") from error
+        raise explain_loading_error(error, settings, source) from error
+    check_loaded(report, settings.name)
+    if settings.quantization != "none":
+        _keep_differentiable(network)
+    commit = commit_of(settings, source)  # a branch may have moved when the tokenizer is loaded
+    named = settings if commit is None else settings.model_copy(update={"revision": commit})
+    return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
+
+
+def model_facts(model: LanguageModel) -> dict[str, Any]:
+    """Return provenance of a loaded model: commit (None if local), layers, device, CPU threads."""
+    return {
+        "layers": model.layers,
+        "model_commit": model.commit,
+        "device": device_name(model.device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def compile_layers(model: LanguageModel) -> None:
+    """Compile what no probe looks into: norms and feed-forward blocks, for inputs of any length.
+
+    For forwards without gradients only.
+    """
+    for layer in model.blocks:
+        for part in layer.children():
+            if not hasattr(part, "layer_idx"):  # which attention has
+                part.compile(dynamic=True)
+
+
+def _keep_differentiable(network: torch.nn.Module) -> None:
+    """Keep bitsandbytes from repacking 4-bit weights on a CPU.
+
+    On CPUs with AVX512-BF16, the first forward without gradients changes the weights to a layout
+    whose kernel has no backward pass: gradients would silently be wrong from then on.
+    """
+    from bitsandbytes.nn import Linear4bit
+
+    for module in network.modules():
+        if isinstance(module, Linear4bit):
+            module.support_avx512bf16_for_cpu = False
+
+
+def _quantization(settings: LoadedModel) -> Any:
+    if settings.quantization == "none":
+        return None
+    from transformers import BitsAndBytesConfig
+
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type=settings.quantization,
+        bnb_4bit_compute_dtype=getattr(torch, settings.dtype),
+    )

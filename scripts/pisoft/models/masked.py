@@ -1,0 +1,350 @@
+"""A masked language model, and the replacements it proposes for the tokens of a prompt.
+
+The masked model has a tokenizer of its own. It is shown the prompt as text, with the mask in one
+place, and ranks its pieces there; a piece is proposed if its text is a single token of the
+explained model. What a token's text is, with the space before it, is read off behind an anchor:
+alone, tokenizers of the SentencePiece family drop or add that space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers.utils import logging as transformers_logging
+
+from pisoft.config.jobs import LoadedModel
+from pisoft.errors import BenchmarkError
+from pisoft.models.batching import token_batches
+from pisoft.models.repository import check_loaded, commit_of, explain_loading_error, model_files
+from pisoft.models.tokenizer import load_tokenizer
+
+# No tokenizer joins a line end to the word behind it, and none skips a digit.
+ANCHOR = "1\n"
+FRAGMENT = "\ufffd"  # what a tokenizer writes for bytes that are no whole character
+MINIMUM_SHARED_PIECES = 10  # below, the proposals would hardly depend on the text
+
+
+@dataclass(frozen=True)
+class SharedVocabulary:
+    """The pieces of a masked model that are single tokens of the explained model.
+
+    ``pieces`` holds ids of the masked model, ``tokens`` those of the explained model, and
+    ``spaced`` tells which begin with a space; each of shape (P,).
+    """
+
+    pieces: torch.Tensor
+    tokens: torch.Tensor
+    spaced: torch.Tensor
+
+
+@dataclass(frozen=True)
+class MaskedLanguageModel:
+    """A masked language model with its tokenizer."""
+
+    network: Any
+    tokenizer: Any
+    name: str
+    commit: str | None = None  # of the hub
+    _shared: dict[Any, SharedVocabulary] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @property
+    def context(self) -> int:
+        """The longest sequence it can read, in tokens, special tokens included."""
+        limits = [self.tokenizer.model_max_length]
+        embeddings = getattr(self.network.base_model, "embeddings", None)
+        positions = getattr(embeddings, "position_embeddings", None)
+        if positions is not None:
+            # RoBERTa and its kin number positions from the padding id on.
+            skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
+            limits.append(positions.num_embeddings - skipped)
+        elif (limit := getattr(self.network.config, "max_position_embeddings", None)) is not None:
+            limits.append(limit)
+        return min(limits)
+
+    def shared_vocabulary(self, tokenizer: Any) -> SharedVocabulary:
+        """Return what it shares with an explained model's tokenizer; computed once for each."""
+        if tokenizer not in self._shared:
+            self._shared[tokenizer] = _share(self, tokenizer)
+        return self._shared[tokenizer]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One masked position of a prompt, as the masked model reads it."""
+
+    position: int  # in the prompt
+    ids: list[int]  # of the masked model
+    mask: int  # index of the mask in these
+
+
+def load_masked_model(
+    settings: LoadedModel, folder: Path | None, device: torch.device
+) -> MaskedLanguageModel:
+    """Load a masked language model.
+
+    Args:
+        settings: which model, in which type.
+        folder: where local or trained weights lie; None loads from the hub.
+        device: of the explained model; taken unless the settings say `cpu`.
+
+    Raises:
+        BenchmarkError: the model cannot be found or read, lacks the head that predicts masked
+            tokens, or its tokenizer has no mask token or is not a fast one.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    transformers_logging.disable_progress_bar()  # a log file is no place for it
+    tokenizer = load_tokenizer(settings, folder)
+    if tokenizer.mask_token_id is None:
+        raise BenchmarkError(
+            f"model '{settings.name}': its tokenizer has no mask token, so it cannot serve as "
+            "`masked_model`"
+        )
+    source = model_files(settings, folder, weights=True)
+    try:
+        network, report = AutoModelForMaskedLM.from_pretrained(
+            source,
+            local_files_only=True,
+            dtype=getattr(torch, settings.dtype),
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+        )
+    except Exception as error:  # as for tokenizers: dozens of undocumented classes
+        raise explain_loading_error(error, settings, source) from error
+    check_loaded(report, settings.name, unused=["pooler", "seq_relationship"])
+    network.to(torch.device("cpu") if settings.device == "cpu" else device)
+    network.eval().requires_grad_(False)
+    commit = commit_of(settings, source)
+    return MaskedLanguageModel(network, tokenizer, settings.name, commit)
+
+
+def masked_model_facts(masked: MaskedLanguageModel | None) -> dict[str, Any]:
+    """Return provenance of a masked model: its hub commit (None if local); nothing of none."""
+    if masked is None:
+        return {}
+    return {"masked_model_commit": masked.commit}
+
+
+@torch.no_grad()
+def replacements(
+    masked: MaskedLanguageModel, tokenizer: Any, ids: Sequence[int], count: int, token_budget: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the most probable replacements of every token of a prompt.
+
+    Each token is masked alone, in the text of all others without special tokens, or in a window
+    around it if the text exceeds the masked model's context. A token that begins with a space is
+    replaced by tokens that do, any other by tokens that do not, unless fewer than ``count`` such
+    tokens are shared. Special tokens and tokens that are no whole character are not replaced:
+    their rows repeat the token itself.
+
+    Args:
+        masked: the masked model.
+        tokenizer: the explained model's fast tokenizer.
+        ids: T token ids of the explained model.
+        count: replacements per token.
+        token_budget: tokens per forward batch of the masked model; changes results by no more
+            than rounding.
+
+    Returns:
+        Token ids (T, count) of the explained model, int64, most probable first, all different from
+        the token they replace; and their probabilities (T, count), float32, renormalised to sum
+        to 1. Both on the CPU.
+
+    Raises:
+        BenchmarkError: too few pieces of the masked model are tokens of the explained model.
+    """
+    check_replacements(masked, tokenizer, count)
+    vocabulary = masked.shared_vocabulary(tokenizer)
+    texts, replaceable = _prompt_texts(tokenizer, ids)
+    original = torch.tensor(ids, dtype=torch.int64)
+    spaced = torch.tensor([text.startswith(" ") for text in texts])
+    candidates = original[:, None].repeat(1, count)
+    probabilities = torch.full((len(ids), count), 1 / count)
+    places = _places(masked, texts, [i for i, able in enumerate(replaceable) if able])
+    for batch in token_batches(places, lambda place: len(place.ids), token_budget):
+        rows = torch.tensor([place.position for place in batch])
+        logits = _mask_logits(masked, batch)[:, vocabulary.pieces]  # (B, P)
+        allowed = _allowed(vocabulary, original[rows], spaced[rows], count)
+        best = logits.masked_fill(~allowed, -torch.inf).topk(count)
+        candidates[rows] = vocabulary.tokens[best.indices]
+        probabilities[rows] = best.values.softmax(dim=-1)
+    return candidates, probabilities
+
+
+def check_replacements(masked: MaskedLanguageModel, tokenizer: Any, count: int) -> None:
+    """Raise a BenchmarkError if a masked model cannot propose so many replacements.
+
+    Arguments are those of :func:`replacements`.
+    """
+    vocabulary = masked.shared_vocabulary(tokenizer)
+    needed = max(MINIMUM_SHARED_PIECES, count + 1)  # one may be the original token
+    if len(vocabulary.pieces) < needed:
+        raise BenchmarkError(
+            f"masked_model: {len(vocabulary.pieces)} of the {len(_ordinary_ids(masked.tokenizer))} "
+            f"pieces of '{masked.name}' are single tokens of '{tokenizer.name_or_path}', but at "
+            f"least {needed} are needed to propose {count} replacements; choose another one"
+        )
+
+
+def _allowed(
+    vocabulary: SharedVocabulary, original: torch.Tensor, spaced: torch.Tensor, count: int
+) -> torch.Tensor:
+    """Which shared pieces (B, P) may replace original tokens (B,) with a space before or not."""
+    different = vocabulary.tokens != original[:, None]
+    fitting = different & (vocabulary.spaced == spaced[:, None])
+    enough = fitting.sum(dim=1, keepdim=True) >= count
+    return torch.where(enough, fitting, different)
+
+
+# Texts of tokens ------------------------------------------------------------------------------
+
+
+def _share(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
+    """Find the pieces whose text is exactly one ordinary token of the explained model.
+
+    Encoding finds the token that the explained model would read; decoding tells whether that token
+    is the text and nothing else.
+    """
+    pieces = _ordinary_ids(masked.tokenizer)
+    texts = _texts(masked.tokenizer, [[piece] for piece in pieces])
+    length = len(_encode(tokenizer, [ANCHOR])[0]) + 1
+    encoded = _encode(tokenizer, [ANCHOR + text for text in texts])
+    ordinary = set(_ordinary_ids(tokenizer))
+    single = [
+        (piece, read[-1], text)
+        for piece, text, read in zip(pieces, texts, encoded, strict=True)
+        if len(read) == length and read[-1] in ordinary and text and FRAGMENT not in text
+    ]
+    reread = _texts(tokenizer, [[token] for _, token, _ in single])
+    shared: dict[int, tuple[int, str]] = {}  # by token, so that none is proposed twice
+    for (piece, token, text), found in zip(single, reread, strict=True):
+        if found == text:
+            shared.setdefault(token, (piece, text))
+    return SharedVocabulary(
+        pieces=torch.tensor([piece for piece, _ in shared.values()], dtype=torch.int64),
+        tokens=torch.tensor(list(shared), dtype=torch.int64),
+        spaced=torch.tensor([text[0] == " " for _, text in shared.values()], dtype=torch.bool),
+    )
+
+
+def _prompt_texts(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[bool]]:
+    """Return the text that each token adds to the prompt, and whether it can be replaced.
+
+    Special tokens add none. A character that several tokens make up is added by the first of them.
+    """
+    ordinary = set(_ordinary_ids(tokenizer))
+    texts = _texts(tokenizer, [[token] for token in ids])
+    texts = [text if token in ordinary else "" for token, text in zip(ids, texts, strict=True)]
+    replaceable = [bool(text) and FRAGMENT not in text for text in texts]
+    runs: list[list[int]] = []  # of positions that hold parts of characters
+    for position, text in enumerate(texts):
+        if FRAGMENT in text:
+            if runs and runs[-1][-1] == position - 1:
+                runs[-1].append(position)
+            else:
+                runs.append([position])
+    joined = _texts(tokenizer, [[ids[position] for position in run] for run in runs])
+    for run, text in zip(runs, joined, strict=True):
+        for position in run:
+            texts[position] = text if position == run[0] else ""
+    return texts, replaceable
+
+
+def _texts(tokenizer: Any, sequences: Sequence[list[int]]) -> list[str]:
+    """Return the text of each sequence of ids as it stands in the middle of a text."""
+    anchor = _encode(tokenizer, [ANCHOR])[0]
+    anchor_text, *texts = tokenizer.batch_decode(
+        [anchor, *([*anchor, *sequence] for sequence in sequences)],
+        skip_special_tokens=False,
+        clean_up_tokenization_spaces=False,
+    )
+    return [text[len(anchor_text) :] for text in texts]
+
+
+def _encode(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    """Return the ids of texts without special tokens around them, however long they are."""
+    return tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+
+
+def _ordinary_ids(tokenizer: Any) -> list[int]:
+    """Return the ids of all tokens that are not special, in ascending order."""
+    added = {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
+    return sorted(set(tokenizer.get_vocab().values()) - added - set(tokenizer.all_special_ids))
+
+
+# Masked forwards ------------------------------------------------------------------------------
+
+
+def _places(
+    masked: MaskedLanguageModel, texts: Sequence[str], positions: Sequence[int]
+) -> list[_Place]:
+    """Mask each position alone, with as much text on both sides as the context holds.
+
+    The token's own space goes with it: pieces have theirs, and to most masked models (RoBERTa,
+    BERT) a mask with a space before it is the same as one without.
+    """
+    before, after = _frame(masked.tokenizer)
+    room = masked.context - len(before) - len(after)
+    lefts, rights = [], []
+    for position in positions:
+        # A window of the explained model's tokens first: tokenising all of a long text for each of
+        # its tokens would take longer than the masked model.
+        first = max(0, min(position - room // 2, len(texts) - room))
+        lefts.append("".join(texts[first:position]))
+        rights.append("".join(texts[position + 1 : first + room]))
+    encoded = zip(
+        positions, _encode(masked.tokenizer, lefts), _encode(masked.tokenizer, rights), strict=True
+    )
+    places = []
+    for position, left, right in encoded:
+        left, right = _trim(left, right, room - 1)
+        ids = [*before, *left, masked.tokenizer.mask_token_id, *right, *after]
+        places.append(_Place(position, ids, len(before) + len(left)))
+    return places
+
+
+def _trim(left: list[int], right: list[int], room: int) -> tuple[list[int], list[int]]:
+    """Shorten the outer ends so that both sides fit, each to half of the room if both are long."""
+    kept = min(len(left), room - min(len(right), room // 2))
+    return left[len(left) - kept :], right[: room - kept]
+
+
+def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Return the special tokens that the masked model reads before and after a text."""
+    plain = _encode(tokenizer, [ANCHOR])[0]
+    framed = tokenizer(ANCHOR)["input_ids"]
+    first = next(k for k in range(len(framed)) if framed[k : k + len(plain)] == plain)
+    return framed[:first], framed[first + len(plain) :]
+
+
+def _mask_logits(masked: MaskedLanguageModel, batch: Sequence[_Place]) -> torch.Tensor:
+    """Return the logits (B, V) at the masks, float32, on the CPU."""
+    width = max(len(place.ids) for place in batch)
+    input_ids = torch.full((len(batch), width), masked.tokenizer.pad_token_id or 0)
+    attention_mask = torch.zeros_like(input_ids)
+    for row, place in enumerate(batch):
+        input_ids[row, : len(place.ids)] = torch.tensor(place.ids)
+        attention_mask[row, : len(place.ids)] = 1
+    rows = torch.arange(len(batch))
+    masks = torch.tensor([place.mask for place in batch])
+
+    def keep_masks(module: Any, inputs: Any, output: Any) -> Any:
+        output.last_hidden_state = output.last_hidden_state[rows, masks][:, None]
+        return output
+
+    # Over a whole sequence, a head of 50 000 pieces would cost more than the encoder below it.
+    hook = masked.network.base_model.register_forward_hook(keep_masks)
+    try:
+        device = masked.network.device
+        output = masked.network(input_ids.to(device), attention_mask=attention_mask.to(device))
+    finally:
+        hook.remove()
+    return output.logits[:, 0].float().cpu()

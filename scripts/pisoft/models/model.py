@@ -1,0 +1,356 @@
+"""A decoder-only language model as attribution and evaluation see it.
+
+Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary size.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers.cache_utils import DynamicCache
+
+from pisoft.errors import BenchmarkError
+from pisoft.models.attention import AttentionProbe
+from pisoft.models.precision import (
+    HALF,
+    at_least_float32,
+    close,
+    computing_in_float32,
+    float32_head,
+    whole_in_float32,
+)
+from pisoft.models.prefix import Prefix, frozen_cache
+from pisoft.models.trial import Capability, try_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class ExplainedSample:
+    """One prompt, what the model generated, and the steps to be explained.
+
+    Step t explains the target token at the position that has read the prompt and the first t
+    generated tokens. Which prompt tokens come from the record, ``content_mask``, may be unknown.
+    """
+
+    sample_id: str
+    prompt_ids: Sequence[int]
+    output_ids: Sequence[int]
+    steps: Sequence[int]
+    target_ids: Sequence[int]
+    content_mask: Sequence[bool] | None = None
+
+    @property
+    def read_ids(self) -> list[int]:
+        """All tokens that the model has read at the last explained step."""
+        return [*self.prompt_ids, *self.output_ids[: max(self.steps, default=0)]]
+
+    def apart(self) -> list[ExplainedSample]:
+        """Return one sample for every explained step."""
+        return [
+            replace(self, steps=[step], target_ids=[target])
+            for step, target in zip(self.steps, self.target_ids, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples side by side, padded on the right, where causal attention never looks."""
+
+    samples: Sequence[ExplainedSample]
+    device: torch.device
+
+    @cached_property
+    def input_ids(self) -> torch.Tensor:
+        """Token ids (B, T), padded with 0."""
+        width = max(len(sample.read_ids) for sample in self.samples)
+        rows = [sample.read_ids + [0] * (width - len(sample.read_ids)) for sample in self.samples]
+        return torch.tensor(rows, device=self.device)
+
+    @cached_property
+    def positions(self) -> torch.Tensor:
+        """Predicting position of every step (B, S); missing steps repeat the first one."""
+        return self._by_step(
+            [[len(s.prompt_ids) - 1 + step for step in s.steps] for s in self.samples]
+        )
+
+    @cached_property
+    def targets(self) -> torch.Tensor:
+        """Target id of every step (B, S); missing steps repeat the first one."""
+        return self._by_step([list(sample.target_ids) for sample in self.samples])
+
+    @cached_property
+    def prompt_mask(self) -> torch.Tensor:
+        """True at prompt tokens, false at generated tokens and padding (B, T)."""
+        lengths = torch.tensor([len(s.prompt_ids) for s in self.samples], device=self.device)
+        return torch.arange(self.input_ids.shape[1], device=self.device) < lengths[:, None]
+
+    @cached_property
+    def content_mask(self) -> torch.Tensor:
+        """True at prompt tokens that come from the record (B, T).
+
+        Raises:
+            BenchmarkError: a sample does not say which these are.
+        """
+        mask = torch.zeros_like(self.prompt_mask)
+        for row, sample in enumerate(self.samples):
+            if sample.content_mask is None:
+                raise BenchmarkError(
+                    f"sample {sample.sample_id}: which prompt tokens are content is not known"
+                )
+            mask[row, : len(sample.prompt_ids)] = torch.tensor(sample.content_mask)
+        return mask
+
+    def split(self, per_step: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Turn scores by step, S tensors (B, T), into one (steps, prompt tokens) per sample."""
+        stacked = torch.stack(list(per_step), dim=1)  # (B, S, T)
+        return [
+            stacked[row, : len(sample.steps), : len(sample.prompt_ids)]
+            for row, sample in enumerate(self.samples)
+        ]
+
+    def _by_step(self, rows: list[list[int]]) -> torch.Tensor:
+        width = max(len(row) for row in rows)
+        return torch.tensor(
+            [row + row[:1] * (width - len(row)) for row in rows], device=self.device
+        )
+
+
+class LanguageModel:
+    """A frozen model with its decoder and output head taken apart.
+
+    Args:
+        model: a causal language model loaded with the attention implementation of
+            :mod:`pisoft.models.attention`.
+        name: its name, for error messages.
+        load_tokenizer: gives its tokenizer; called at most once, when something needs it.
+        commit: of the hub; None if it is not from there.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        name: str,
+        load_tokenizer: Callable[[], Any] | None = None,
+        commit: str | None = None,
+    ) -> None:
+        self.network = model.eval().requires_grad_(False)
+        float32_head(model.get_output_embeddings())
+        self.name = name
+        self.commit = commit
+        self._load_tokenizer = load_tokenizer
+        self.decoder: Any = _decoder(model)
+        if not _answers_silently(self.decoder):
+            logging.warning("torch has no Module._call_impl: hooks of a decoder hear of each head")
+        self.device = model.get_input_embeddings().weight.device
+        config = model.config.get_text_config(decoder=True)
+        self.layers = int(config.num_hidden_layers)
+        self.vocabulary_size, self.width = map(int, model.get_input_embeddings().weight.shape)
+        self.context = getattr(config, "max_position_embeddings", None)  # tokens
+        self.blocks = _blocks(self.decoder, self.layers)
+        self.caches_prefixes = True
+        self._ends_are_known = False
+        self._refusals = try_model(self)
+        self._ends_are_known = self._reproduces_ends()
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The model's fast tokenizer.
+
+        Raises:
+            BenchmarkError: the model was made without one.
+        """
+        if self._load_tokenizer is None:
+            raise BenchmarkError(f"model '{self.name}': no tokenizer was given, but one is needed")
+        return self._load_tokenizer()
+
+    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Return input embeddings (B, T, d) of token ids (B, T)."""
+        return self.network.get_input_embeddings()(input_ids)
+
+    def hidden_states(
+        self,
+        embeddings: torch.Tensor,
+        *,
+        probe: AttentionProbe | None = None,
+        prefix: Prefix | None = None,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return final hidden states (B, T, d) for input embeddings (B, T, d).
+
+        Args:
+            embeddings: of the tokens behind the prefix, if one is given.
+            probe: records or replays attention.
+            prefix: the tokens before; see :meth:`read_prefix`.
+            attention_mask: (B, T), 0 at padding and at tokens whose keys are hidden, with the
+                prefix in front, if one is given; not needed for padding on the right.
+            position_ids: (B or 1, T); needed with an attention mask.
+        """
+        if isinstance(prefix, torch.Tensor):
+            whole = torch.cat([prefix.expand(len(embeddings), -1, -1), embeddings], dim=1)
+            hidden = self.hidden_states(whole, probe=probe, attention_mask=attention_mask)
+            return hidden[:, prefix.shape[1] :]
+        output = self.decoder(
+            inputs_embeds=embeddings,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=prefix,
+            use_cache=False,
+            probe=probe,
+        )
+        self._answer = type(output)
+        return output.last_hidden_state
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return next-token logits (B, T, V) of final hidden states (B, T, d), float32 or better.
+
+        They come from the network's own forward, with whatever it scales or caps them by, in which
+        the decoder answers with these hidden states, and the head of a 16-bit model in float32.
+        """
+        with _answering(self.decoder, self._answer(last_hidden_state=hidden)):
+            return at_least_float32(self.network(inputs_embeds=hidden, use_cache=False).logits)
+
+    def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
+        rows = torch.arange(hidden.shape[0], device=hidden.device)[:, None]
+        return self.logits(hidden[rows, positions])
+
+    def next_token_logits(
+        self, embeddings: torch.Tensor, positions: torch.Tensor, **options: Any
+    ) -> torch.Tensor:
+        """Return logits (B, S, V) at chosen positions (B, S) for input embeddings (B, T, d).
+
+        The last decoder layer's feed-forward block, and what follows it, are computed at these
+        positions only, if the model is built as Llama and Mistral are.
+
+        Args:
+            embeddings, positions: as for :meth:`hidden_states` and :meth:`logits_at`.
+            options: of :meth:`hidden_states`.
+        """
+        if not (self._ends_are_known and self.caches_prefixes):
+            return self.logits_at(self.hidden_states(embeddings, **options), positions)
+        last: Any = self.blocks[-1]
+        rows = torch.arange(len(positions), device=self.device)
+        kept: list[torch.Tensor] = []
+        handles = [
+            last.post_attention_layernorm.register_forward_pre_hook(
+                lambda _, inputs: kept.append(inputs[0][rows[:, None], positions])
+            ),
+            # The decoder goes on with one position, whose output it adds to all; it is not used.
+            last.mlp.register_forward_pre_hook(lambda _, inputs: (inputs[0][:, :1],)),
+        ]
+        try:
+            self.hidden_states(embeddings, **options)
+        finally:
+            for handle in handles:
+                handle.remove()
+        (states,) = kept
+        states = states + last.mlp(last.post_attention_layernorm(states))
+        return self.logits(self.decoder.norm(states))
+
+    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None:
+        """Return what stands for one prefix's embeddings (1, P, d) in any batch; None if P is 0.
+
+        That is a cache of its keys and values, unless the model keeps more than these in mind of
+        what it has read: then the embeddings, which are read again each time.
+        """
+        if embeddings.shape[1] == 0:
+            return None
+        if not self.caches_prefixes:
+            return embeddings
+        cache = DynamicCache()
+        self.decoder(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
+        return frozen_cache(cache)
+
+    @property
+    def is_half_precision(self) -> bool:
+        """Whether activations are rounded to half precision."""
+        return self.network.get_input_embeddings().weight.dtype in HALF
+
+    @contextmanager
+    def in_float32(self) -> Iterator[None]:
+        """Let the model compute in float32 at least, with memory for its largest part besides."""
+        last = self.blocks[-1:]  # whose parts `next_token_logits` calls one by one
+        with whole_in_float32(self.network, self.blocks), computing_in_float32(*last):
+            yield
+
+    def check_ids(self, ids: Sequence[int], where: str) -> None:
+        """Raise a BenchmarkError if a token id is outside the vocabulary."""
+        outside = [token for token in ids if not 0 <= token < self.vocabulary_size]
+        if outside:
+            raise BenchmarkError(
+                f"{where}: token id {outside[0]} is outside the vocabulary of model "
+                f"'{self.name}' (allowed: 0 to {self.vocabulary_size - 1})"
+            )
+
+    @torch.no_grad()
+    def _reproduces_ends(self) -> bool:
+        """Tell whether :meth:`next_token_logits` may take the last layer and the norm apart."""
+        self._ends_are_known = True
+        positions = torch.tensor([[0, 1]], device=self.device)
+        try:
+            with self.in_float32():
+                embeddings = self.embed(positions)
+                found = self.next_token_logits(embeddings, positions)
+                whole = self.logits_at(self.hidden_states(embeddings), positions)
+        except (AttributeError, IndexError, TypeError, ValueError):  # a decoder with other parts
+            return False
+        return close(whole, found, tolerance=1e-4)
+
+    def require(self, capability: Capability, who: str) -> None:
+        """Raise a BenchmarkError if the model lacks what a method or a protocol needs.
+
+        Args:
+            capability: what is needed.
+            who: what needs it, for the message.
+        """
+        if reason := self._refusals.get(capability):
+            raise BenchmarkError(
+                f"{who}: model '{self.name}' (class {type(self.network).__name__}): {reason}"
+            )
+
+
+def _decoder(network: PreTrainedModel) -> PreTrainedModel:
+    """Return what turns embeddings into final hidden states."""
+    from transformers import PreTrainedModel
+
+    decoder = network.get_decoder()
+    if decoder is not network:
+        return decoder
+    # A class that does not know its decoder's name gives itself.
+    inside = (part for part in network.children() if isinstance(part, PreTrainedModel))
+    return next(inside, network)
+
+
+def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
+    """Return a decoder's layers, whatever it calls them; none if it has no list of them."""
+    lists = [part for part in decoder.children() if isinstance(part, torch.nn.ModuleList)]
+    return next((list(found) for found in lists if len(found) == layers), [])
+
+
+def _answers_silently(decoder: torch.nn.Module) -> bool:
+    """Tell whether torch still has, under its private name, what calls forward and its hooks."""
+    return hasattr(decoder, "_call_impl")
+
+
+@contextmanager
+def _answering(decoder: torch.nn.Module, answer: Any) -> Iterator[None]:
+    """Let a decoder give an answer that is known: nothing is computed, and no hook hears of it."""
+    replaced = "_call_impl" if _answers_silently(decoder) else "forward"
+    attributes = decoder.__dict__
+    before = attributes.get(replaced)  # a library may have replaced forward
+    attributes[replaced] = lambda *_, **__: answer
+    try:
+        yield
+    finally:
+        del attributes[replaced]
+        if before is not None:
+            attributes[replaced] = before

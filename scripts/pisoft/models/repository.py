@@ -1,0 +1,117 @@
+"""Where a model lies, and what to say if it cannot be loaded from there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pisoft.config.jobs import LoadedModel
+from pisoft.datasets.hub import (
+    check_weights,
+    download,
+    files_of_model,
+    first_line,
+    hub_advice,
+    read_commit,
+)
+from pisoft.errors import BenchmarkError
+
+GGUF_REPORT = "gguf.json"  # in a folder that was made from a GGUF file: from which one
+
+
+def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:
+    """Return the folder that a model is loaded from; one of the hub is downloaded if need be.
+
+    Args:
+        model: which model.
+        folder: where a local or trained model lies; None means the hub.
+        weights: whether weights are loaded, too.
+
+    Raises:
+        BenchmarkError: there is no such folder, the hub does not give it, or there are no weights
+            as safetensors.
+    """
+    if folder is None:
+        repository, revision = str(model.repository), str(model.revision)
+        try:
+            found = download(repository, revision, weights)
+        except Exception as error:  # the libraries below raise dozens of classes
+            advice = hub_advice(error, repository, revision, "models")
+            raise BenchmarkError(f"model '{model.name}': {advice}") from error
+        names = files_of_model(repository, found)
+    elif folder.is_dir():
+        found, names = folder, [path.name for path in folder.iterdir()]
+    else:
+        raise BenchmarkError(f"model '{model.name}': no such folder: {folder}")
+    if weights:
+        check_weights(names, f"model '{model.name}': {_origin(model, found)}")
+    return found
+
+
+def at_commit(model: LoadedModel, record: Path | None) -> LoadedModel:
+    """Return a model of the hub at its recorded commit; without a record, it is as it was."""
+    if record is None:
+        return model
+    commit = read_commit(record, str(model.repository), str(model.revision))
+    return model.model_copy(update={"revision": commit})
+
+
+def commit_of(model: LoadedModel, folder: Path) -> str | None:
+    """Return the commit of a model of the hub that was loaded from a folder.
+
+    Of a GGUF file it is `sha256:…`, of any other folder None.
+    """
+    if model.repository is not None:
+        return folder.name
+    report = folder / GGUF_REPORT
+    return f"sha256:{json.loads(report.read_bytes())['sha256']}" if report.is_file() else None
+
+
+def explain_loading_error(error: Exception, model: LoadedModel, folder: Path) -> BenchmarkError:
+    """Return the readable error for whatever a loader of transformers raised."""
+    origin = _origin(model, folder)
+    if "trust_remote_code" in str(error):
+        return BenchmarkError(
+            f"model '{model.name}': {origin} asks for code of its own to be run (`auto_map`), "
+            "which is never done: choose a model whose class is part of transformers"
+        )
+    return BenchmarkError(
+        f"model '{model.name}': cannot be loaded from {origin}: {first_line(error)}"
+    )
+
+
+def _origin(model: LoadedModel, folder: Path) -> str:
+    return str(folder) if model.repository is None else f"'{model.repository}'"
+
+
+def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = ()) -> None:
+    """Check that a checkpoint held exactly the weights of its model.
+
+    transformers draws weights that are missing or of another shape at random, and drops others.
+
+    Args:
+        report: what `from_pretrained(…, output_loading_info=True)` returns beside the model.
+        name: of the model.
+        unused: parts of names of weights that the checkpoint may hold besides.
+
+    Raises:
+        BenchmarkError: it did not, with the first weights.
+    """
+    mismatched = [
+        f"{key} {tuple(found)} for {tuple(wanted)}"
+        for key, found, wanted in report["mismatched_keys"]
+    ]
+    unexpected = [
+        key for key in report["unexpected_keys"] if not any(part in key for part in unused)
+    ]
+    for keys, problem in (
+        (report["missing_keys"], "lack"),
+        (mismatched, "have the wrong shape:"),
+        (unexpected, "hold what its architecture has no place for:"),
+    ):
+        if keys:
+            first = ", ".join(sorted(keys)[:3])
+            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+            raise BenchmarkError(f"model '{name}': its weights {problem} {first}{more}")

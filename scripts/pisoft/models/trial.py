@@ -1,0 +1,240 @@
+"""What of a model can be followed: tried on a dozen tokens when it is loaded.
+
+The authority is the network's own forward with the eager attention of its class, not a list of
+classes. All of it computes in float32 at least, so that the comparison is a close one whatever the
+type of the weights; 16-bit models are then run once more as they are, to see that they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+
+from pisoft.datasets.hub import first_line
+from pisoft.errors import BenchmarkError
+from pisoft.models.attention import (
+    NO_INTERFACE,
+    AttentionInputs,
+    AttentionProbe,
+    AttentionRecorder,
+    AttentionReplay,
+    attention_implementation,
+)
+from pisoft.models.batching import is_out_of_memory
+from pisoft.models.precision import whole_in_float32
+
+LanguageModel = Any  # that of `pisoft.models.model`, which tries itself by this module
+Capability = Literal["attention", "fixed routing", "hidden keys"]
+
+LENGTH = 12  # tokens of the trial
+PREFIX = 3  # of them read beforehand
+# Of the largest logit. Eager attention takes its softmax in float32, also in a float64 model.
+TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-5}
+
+
+def try_model(model: LanguageModel) -> dict[Capability, str]:
+    """Return what a model cannot be used for, and why.
+
+    Raises:
+        BenchmarkError: its class does not use the attention interface of transformers, or its own
+            logits are not reproduced.
+    """
+    if not model.network._supports_attention_backend:
+        raise BenchmarkError(
+            f"model '{model.name}': class {type(model.network).__name__} {NO_INTERFACE}"
+        )
+    with torch.no_grad(), whole_in_float32(model.network, model.blocks):
+        refusals = _Trial(model).refusals()
+    weights = model.network.get_input_embeddings().weight
+    if weights.dtype not in TOLERANCES:
+        with torch.no_grad():
+            refusals = _Trial(model, compared=False).refusals() | refusals
+    return refusals
+
+
+def trial_ids(model: LanguageModel) -> torch.Tensor:
+    """Return token ids from all of the vocabulary, (1, T)."""
+    step = model.vocabulary_size / LENGTH
+    return (torch.arange(LENGTH, device=model.device) * step).long()[None]
+
+
+@dataclass
+class _CountedProbe:
+    """Notes in which layers a probe was at work."""
+
+    probe: AttentionProbe
+    layers: list[int] = field(default_factory=list)
+    computes_output: bool = True
+
+    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+        """Return what the probe returns, (B, T, H, D)."""
+        self.layers.append(inputs.layer)
+        return self.probe(inputs, default)
+
+
+@dataclass
+class _Trial:
+    """Runs of one model on the same tokens: as they are, and with some zeroed or halved.
+
+    Args:
+        model: the model.
+        compared: whether results are compared with those of eager attention.
+    """
+
+    model: LanguageModel
+    compared: bool = True
+
+    def refusals(self) -> dict[Capability, str]:
+        """Return what the model cannot be used for; a BenchmarkError if for nothing."""
+        for attempt in (self._looks_ahead, self._plain_differs, self._prefix_is_lost):
+            if problem := problem_of(attempt):
+                raise BenchmarkError(
+                    f"model '{self.model.name}': class {type(self.model.network).__name__} "
+                    f"cannot be followed: {problem}"
+                )
+        refusals: dict[Capability, str] = {}
+        if problem := problem_of(self._keys_are_seen):
+            refusals["hidden keys"] = problem
+        if problem := problem_of(self._recording_differs):
+            return refusals | {"attention": problem, "fixed routing": problem}
+        if problem := problem_of(self._replay_fails):
+            refusals["fixed routing"] = problem
+        return refusals
+
+    @cached_property
+    def _inputs(self) -> torch.Tensor:
+        """Embeddings of the tokens, and perturbed behind the prefix, (2, T, d)."""
+        inputs = self.model.embed(trial_ids(self.model)).repeat(2, 1, 1)
+        inputs[1, PREFIX::2] /= 2  # which are no token's
+        inputs[1, PREFIX::4] = 0
+        return inputs
+
+    @cached_property
+    def _expected(self) -> torch.Tensor:
+        """The network's own logits, (2, T, V)."""
+        network = self.model.network
+        with self._eager():
+            clean = network(input_ids=trial_ids(self.model), use_cache=False).logits
+            perturbed = network(inputs_embeds=self._inputs[1:], use_cache=False).logits
+        return torch.cat([clean, perturbed])
+
+    def _eager(self) -> AbstractContextManager[None]:
+        """Let the network use the eager attention of its class, if results are compared with it."""
+        network = self.model.network
+        return attention_implementation(network, "eager") if self.compared else nullcontext()
+
+    def _logits(self, start: int = 0, **options: Any) -> torch.Tensor:
+        """Return logits (2, T - start, V); what is before the start is read as a prefix."""
+        prefix = self.model.read_prefix(self._inputs[:1, :start])
+        hidden = self.model.hidden_states(self._inputs[:, start:], prefix=prefix, **options)
+        return self.model.logits(hidden)
+
+    def _looks_ahead(self) -> str:
+        clean, perturbed = self._expected[:, :PREFIX]
+        differs = self._difference(perturbed, clean)
+        return differs and "what it says of a token depends on those behind it"
+
+    def _plain_differs(self) -> str:
+        return self._difference(self._logits(), self._expected)
+
+    def _prefix_is_lost(self) -> str:
+        """A model that keeps more than keys and values of a prefix has to read it each time."""
+        if not problem_of(self._prefix_differs):
+            return ""
+        self.model.caches_prefixes = False
+        return self._prefix_differs()
+
+    def _prefix_differs(self) -> str:
+        return self._difference(self._logits(PREFIX), self._expected[:, PREFIX:])
+
+    def _keys_are_seen(self) -> str:
+        """The perturbed tokens are hidden, first with nothing hidden, from the clean input."""
+        positions = torch.arange(LENGTH, device=self.model.device)[None]
+        seen = torch.ones(2, LENGTH, dtype=torch.long, device=self.model.device)
+        behind = {"position_ids": positions[:, PREFIX:]}
+        if problem := self._difference(
+            self._logits(PREFIX, attention_mask=seen, **behind), self._expected[:, PREFIX:]
+        ):
+            return f"with a mask that hides nothing, {problem}"
+        seen[:, PREFIX::2] = 0
+        shown = seen[0, PREFIX:].bool()
+        found = self._logits(PREFIX, attention_mask=seen, **behind)[:, shown]
+        if problem := self._difference(found[1:], found[:1]):
+            return f"what it answers depends on tokens that are hidden: {problem}"
+        return self._difference(found, self._hidden(seen, positions)[:, PREFIX:][:, shown])
+
+    def _hidden(self, seen: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Return the network's own logits where keys are hidden, (2, T, V)."""
+        with self._eager():
+            return self.model.network(
+                inputs_embeds=self._inputs,
+                attention_mask=seen,
+                position_ids=positions,
+                use_cache=False,
+            ).logits
+
+    def _recording_differs(self) -> str:
+        self._recorder = AttentionRecorder(layers=range(self.model.layers), by_maps=True)
+        counted = _CountedProbe(self._recorder)
+        self._recorded = self._logits(PREFIX, probe=counted)
+        return _missed(counted, self.model.layers) or self._difference(
+            self._recorded, self._expected[:, PREFIX:]
+        )
+
+    def _replay_fails(self) -> str:
+        clean = {
+            layer: inputs.sample(0, LENGTH - PREFIX)
+            for layer, inputs in self._recorder.inputs.items()
+        }
+        counted = _CountedProbe(AttentionReplay([(slice(None), clean)]))
+        replayed = self._logits(PREFIX, probe=counted)
+        if problem := _missed(counted, self.model.layers):
+            return problem
+        if problem := self._difference(replayed[:1], self._recorded[:1]):
+            return f"replayed on the input it was recorded of, {problem}"
+        if torch.equal(replayed[1], self._recorded[1]):
+            return "with its attention held, it answers as with its attention free"
+        return ""
+
+    def _difference(self, found: torch.Tensor, expected: torch.Tensor) -> str:
+        """Return in words how far logits are off; nothing if no further than rounding leads."""
+        if not self.compared:
+            return ""
+        finite = expected.isfinite()
+        if not torch.equal(found.isfinite(), finite):
+            return "its logits are finite where those of its own eager attention are not"
+        if not finite.any():
+            return ""  # such weights give rows with a status of their own
+        largest = float(expected[finite].abs().max())
+        off = float((found - expected)[finite].abs().max()) / (largest or 1)
+        if off <= TOLERANCES[torch.promote_types(found.dtype, torch.float32)]:
+            return ""
+        return f"its logits are {off:.2g} of the largest off those of its own eager attention"
+
+
+def _missed(counted: _CountedProbe, layers: int) -> str:
+    """Return in words which layers a probe was not called in exactly once."""
+    wrong = [layer for layer in range(layers) if counted.layers.count(layer) != 1]
+    if not wrong:
+        return ""
+    if not counted.layers:
+        return "its layers do not pass the probe on to their attention"
+    listed = ", ".join(map(str, wrong))
+    return f"not every layer has attention that is seen exactly once (not so: {listed})"
+
+
+def problem_of(attempt: Callable[[], str]) -> str:
+    """Return what an attempt finds wrong, in one line; an exception is a finding, too."""
+    try:
+        return attempt()
+    except Exception as error:  # of any class of transformers, or of what it calls
+        if is_out_of_memory(error):
+            raise
+        if isinstance(error, BenchmarkError):
+            return str(error)
+        return f"{type(error).__name__}: {first_line(error)}"

@@ -1,0 +1,305 @@
+"""From sampled records to token ids, with exact masks of what came from where.
+
+Character spans of messages and inserted texts are known from rendering (:mod:`.rendering`); a
+token belongs to a span if it shares a character with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+from pisoft.config.jobs import PromptJob
+from pisoft.config.records import placeholders
+from pisoft.errors import BenchmarkError
+from pisoft.prompts.chat import (
+    ChatFormat,
+    PlainFormat,
+    Range,
+    Span,
+    TemplateFormat,
+    Tokens,
+    conversation_of,
+    render_with_spans,
+)
+from pisoft.prompts.token_texts import token_texts
+from pisoft.store.parquet import CONTROL_TOKEN, NO_CONTENT_TOKENS, OK, PROMPT_TOO_LONG
+
+logger = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+DUMMY_TEXT = "example"  # stands for every text where only the assistant's turn matters
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One rendered and tokenised prompt."""
+
+    text: str
+    spans: Sequence[Span]
+    tokens: Tokens
+
+    def fields(self) -> list[Span]:
+        """Return the spans of inserted texts."""
+        return [span for span in self.spans if span.kind == "field"]
+
+
+def build_prompts(
+    samples: Sequence[Row], settings: PromptJob, tokenizer: Any, context: int | None
+) -> list[Row]:
+    """Return rows of contract kind `prompts`, one per sample and in their order.
+
+    Ids equal those of `tokenizer.apply_chat_template(messages, add_generation_prompt=True)`. A
+    record that spells a control token (`<|eot_id|>`, `[/INST]`) gets a status instead. A prompt
+    that is too long loses the end of one text, never a part of the template.
+
+    Args:
+        samples: rows of kind `samples`.
+        settings: messages, label words and limits.
+        tokenizer: a fast tokenizer of transformers.
+        context: longest sequence the model reads, tokens; None if unknown.
+
+    Raises:
+        BenchmarkError: the tokenizer has no chat template or one that refuses or rewrites the
+            messages, label words cannot be told apart by their first token, or the context has no
+            room for a prompt.
+    """
+    builder = _Builder(settings, tokenizer, context)
+    rows = [builder.row(sample) for sample in samples]
+    failed = Counter(row["status"] for row in rows if row["status"] != OK)
+    logger.info(
+        "%s: %d prompts, %d truncated%s",
+        builder.where,
+        len(rows) - failed.total(),
+        sum(row["truncated"] for row in rows),
+        "".join(f", {count} {status}" for status, count in failed.items()),
+    )
+    return rows
+
+
+class _Builder:
+    """Builds the prompts of one model and dataset."""
+
+    def __init__(self, settings: PromptJob, tokenizer: Any, context: int | None) -> None:
+        self.where = f"model '{settings.model.name}', dataset '{settings.dataset}'"
+        self._settings = settings
+        self._tokenizer = tokenizer
+        if not tokenizer.is_fast:
+            raise BenchmarkError(f"{self.where}: the tokenizer gives no character offsets")
+        formats: dict[str, type[TemplateFormat | PlainFormat]] = {
+            "tokenizer": TemplateFormat,
+            "plain": PlainFormat,
+        }
+        self._format: ChatFormat = formats[settings.chat_template](
+            tokenizer, settings.label_words, self.where
+        )
+        self._used_fields = sorted(
+            {name for message in settings.messages for name in placeholders(message.content)}
+        )
+        self._limit = self._token_limit(context)
+        self._candidates = self._candidate_tokens()
+
+    def row(self, sample: Row) -> Row:
+        """Return the prompt of one sample; a failed sample passes through with its status."""
+        if sample["status"] != OK:
+            return self._without_prompt(sample, sample["status"])
+        fitted = self._fitted(sample["fields"])
+        if fitted is None:
+            return self._without_prompt(sample, PROMPT_TOO_LONG)
+        prompt, truncated = fitted
+        if self._spells_control_token(prompt):
+            return self._without_prompt(sample, CONTROL_TOKEN)
+        masks = self._masks(prompt, sample["evidence"])
+        if not any(masks["content_mask"]):
+            return self._without_prompt(sample, NO_CONTENT_TOKENS)
+        return {
+            **self._without_prompt(sample, OK),
+            "input_ids": prompt.tokens.ids,
+            "token_texts": token_texts(self._tokenizer, prompt.tokens.ids),
+            **masks,
+            "prompt_text": prompt.text,
+            "truncated": truncated,
+        }
+
+    def _without_prompt(self, sample: Row, status: str) -> Row:
+        return {
+            "sample_id": sample["sample_id"],
+            "input_ids": [],
+            "token_texts": [],
+            "content_mask": [],
+            "user_mask": [],
+            "bos_mask": [],
+            "evidence_mask": None,
+            "prompt_text": "",
+            "label": sample["label"],
+            "label_words": list(self._candidates.values()),
+            "label_token_ids": list(self._candidates),
+            "truncated": False,
+            "status": status,
+        }
+
+    def _masks(self, prompt: Prompt, evidence: Sequence[Row] | None) -> Row:
+        """Return the masks, each with one truth value per token."""
+        tokens, begin_id = prompt.tokens, self._tokenizer.bos_token_id
+        users = [s.range for s in prompt.spans if (s.kind, s.name) == ("message", "user")]
+        return {
+            "content_mask": tokens.overlapping(span.range for span in prompt.fields()),
+            "user_mask": tokens.overlapping(users),
+            "bos_mask": [i == 0 and token == begin_id for i, token in enumerate(tokens.ids)],
+            "evidence_mask": None
+            if evidence is None
+            else tokens.overlapping(_evidence_ranges(prompt, evidence)),
+        }
+
+    def _token_limit(self, context: int | None) -> int | None:
+        """Return the longest allowed prompt in tokens, None if nothing limits it."""
+        limits = [] if self._settings.max_tokens is None else [self._settings.max_tokens]
+        reserved = self._settings.reserved_tokens
+        if context is not None:
+            if context <= reserved:
+                raise BenchmarkError(
+                    f"{self.where}: a context of {context} tokens leaves no room for a prompt "
+                    f"beside {reserved} generated tokens; lower `generation.max_new_tokens`"
+                )
+            limits.append(context - reserved)
+        return min(limits, default=None)
+
+    def _fitted(self, texts: Mapping[str, str]) -> tuple[Prompt, bool] | None:
+        """Return the prompt, and whether it had to be shortened; None if even that is too long."""
+        texts = dict(texts)
+        name = self._settings.truncate or max(self._used_fields, key=lambda used: len(texts[used]))
+        truncated = False
+        while True:
+            prompt = self._prompt(texts)
+            excess = 0 if self._limit is None else len(prompt.tokens.ids) - self._limit
+            if excess <= 0:
+                return prompt, truncated
+            if not texts[name]:
+                return None
+            texts[name] = _shortened(prompt, name, texts[name], excess)
+            truncated = True
+
+    def _prompt(self, texts: Mapping[str, str]) -> Prompt:
+        messages = self._settings.messages
+        text, spans = render_with_spans(messages, texts, self._format.render, self.where)
+        return Prompt(text, spans, self._format.tokenise(text))
+
+    def _spells_control_token(self, prompt: Prompt) -> bool:
+        """Tell whether a record's text, and not the template, is read as a control token."""
+        tokens, controls = prompt.tokens, self._control_tokens
+        inserted = tokens.overlapping(span.range for span in prompt.fields())
+        return any(
+            # The unknown token also stands for texts that do not spell it; those are no control.
+            of_record and token in controls and controls[token] in prompt.text[start:end]
+            for token, (start, end), of_record in zip(
+                tokens.ids, tokens.offsets, inserted, strict=True
+            )
+        )
+
+    @cached_property
+    def _control_tokens(self) -> dict[int, str]:
+        """Spelling of special tokens, and of other added tokens the chat template writes."""
+        return {
+            token_id: token.content
+            for token_id, token in self._tokenizer.added_tokens_decoder.items()
+            if token.special
+            or (token.content in self._format.template and not token.content.isspace())
+        }
+
+    def _candidate_tokens(self) -> dict[int, str]:
+        """Return the tokens that answer with a label word, and the word of each.
+
+        These are the first token of each word in the assistant's turn, which must differ, and
+        further spellings: models do not always keep to their template's space before an answer.
+        """
+        words = self._settings.label_words
+        for word in words:
+            for spelling in self._control_tokens.values():
+                if spelling in word:
+                    raise BenchmarkError(
+                        f"{self.where}: label word '{word}' holds the control token {spelling!r}, "
+                        "which is no answer; choose another word"
+                    )
+        candidates = dict(zip(self._first_tokens(words), words, strict=True))
+        for word in words:
+            for token in self._whole_word_tokens(word):
+                candidates.setdefault(token, word)
+        return candidates
+
+    def _whole_word_tokens(self, word: str) -> list[int]:
+        """Return single tokens that spell a word behind the prompt, with and without a space."""
+        dummy = dict.fromkeys(self._used_fields, DUMMY_TEXT)
+        text = self._format.render(conversation_of(self._settings.messages, dummy))
+        prompt = self._format.tokenise(text).ids
+        answers = [self._format.tokenise(text + space + word).ids for space in ("", " ")]
+        return [
+            ids[-1]
+            for ids in answers
+            if ids[:-1] == prompt and self._tokenizer.decode(ids[-1:]).strip() == word
+        ]
+
+    def _first_tokens(self, words: Sequence[str]) -> list[int]:
+        """Return the token with which each label word begins in the assistant's turn."""
+        found = [self._first_token(word) for word in words]
+        for index, token in enumerate(found):
+            if token in found[:index]:
+                twin = words[found.index(token)]
+                raise BenchmarkError(
+                    f"{self.where}: label words '{twin}' and '{words[index]}' begin with the same "
+                    f"token {self._tokenizer.decode([token])!r}; choose words that differ there"
+                )
+        return found
+
+    def _first_token(self, word: str) -> int:
+        """Return the token that follows a prompt when the assistant answers with a word.
+
+        Some templates (Mistral v0.3) write the system message into the last turn, so that it
+        moves once an answer follows; the conversation without it then tells.
+        """
+        dummy = dict.fromkeys(self._used_fields, DUMMY_TEXT)
+        messages = conversation_of(self._settings.messages, dummy)
+        without_system = [turn for turn in messages if turn["role"] != "system"]
+        for conversation in filter(None, (messages, without_system)):
+            prompt = self._format.tokenise(self._format.render(conversation)).ids
+            answered = self._format.answered_ids(conversation, word)
+            if answered[: len(prompt)] == prompt and len(answered) > len(prompt):
+                return answered[len(prompt)]
+        raise BenchmarkError(
+            f"{self.where}: the prompt's tokens are not how the conversation answered with "
+            f"'{word}' begins, so the answer's first token is unknown; use another chat template"
+        )
+
+
+def _shortened(prompt: Prompt, name: str, text: str, excess: int) -> str:
+    """Return the beginning of a field's text that leaves out about `excess` tokens, or more."""
+    spans = [span for span in prompt.fields() if span.name == name]
+    if not spans:
+        return ""
+    span = spans[0]
+    starts = [
+        max(start, span.start)
+        for start, end in prompt.tokens.offsets
+        if start < span.end and end > span.start
+    ]
+    kept = len(starts) - ceil(excess / len(spans))
+    if kept <= 0:
+        return ""
+    return text[: span.skipped + starts[kept] - span.start].rstrip()
+
+
+def _evidence_ranges(prompt: Prompt, evidence: Sequence[Row]) -> list[Range]:
+    """Return where the evidence stands in the prompt, as far as it was not cut off."""
+    ranges = []
+    for span in prompt.fields():
+        for piece in evidence:
+            if piece["field"] == span.name:
+                start = span.start + max(0, piece["start"] - span.skipped)
+                end = min(span.end, span.start + piece["end"] - span.skipped)
+                if start < end:
+                    ranges.append((start, end))
+    return ranges

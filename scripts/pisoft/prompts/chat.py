@@ -1,0 +1,291 @@
+"""Rendering conversations as prompts, and tokenising them with the characters of every token."""
+
+from __future__ import annotations
+
+import logging
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from pisoft.config.datasets import Message
+from pisoft.datasets.hub import first_line
+from pisoft.errors import BenchmarkError
+
+logger = logging.getLogger(__name__)
+
+Conversation = list[dict[str, str]]
+Range = tuple[int, int]  # characters, end-exclusive
+LONGEST_TEMPLATE = 1_000_000  # characters; the longest in use have some ten thousand
+PRIVATE_USE = range(0x100000, 0x10FFFE)  # plane 16: characters without a meaning
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids of a text, and the characters that each of them covers."""
+
+    ids: list[int]
+    offsets: list[Range]
+
+    def overlapping(self, ranges: Iterable[Range]) -> list[bool]:
+        """Return one truth value per token: does it share a character with one of the ranges?"""
+        ranges = list(ranges)
+        return [
+            any(start < last and end > first for first, last in ranges)
+            for start, end in self.offsets
+        ]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a prompt's characters, and what it holds."""
+
+    kind: Literal["message", "field"]
+    name: str  # the role, or the field's name
+    start: int = 0
+    end: int = 0
+    skipped: int = 0  # white space at the field text's beginning, which the span leaves out
+
+    @property
+    def range(self) -> Range:
+        """First character and the one after the last."""
+        return self.start, self.end
+
+
+# Chat formats ---------------------------------------------------------------------------------
+
+
+class ChatFormat(Protocol):
+    """How a conversation becomes a prompt."""
+
+    template: str  # its literal text tells which added tokens steer the conversation
+
+    def render(self, conversation: Conversation) -> str:
+        """Return the prompt's text, up to where the assistant's answer begins."""
+
+    def tokenise(self, text: str) -> Tokens:
+        """Tokenise a rendered prompt."""
+
+    def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
+        """Return the token ids of the conversation followed by the assistant's answer."""
+
+
+class TemplateFormat:
+    """The chat template that comes with a tokenizer.
+
+    Raises:
+        BenchmarkError: the tokenizer has no chat template, or one of a million characters.
+    """
+
+    def __init__(self, tokenizer: Any, label_words: Sequence[str], where: str) -> None:
+        if not tokenizer.chat_template:
+            raise BenchmarkError(
+                f"{where}: the tokenizer has no chat template; set `chat_template: plain` in the "
+                "model's catalogue entry"
+            )
+        self.template: str = tokenizer.get_chat_template()
+        if len(self.template) > LONGEST_TEMPLATE:
+            raise BenchmarkError(
+                f"{where}: the chat template has {len(self.template)} characters, allowed are "
+                f"{LONGEST_TEMPLATE}"
+            )
+        self._tokenizer = tokenizer
+        self._where = where
+        if "strftime_now" in self.template:
+            logger.warning("%s: the chat template writes today's date into every prompt", where)
+
+    def render(self, conversation: Conversation) -> str:
+        """Return the prompt's text; a template that refuses it is a BenchmarkError."""
+        return self._apply(conversation, add_generation_prompt=True)
+
+    def tokenise(self, text: str) -> Tokens:
+        """Tokenise as `apply_chat_template` does; see :class:`ChatFormat`."""
+        return encode(self._tokenizer, text)
+
+    def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
+        """Return the ids of the conversation and the answer; see :class:`ChatFormat`."""
+        answered = [*conversation, {"role": "assistant", "content": answer}]
+        return encode(self._tokenizer, self._apply(answered, add_generation_prompt=False)).ids
+
+    def _apply(self, conversation: Conversation, add_generation_prompt: bool) -> str:
+        try:
+            return self._tokenizer.apply_chat_template(
+                conversation, tokenize=False, add_generation_prompt=add_generation_prompt
+            )
+        except Exception as error:  # a template is a program: it may fail in any way
+            raise BenchmarkError(
+                f"{self._where}: the chat template refuses the messages: {first_line(error)}"
+            ) from error
+
+
+class PlainFormat:
+    """Begin-of-sequence token and the messages, joined by blank lines; for base models.
+
+    An answer word would follow after another blank line, which then belongs to the prompt. Open
+    text simply goes on.
+    """
+
+    template = ""
+
+    def __init__(self, tokenizer: Any, label_words: Sequence[str], where: str) -> None:
+        self._tokenizer = tokenizer
+        self._begin: str = tokenizer.bos_token or ""
+        # GPT-2's tokenizer cuts a blank line differently if a word follows, so one has to.
+        self._anchor = label_words[0] if label_words else ""
+
+    def render(self, conversation: Conversation) -> str:
+        """Return the prompt's text."""
+        contents = [message["content"].strip() for message in conversation]
+        if self._anchor:
+            contents.append("")
+        return self._begin + "\n\n".join(contents)
+
+    def tokenise(self, text: str) -> Tokens:
+        """Tokenise as `tokenizer(text)` does; see :class:`ChatFormat`."""
+        tokens = self._encoded(text + self._anchor)
+        length = sum(start < len(text) for start, _ in tokens.offsets)
+        return Tokens(tokens.ids[:length], tokens.offsets[:length])
+
+    def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
+        """Return the ids of the conversation and the answer; see :class:`ChatFormat`."""
+        return self._encoded(self.render(conversation) + answer).ids
+
+    def _encoded(self, text: str) -> Tokens:
+        """Tokenise behind the begin-of-sequence token, so that SentencePiece sees a beginning."""
+        shift = len(self._begin)
+        body = encode(self._tokenizer, text[shift:])
+        begin = Tokens([self._tokenizer.bos_token_id], [(0, shift)]) if shift else Tokens([], [])
+        offsets = [(start + shift, end + shift) for start, end in body.offsets]
+        return Tokens(begin.ids + body.ids, begin.offsets + offsets)
+
+
+# Tokenising -----------------------------------------------------------------------------------
+
+
+def encode(tokenizer: Any, text: str) -> Tokens:
+    """Tokenise a rendered text, which holds its control tokens, by a fast tokenizer."""
+    encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    return Tokens(encoding["input_ids"], _untrimmed(encoding["offset_mapping"]))
+
+
+def _untrimmed(offsets: Sequence[Range]) -> list[Range]:
+    """Give white space back to tokens that hold nothing else and were trimmed to nothing."""
+    covered: list[Range] = []
+    previous = 0
+    for start, end in offsets:
+        covered.append((min(start, previous), end) if start == end else (start, end))
+        previous = max(previous, end)
+    return covered
+
+
+# Spans ----------------------------------------------------------------------------------------
+
+
+def conversation_of(messages: Sequence[Message], texts: Mapping[str, str]) -> Conversation:
+    """Return the messages with the texts of a record inserted."""
+    return [
+        {"role": m.role, "content": "".join(_pieces(m.content, lambda name: texts[name]))}
+        for m in messages
+    ]
+
+
+def render_with_spans(
+    messages: Sequence[Message],
+    texts: Mapping[str, str],
+    render: Callable[[Conversation], str],
+    where: str,
+) -> tuple[str, list[Span]]:
+    """Render a prompt and find where its messages and inserted texts stand.
+
+    The template is rendered a second time with private-use characters around every message and
+    every text. White space at their ends stays outside, so that templates may trim it.
+
+    Args:
+        messages: the prompt's turns.
+        texts: texts of the record by field name.
+        render: from a conversation to the prompt's text.
+        where: model and dataset, for messages.
+
+    Raises:
+        BenchmarkError: the template changes texts, so that their place cannot be known.
+    """
+    plain = conversation_of(messages, texts)
+    text = render(plain)
+    marks = _Marks(text + "".join(turn["content"] for turn in plain))
+    marked = [
+        {
+            "role": message.role,
+            "content": marks.wrap(
+                Span("message", message.role),
+                "".join(
+                    _pieces(
+                        message.content, lambda name: marks.wrap(Span("field", name), texts[name])
+                    )
+                ),
+            ),
+        }
+        for message in messages
+    ]
+    found, spans = marks.unwrap(render(marked))
+    if found != text:
+        raise BenchmarkError(
+            f"{where}: the chat template does more with the messages than insert them, so the "
+            "place of a record's text is unknown; use another chat template"
+        )
+    return text, spans
+
+
+def _pieces(content: str, insert: Callable[[str], str]) -> list[str]:
+    """Return a message's literal texts and inserted texts, in order."""
+    pieces = []
+    for literal, name, _, _ in string.Formatter().parse(content):
+        pieces.append(literal)
+        if name is not None:
+            pieces.append(insert(name))
+    return pieces
+
+
+@dataclass
+class _Marks:
+    """Pairs of private-use characters around spans; none of them occurs in `text`."""
+
+    text: str
+    spans: list[Span] = field(default_factory=list)
+    characters: list[str] = field(default_factory=list)  # two per span: before and after it
+
+    def __post_init__(self) -> None:
+        taken = set(self.text)
+        self._unused = (chr(code) for code in PRIVATE_USE if chr(code) not in taken)
+
+    def wrap(self, span: Span, text: str) -> str:
+        """Return the text with marks around it, inside the white space at its ends."""
+        core = text.strip()
+        if not core:
+            return text
+        before = len(text) - len(text.lstrip())
+        pair = next(self._unused), next(self._unused)
+        self.spans.append(Span(span.kind, span.name, skipped=before))
+        self.characters += pair
+        return text[:before] + pair[0] + core + pair[1] + text[before + len(core) :]
+
+    def unwrap(self, marked: str) -> tuple[str, list[Span]]:
+        """Return the text without marks and the spans they enclosed, in the text's order."""
+        clean: list[str] = []
+        found: list[Span] = []
+        position = 0
+        begun: dict[int, int] = {}
+        pattern = "([" + "".join(self.characters) + "])" if self.characters else "(?!)"
+        for index, piece in enumerate(re.split(pattern, marked)):
+            if index % 2 == 0:
+                clean.append(piece)
+                position += len(piece)
+                continue
+            number, closes = divmod(self.characters.index(piece), 2)
+            if not closes:
+                begun[number] = position
+            elif number in begun:
+                span = self.spans[number]
+                start = begun.pop(number)
+                found.append(Span(span.kind, span.name, start, position, span.skipped))
+        return "".join(clean), found

@@ -1,0 +1,1 @@
+"""Files that carry the data: schemas, checked reading and writing, shards, provenance."""

@@ -1,0 +1,185 @@
+"""Reading prompts, answers and scores that have to belong together.
+
+Each file by itself is checked by :mod:`pisoft.store.parquet`. Here, what one of them says is held
+against what it was made from: the same samples, masks and scores as long as their prompts, the
+steps and targets of the answers, and the provenance that each file keeps of its inputs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import OK, check_inputs, read_rows
+
+Row = dict[str, Any]
+_PER_TOKEN = ("token_texts", "content_mask", "user_mask", "bos_mask", "evidence_mask")
+
+
+def read_cell(
+    prompts: Path, generations: Path, attributions: Path
+) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
+    """Read a cell's prompts, their answers in the same order, and scores by sample.
+
+    Raises:
+        BenchmarkError: as :func:`read_prompts`, :func:`read_generations` and
+            :func:`read_attributions` do.
+    """
+    asked = read_prompts(prompts)
+    answered = read_generations(generations, prompts, asked)
+    scores = read_attributions(attributions, prompts, asked, generations, answered)
+    return asked, answered, scores
+
+
+def read_prompts(path: Path) -> list[Row]:
+    """Read `prompts` rows.
+
+    Raises:
+        BenchmarkError: an unreadable file, a sample that is there twice, a mask of another length
+            than the prompt, or a label that is none of the label words.
+    """
+    rows = read_rows(path, "prompts")
+    _check_unique(path, [row["sample_id"] for row in rows])
+    for row in rows:
+        _check_prompt(path, row)
+    return rows
+
+
+def read_generations(path: Path, prompts_path: Path, prompts: Sequence[Row]) -> list[Row]:
+    """Read the `generations` rows of prompts, in their order.
+
+    Raises:
+        BenchmarkError: an unreadable file, one that was made from other prompts, that lacks a
+            sample or has another, or a step, target or label that does not fit.
+    """
+    check_inputs(path, prompts=prompts_path)
+    rows = read_rows(path, "generations")
+    _check_unique(path, [row["sample_id"] for row in rows])
+    by_sample = {row["sample_id"]: row for row in rows}
+    _check_known(path, by_sample, prompts_path, prompts)
+    for prompt in prompts:
+        if prompt["sample_id"] not in by_sample:
+            _refuse(path, prompt["sample_id"], "has no row")
+        _check_generation(path, by_sample[prompt["sample_id"]], prompt)
+    return [by_sample[prompt["sample_id"]] for prompt in prompts]
+
+
+def read_attributions(
+    path: Path,
+    prompts_path: Path,
+    prompts: Sequence[Row],
+    generations_path: Path,
+    generations: Sequence[Row],
+) -> dict[str, list[Row]]:
+    """Read `attributions` rows by sample.
+
+    Args:
+        path: the file.
+        prompts_path, prompts: what it was made from.
+        generations_path, generations: the answers that it explains, in the order of the prompts.
+
+    Raises:
+        BenchmarkError: an unreadable file, one made from other prompts or answers, that lacks a
+            sample or a step or has another, or scores that do not fit the prompt.
+    """
+    check_inputs(path, prompts=prompts_path, generations=generations_path)
+    by_sample: dict[str, list[Row]] = {}
+    for row in read_rows(path, "attributions"):
+        by_sample.setdefault(row["sample_id"], []).append(row)
+    _check_known(path, by_sample, prompts_path, prompts)
+    for prompt, generation in zip(prompts, generations, strict=True):
+        if prompt["sample_id"] not in by_sample:
+            _refuse(path, prompt["sample_id"], "has no row")
+        rows = by_sample[prompt["sample_id"]]
+        steps = generation["steps"] if generation["status"] == OK else [0]
+        if [row["step"] for row in rows] != steps:
+            found = [row["step"] for row in rows]
+            _refuse(path, prompt["sample_id"], f"has scores of steps {found}, expected {steps}")
+        for row in rows:
+            check_scores(path, row, prompt)
+    return by_sample
+
+
+def check_scores(path: Path, row: Mapping[str, Any], prompt: Row) -> None:
+    """Check that an `attributions` row has a finite score for each token of its prompt.
+
+    Raises:
+        BenchmarkError: it is ok, and has not.
+    """
+    if row["status"] != OK:
+        return
+    scores, tokens = row["raw_scores"], len(prompt["input_ids"])
+    if scores is None or len(scores) != tokens:
+        count = "no" if scores is None else len(scores)
+        _refuse(path, row["sample_id"], f"step {row['step']} has {count} scores, not {tokens}")
+    if not all(map(math.isfinite, scores)):
+        _refuse(
+            path, row["sample_id"], f"step {row['step']} is ok, but has a score that is not finite"
+        )
+
+
+def _check_prompt(path: Path, row: Row) -> None:
+    tokens = len(row["input_ids"])
+    for name in _PER_TOKEN:
+        if row[name] is not None and len(row[name]) != tokens:
+            _refuse(path, row["sample_id"], f"'{name}' has {len(row[name])} values, not {tokens}")
+    words, ids = row["label_words"], row["label_token_ids"]
+    if len(words) != len(ids):
+        _refuse(path, row["sample_id"], f"has {len(words)} label words, but {len(ids)} tokens")
+    if row["status"] != OK:
+        return
+    if words and row["label"] is not None and row["label"] not in words:
+        allowed = ", ".join(dict.fromkeys(words))
+        _refuse(path, row["sample_id"], f"label '{row['label']}' is none of: {allowed}")
+    if not any(row["content_mask"]):
+        _refuse(path, row["sample_id"], "is ok, but has no token of the record")
+
+
+def _check_generation(path: Path, row: Row, prompt: Row) -> None:
+    sample, output, steps = row["sample_id"], row["output_ids"], row["steps"]
+    if row["label"] != prompt["label"]:
+        _refuse(path, sample, f"has the label '{row['label']}', its prompt '{prompt['label']}'")
+    if prompt["status"] != OK and row["status"] != prompt["status"]:
+        _refuse(path, sample, f"is {row['status']}, but its prompt is {prompt['status']}")
+    if len(row["output_token_texts"]) not in (0, len(output)):
+        texts = len(row["output_token_texts"])
+        _refuse(path, sample, f"has {texts} texts of {len(output)} generated tokens")
+    if row["status"] != OK:
+        return
+    if not steps or any(b <= a for a, b in itertools.pairwise(steps)):
+        _refuse(path, sample, f"steps must increase, and be there; found {steps}")
+    if steps[0] < 0 or steps[-1] >= len(output):
+        _refuse(path, sample, f"has steps {steps}, but {len(output)} generated tokens")
+    if row["target_ids"] != [output[step] for step in steps]:
+        _refuse(path, sample, f"targets {row['target_ids']} are not the tokens at steps {steps}")
+    predicted = row["predicted_label"]
+    if predicted is not None and predicted not in prompt["label_words"]:
+        allowed = ", ".join(dict.fromkeys(prompt["label_words"])) or "none"
+        _refuse(path, sample, f"predicted label '{predicted}' is none of: {allowed}")
+
+
+def _check_unique(path: Path, samples: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for sample in samples:
+        if sample in seen:
+            _refuse(path, sample, "is there twice")
+        seen.add(sample)
+
+
+def _check_known(
+    path: Path, samples: Mapping[str, Any], prompts_path: Path, prompts: Sequence[Row]
+) -> None:
+    known = {prompt["sample_id"] for prompt in prompts}
+    for sample in samples:
+        if sample not in known:
+            _refuse(path, sample, f"is not in {prompts_path}")
+
+
+def _refuse(path: Path, sample: str, problem: str) -> NoReturn:
+    raise BenchmarkError(
+        f"{path}: sample '{sample}': {problem}; delete the file and run the workflow again"
+    )

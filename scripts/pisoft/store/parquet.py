@@ -1,0 +1,347 @@
+"""Reading and writing the Parquet files that :mod:`pisoft.store.schemas` declares.
+
+Every file is checked against its schema when it is written and when it is read. Writes are atomic:
+a temporary file in the same folder, then a rename. Failures are rows with a `status`, never
+missing rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import logging
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.store.schemas import SCHEMAS
+from pisoft.store.shards import shards_of
+
+OK = "ok"
+EMPTY_RECORD = "empty_record"
+UNKNOWN_LABEL = "unknown_label"
+NO_CONTENT_TOKENS = "no_content_tokens"
+CONTROL_TOKEN = "control_token"
+NO_EVIDENCE = "no_evidence"
+PROMPT_TOO_LONG = "prompt_too_long"
+EMPTY_GENERATION = "empty_generation"
+NONFINITE_ATTRIBUTION = "nonfinite_attribution"
+NONFINITE_LOGITS = "nonfinite_logits"
+DEGENERATE_BASELINE = "degenerate_baseline"
+NOT_APPLICABLE = "not_applicable"
+TOO_LONG_FOR_MEMORY = "too_long_for_memory"
+CONSTANT_SCORES = "constant_scores"
+CONSTANT_CHANGES = "constant_changes"
+TOO_FEW_MASKS = "too_few_masks"
+STATUSES = {  # and what each of them means
+    OK: "there is a result",
+    EMPTY_RECORD: "a field of the record has no text",
+    UNKNOWN_LABEL: "the record's label has no label word",
+    NO_CONTENT_TOKENS: "no token of the prompt is the record's, or may be perturbed",
+    CONTROL_TOKEN: "the record's text spells a control token of the model",
+    NO_EVIDENCE: "no token of the prompt is known evidence",
+    PROMPT_TOO_LONG: "the prompt is longer than is allowed, however far it may be shortened",
+    EMPTY_GENERATION: "the model ended its answer before the first token",
+    NONFINITE_ATTRIBUTION: "a score is not a finite number",
+    NONFINITE_LOGITS: "a prediction of the model is not finite",
+    DEGENERATE_BASELINE: "without its perturbable tokens, the prediction is almost the clean one",
+    NOT_APPLICABLE: "what is measured is not defined for this dataset",
+    TOO_LONG_FOR_MEMORY: "the sample does not fit into memory, even alone",
+    CONSTANT_SCORES: "what masks keep of the scores is always equal, or known from how many "
+    "tokens they keep",
+    CONSTANT_CHANGES: "all masks change the prediction equally",
+    TOO_FEW_MASKS: "there are fewer than three masks to correlate over",
+}
+logger = logging.getLogger(__name__)
+
+_REPAIR = "delete the file and run the workflow again"
+ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip the others
+PEAKS = ("peak_memory_mb", "peak_device_memory_mb")  # facts
+PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
+
+
+def meanings(statuses: Iterable[str]) -> str:
+    """Return what each of some statuses but `ok` means, in one line."""
+    known = dict.fromkeys(status for status in statuses if status != OK)
+    return "; ".join(f"{status}: {STATUSES[status]}" for status in known)
+
+
+def write_rows(
+    path: Path, kind: str, rows: Iterable[Mapping[str, Any]], provenance: Mapping[str, Any]
+) -> None:
+    """Write rows as a Parquet file of the given kind, atomically.
+
+    Args:
+        path: the file; missing folders are made.
+        kind: a key of :data:`pisoft.store.schemas.SCHEMAS`.
+        rows: mappings with exactly the schema's columns.
+        provenance: what made the file; see :func:`provenance`.
+
+    Raises:
+        BenchmarkError: a column is missing, unknown, of the wrong type, or null where it may not
+            be; or the disk refuses the file.
+    """
+    schema = SCHEMAS[kind]
+    rows = list(rows)
+    for row in rows:
+        if set(row) != set(schema.names):
+            odd = sorted(set(row) ^ set(schema.names))
+            raise BenchmarkError(f"{path}: columns missing or unknown for '{kind}': {odd}")
+    try:
+        table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise BenchmarkError(f"{path}: a value does not fit '{kind}': {error}") from error
+    write_table(path, kind, table, provenance)
+
+
+def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str, Any]) -> None:
+    """Write a table of the given kind atomically; see :func:`write_rows`."""
+    _check_values(path, table.select(SCHEMAS[kind].names), kind)
+    if "status" in table.column_names:
+        _log_failures(path, table.column("status"))
+    table = table.replace_schema_metadata(
+        {b"pisoft": json.dumps({"kind": kind, **provenance}, sort_keys=True).encode()}
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        try:
+            pq.write_table(table, temporary, compression="zstd", row_group_size=ROWS_IN_A_GROUP)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    except OSError as error:
+        raise BenchmarkError(f"{path}: cannot be written: {error}") from error
+
+
+def _check_values(path: Path, table: pa.Table, kind: str) -> None:
+    """Check that no value is null that may not be, and that every status is known."""
+    for name in table.column_names:
+        nulls = table.column(name).null_count
+        if nulls and not SCHEMAS[kind].field(name).nullable:
+            raise BenchmarkError(f"{path}: column '{name}' has {nulls} nulls, allowed: none")
+    if "status" in table.column_names:
+        for status in table.column("status").unique().to_pylist():
+            if status not in STATUSES:
+                raise BenchmarkError(
+                    f"{path}: unknown status '{status}'{did_you_mean(status, STATUSES)}"
+                )
+
+
+def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
+    """Say how many rows are not ok, and why."""
+    counts = {item["values"]: item["counts"] for item in status.value_counts().to_pylist()}
+    failed = [f"{count} {name}" for name, count in sorted(counts.items()) if name != OK]
+    if failed:
+        logger.warning("%s: of %d rows, %s", path.name, len(status), ", ".join(failed))
+
+
+def read_table(
+    path: Path,
+    kind: str,
+    columns: Sequence[str] | None = None,
+    where: pc.Expression | None = None,
+) -> pa.Table:
+    """Read a Parquet file, or the shards of a cell one after the other, and check the schema.
+
+    Args:
+        path: the file, or what stands for all shards; see :mod:`pisoft.store.shards`.
+        kind: a key of :data:`pisoft.store.schemas.SCHEMAS`.
+        columns: those to read and check; None: all.
+        where: which rows to read; parts of the file that hold none of them are skipped.
+
+    Raises:
+        BenchmarkError: missing or corrupt file, a column that is missing or of another type, a null
+            that may not be, an unknown status, or a sample that is in two shards.
+    """
+    names = SCHEMAS[kind].names if columns is None else list(columns)
+    files = shards_of(path)
+    tables = [_read_file(file, kind, names, where) for file in files]
+    if len(files) == 1:
+        return tables[0]
+    if "sample_id" in names:
+        _check_disjoint(files, tables)
+    return pa.concat_tables(tables)
+
+
+def _read_file(
+    path: Path, kind: str, names: Sequence[str], where: pc.Expression | None
+) -> pa.Table:
+    """Read columns of one file; see :func:`read_table`."""
+    try:
+        present = set(pq.read_schema(path).names)
+        chosen = [name for name in names if name in present]
+        table = pq.read_table(path, partitioning=None, columns=chosen, filters=where)
+    except FileNotFoundError as error:
+        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BenchmarkError(
+            f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
+        ) from error
+    for field in map(SCHEMAS[kind].field, names):
+        if field.name not in present:
+            raise BenchmarkError(
+                f"{path}: column '{field.name}' is missing for '{kind}'; {_REPAIR}"
+            )
+        found = table.schema.field(field.name).type
+        if found != field.type:
+            raise BenchmarkError(
+                f"{path}: column '{field.name}' is {found}, expected {field.type}; {_REPAIR}"
+            )
+    _check_values(path, table, kind)
+    return table.select(names)
+
+
+def _check_disjoint(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
+    """Check that no sample is in two shards."""
+    places: dict[str, Path] = {}
+    for file, table in zip(files, tables, strict=True):
+        for sample in table.column("sample_id").unique().to_pylist():
+            if sample in places:
+                raise BenchmarkError(
+                    f"{file}: sample '{sample}' is in {places[sample]}, too; delete both and run "
+                    "the workflow again"
+                )
+            places[sample] = file
+
+
+def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
+    """Read a checked Parquet file as a list of rows; see :func:`read_table`."""
+    rows = read_table(path, kind).to_pylist()
+    if kind in ("datasets", "samples"):
+        for row in rows:
+            row["fields"] = dict(row["fields"])
+    return rows
+
+
+def provenance(
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, Path | Sequence[Path]] | None = None,
+    **facts: Any,
+) -> dict[str, Any]:
+    """Return what made a result: settings, inputs, package versions, git commit, further facts.
+
+    Args:
+        settings: the job's settings.
+        inputs: result files that it was made from, by kind; kept is their :func:`identity`.
+        facts: for example `device` or `model_revision`.
+    """
+    files = {
+        kind: [given] if isinstance(given, Path) else given
+        for kind, given in (inputs or {}).items()
+    }
+    return {
+        "settings": dict(settings),
+        "inputs": {kind: identity(*paths) for kind, paths in files.items()},
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "python": platform.python_version(),
+        "git_commit": _git_commit(),
+        **facts,
+    }
+
+
+def read_provenance(path: Path) -> dict[str, Any]:
+    """Return the provenance stored in a Parquet file; nothing of a file that has none.
+
+    Of the shards of a cell, it is what they agree in; where they differ, the largest peak of
+    memory, and else a list in words. Their inputs are left out, for they are of one shard each.
+
+    Raises:
+        BenchmarkError: no such file, or it cannot be read.
+    """
+    origins = [_provenance_of_file(file) for file in shards_of(path)]
+    if len(origins) == 1:
+        return origins[0]
+    for facts in origins:
+        facts.pop("inputs", None)
+    return _of_all(origins)
+
+
+def _provenance_of_file(path: Path) -> dict[str, Any]:
+    """Return the provenance stored in one file; see :func:`read_provenance`."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        found = json.loads(metadata.get(b"pisoft", b"{}"))
+    except FileNotFoundError as error:
+        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
+    except (pa.ArrowInvalid, OSError, ValueError) as error:
+        raise BenchmarkError(
+            f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
+        ) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _of_all(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one fact of each name."""
+    common: dict[str, Any] = {}
+    for name in dict.fromkeys(itertools.chain(*facts)):
+        values: list[Any] = [of_shard.get(name) for of_shard in facts]
+        if all(value == values[0] for value in values):
+            common[name] = values[0]
+        elif name in PEAKS:
+            common[name] = max(value for value in values if value is not None)
+        elif all(isinstance(value, dict) for value in values):
+            common[name] = _of_all(values)
+        else:
+            common[name] = ", ".join(dict.fromkeys(map(str, values)))
+    return common
+
+
+def identity(*paths: Path) -> str:
+    """Return a hash of what made result files: their settings, those of their inputs, and so on.
+
+    Raises:
+        BenchmarkError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for file in itertools.chain.from_iterable(map(shards_of, paths)):
+        facts = _provenance_of_file(file)
+        made_of = [facts.get(name) for name in ("kind", "settings", "inputs")]
+        digest.update(json.dumps(made_of, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def check_inputs(path: Path, **inputs: Path) -> None:
+    """Check that a result was made from these files, by kind, and not from others.
+
+    Each shard of a cell was made from one shard of each kind.
+
+    Raises:
+        BenchmarkError: it was made from files of other settings, or cannot be read.
+    """
+    for kind, given in inputs.items():
+        for made, source in zip(shards_of(path), shards_of(given), strict=True):
+            expected = identity(source)
+            if _provenance_of_file(made).get("inputs", {}).get(kind, expected) != expected:
+                raise BenchmarkError(
+                    f"{made}: was made from other {kind} than {source}; delete it and run the "
+                    "workflow again"
+                )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

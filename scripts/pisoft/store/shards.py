@@ -1,0 +1,100 @@
+"""The shards of a cell as one path, and lists of files as short arguments.
+
+Whoever reads a whole cell is given one path of it. Where its dataset is cut into shards, that path
+names them all: `…/imdb.25000-by-400` stands for `…/imdb/0-400.parquet`, `…/imdb/400-800.parquet`
+and so on. It has the names of the cell where those of `…/imdb.parquet` are, and no file is there.
+
+One argument of a command has at most 128 KiB on Linux, and a whole command is one. So a command is
+given patterns, in which braces hold alternatives: `…/{random,saliency}/imdb.25000-by-400`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from pisoft.config.shards import Shards
+
+_ALL_SHARDS = re.compile(r"\.(\d+)-by-(\d+)")  # samples in all, and of a shard
+_SHARD = re.compile(r"\d+-\d+\.parquet")  # places of its samples
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def shards_of(path: Path) -> list[Path]:
+    """Return the files that a cell's path stands for, in the order of their samples."""
+    cut = _ALL_SHARDS.fullmatch(path.suffix)
+    if cut is None:
+        return [path]
+    folder = path.with_suffix("")
+    return [folder / f"{name}.parquet" for name in Shards(int(cut[1]), int(cut[2])).names()]
+
+
+def is_complete(path: Path) -> bool:
+    """Tell whether all files are there that a cell's path stands for."""
+    return all(file.is_file() for file in shards_of(path))
+
+
+def cell_path(folder: str, dataset: str, cut: Shards | None) -> str:
+    """Return the path of a cell: of its file, or what stands for all of its shards."""
+    ending = "parquet" if cut is None else f"{cut.samples}-by-{cut.size}"
+    return f"{folder}/{dataset}.{ending}"
+
+
+def shortened(files: Iterable[str], cut: Collection[str]) -> list[str]:
+    """Return patterns of cells' paths, from which :func:`expanded` makes the paths again.
+
+    Args:
+        files: of cells, all shards of a cell next to each other.
+        cut: names of the datasets that are cut into shards.
+    """
+    cells: list[str] = []
+    for folder, group in itertools.groupby(files, key=lambda file: _folder(file, cut)):
+        of_folder = list(group)
+        cells += of_folder if folder is None else [_whole(folder, of_folder)]
+    rows: list[list[tuple[str, ...]]] = [[(name,) for name in cell.split("/")] for cell in cells]
+    # From the last name to the first, so that alternatives expand in the order of the cells.
+    for place in reversed(range(max(map(len, rows), default=0))):
+        merged: list[list[tuple[str, ...]]] = []
+        for row in rows:
+            if merged and _differ_only(merged[-1], row, place):
+                merged[-1][place] += row[place]
+            else:
+                merged.append(row)
+        rows = merged
+    return ["/".join(map(_alternatives, row)) for row in rows]
+
+
+def expanded(pattern: str) -> list[Path]:
+    """Return the paths of cells that a pattern of :func:`shortened` stands for, in their order."""
+    pieces = _BRACES.split(pattern)  # every second one has been in braces
+    choices = [piece.split(",") if at % 2 else [piece] for at, piece in enumerate(pieces)]
+    return [Path("".join(chosen)) for chosen in itertools.product(*choices)]
+
+
+def _folder(file: str, cut: Collection[str]) -> str | None:
+    """Return the folder of a shard; None: the file is none."""
+    folder, _, name = file.rpartition("/")
+    return folder if folder.rpartition("/")[2] in cut and _SHARD.fullmatch(name) else None
+
+
+def _whole(folder: str, files: list[str]) -> str:
+    """Return the path that stands for all shards of a folder."""
+    parent, _, dataset = folder.rpartition("/")
+    ends = (file.removesuffix(".parquet").rpartition("-")[2] for file in (files[0], files[-1]))
+    size, samples = map(int, ends)
+    return cell_path(parent, dataset, Shards(samples, size))
+
+
+def _differ_only(row: list[tuple[str, ...]], other: list[tuple[str, ...]], place: int) -> bool:
+    """Tell whether two rows have equal names everywhere but at a place."""
+    return (
+        len(row) == len(other) > place
+        and row[:place] == other[:place]
+        and row[place + 1 :] == other[place + 1 :]
+    )
+
+
+def _alternatives(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"

@@ -1,0 +1,172 @@
+"""What tables, figures and pages show: results by their keys, and what things are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from pisoft.config.jobs import DisplayJob
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.reading import Files
+from pisoft.statistics.results import KEYS, constant_keys, select
+from pisoft.store.schemas import RESULT
+from pisoft.views.registry import Display, drawing, files_of
+
+Keys = Mapping[str, Any]
+Number = Any  # a row of results, its columns as attributes
+MISSING: Number = SimpleNamespace(
+    **{column.name: "" if pa.types.is_string(column.kind) else np.nan for column in RESULT},
+    is_best=False,
+)
+"""Stands for a number that the results do not have."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rows of results, and the labels of their methods and datasets.
+
+    Attributes:
+        rows: results of one question.
+        methods: label of each of their methods, in order.
+        datasets: label of each of their datasets, in order, without the average.
+    """
+
+    rows: pd.DataFrame
+    methods: Mapping[str, str]
+    datasets: Mapping[str, str]
+
+    def select(self, **keys: Any) -> Results:
+        """Return the rows whose keys have the given value, or one of several."""
+        return self.of(select(self.rows, **keys))
+
+    def of(self, rows: pd.DataFrame) -> Results:
+        """Return some of the rows, with their labels."""
+        methods, datasets = {*rows["method"], *rows["other"]}, set(rows["dataset"])
+        return Results(
+            rows,
+            {name: label for name, label in self.methods.items() if name in methods},
+            {name: label for name, label in self.datasets.items() if name in datasets},
+        )
+
+    @property
+    def with_average(self) -> dict[str, str]:
+        """Labels of the datasets and, if there are several, of their average."""
+        return {**self.datasets, AVERAGE: "Avg"} if len(self.datasets) > 1 else dict(self.datasets)
+
+    @property
+    def summary(self) -> str:
+        """The dataset that stands for all of them: the average, or the only one."""
+        return list(self.with_average)[-1]
+
+    @property
+    def values(self) -> pd.DataFrame:
+        """What a CSV file holds: values, intervals, n, failures, and what else is not empty."""
+        rows = self.rows.drop(columns="question").replace("", np.nan)
+        always = ("value", "low", "high", "n", "n_failed")
+        return rows[[name for name in rows if name in always or rows[name].notna().any()]]
+
+    @cached_property
+    def _constant(self) -> dict[str, Any]:
+        return {key: self._key(key).iloc[0] for key in constant_keys(self.rows)}
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[Any, ...], Number]:
+        rows, keys = self.rows, {key: self._key(key) for key in KEYS}
+        of_best = rows["rank"].where(rows["method"] == rows["best"])
+        # NaN where the best method is not among the rows: then none is marked as the best.
+        ranks = of_best.groupby([keys[key] for key in KEYS if key != "method"]).transform("min")
+        numbers = rows.assign(is_best=rows["rank"] == ranks).itertuples()
+        return dict(zip(zip(*keys.values(), strict=True), numbers, strict=True))
+
+    def _key(self, key: str) -> pd.Series:
+        """Return a key of every row; a position that does not apply is "", like other keys."""
+        return self.rows[key].astype(object).where(self.rows[key].notna(), "")
+
+    def number(self, keys: Keys) -> Number:
+        """Return the row with these keys, or :data:`MISSING`.
+
+        A key that is not given has the value that all rows share, or "".
+        """
+        full = {**self._constant, **keys}
+        return self._numbers.get(tuple(full.get(key, "") for key in KEYS), MISSING)
+
+    def numbers(self, **keys: Any) -> dict[str, Number]:
+        """Return the number of every method."""
+        return {name: self.number({**keys, "method": name}) for name in self.methods}
+
+
+@dataclass(frozen=True)
+class View:
+    """What a table or a figure is made from.
+
+    Attributes:
+        files: by question, or by the kind of their rows.
+        settings: labels and other settings of all displays.
+        cell: what is shown, such as `protocol` and `model`.
+        title: of the table or figure, without the cell.
+    """
+
+    files: Files
+    settings: DisplayJob
+    cell: Mapping[str, str]
+    title: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with model, dataset and protocol."""
+        return " · ".join(filter(None, (self.title, self.where)))
+
+    @property
+    def where(self) -> str:
+        """Model, dataset and protocol in words, for titles."""
+        return self.settings.where(self.cell)
+
+    def results(self, question: str, **keys: Any) -> Results:
+        """Return the results of a question for the cell; those without a protocol are of every one.
+
+        Args:
+            question: name of the file.
+            keys: see :meth:`Results.select`.
+
+        Raises:
+            BenchmarkError: the file has no row for the cell.
+        """
+        results = self.results_if_any(question)
+        if results.rows.empty:
+            cell = ", ".join(f"{key} '{name}'" for key, name in self.cell.items())
+            raise BenchmarkError(f"{self.files[question][0]}: holds no row for {cell}")
+        return results.select(**keys)
+
+    def results_if_any(self, question: str) -> Results:
+        """Return the results of a question for the cell, of which there may be none."""
+        cell = {key: (name, "") for key, name in self.cell.items() if key in KEYS}
+        rows = self.files.rows_if_any(question, **cell)
+        methods = {**self.settings.methods, **self.settings.controls}
+        return Results(rows, methods, self.settings.datasets).of(rows)
+
+
+def displayed(
+    room: str, paths: Iterable[str], patterns: Mapping[str, str], settings: DisplayJob
+) -> Iterator[tuple[str, Display, View, Any]]:
+    """Yield path, description and view of tables or figures, and what their functions make.
+
+    Args:
+        room: `tables` or `figures`.
+        paths: of the displays below their folder, without ending.
+        patterns: paths of the files by kind; see :func:`pisoft.views.registry.files_of`.
+        settings: of all displays.
+    """
+    for path in paths:
+        described, function = drawing(room, path.split("/")[0])
+        cell = described.cell(path)
+        files = Files(files_of(described, patterns, cell, settings))
+        view = View(files, settings, cell, described.title)
+        yield path, described, view, function(view)

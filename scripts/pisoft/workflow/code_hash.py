@@ -1,0 +1,102 @@
+"""What of the project's own code a job's results depend on, as one hash.
+
+Snakemake compares a job's parameters with those of the run that made its files. A hash among them
+re-runs exactly the jobs that an edit may change, wherever the code lies, whatever its time stamps.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from grimp import build_graph
+
+from pisoft.errors import BenchmarkError, did_you_mean
+
+PACKAGE = Path(__file__).parents[1]
+SCRIPTS = PACKAGE.parent
+# An edit of these cannot change a number: they read, check, write, log, or word an error.
+NEUTRAL = (
+    "pisoft.store.schemas",
+    "pisoft.workflow.commandline",
+    "pisoft.config",
+    "pisoft.store.parquet",
+    "pisoft.errors",
+    "pisoft.datasets.hub",
+    "pisoft.models.device",
+    "pisoft.progress",
+)
+
+
+@cache
+def code_hash(script: str, *others: str) -> str:
+    """Return a hash of a script, of all that it imports of the package, and of further files.
+
+    Args:
+        script: its name, without ending.
+        others: modules that it imports by name (`pisoft.tables.ranks`), and files of the project
+            that are no code, such as templates (`scripts/pisoft/pages/templates/page.html.jinja`).
+
+    Raises:
+        BenchmarkError: no such module, with the nearest match in its package.
+    """
+    file = SCRIPTS / f"{script}.py"
+    modules = {name for name in others if name.startswith("pisoft.")}
+    files = [SCRIPTS.parent / name for name in others if name not in modules]
+    for name in sorted(modules - _graph().modules):
+        package = name.rpartition(".")[0]
+        beside = [known for known in _graph().modules if known.rpartition(".")[0] == package]
+        raise BenchmarkError(f"code of {script}: no module '{name}'{did_you_mean(name, beside)}")
+    used = _with_imports(modules | _imported_modules(file))
+    return _content_hash([file, *map(_module_file, sorted(used)), *files])
+
+
+def _with_imports(modules: Iterable[str]) -> set[str]:
+    """Return modules with all that they import, through others too, but the neutral ones."""
+    inside = tuple(f"{name}." for name in NEUTRAL)
+    found, waiting = set(), set(modules)
+    while waiting:
+        module = waiting.pop()
+        if not f"{module}.".startswith(inside) and module not in found:
+            found.add(module)
+            waiting |= _graph().find_modules_directly_imported_by(module)
+    return found
+
+
+@cache
+def _imported_modules(script: Path) -> set[str]:
+    """Return the package's modules that a script imports."""
+    names = set()
+    for node in ast.walk(ast.parse(script.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names & _graph().modules
+
+
+def _module_file(module: str) -> Path:
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def _graph():  # type: ignore[no-untyped-def]
+    return build_graph("pisoft", exclude_type_checking_imports=True, cache_dir=None)
+
+
+@cache
+def _file_hash(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest()
+
+
+def _content_hash(files: Iterable[Path]) -> str:
+    """Return a hash of the names and contents of files of the project."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.relative_to(SCRIPTS.parent).as_posix().encode() + b"\0")
+        digest.update(_file_hash(file))
+    return digest.hexdigest()[:16]

@@ -1,0 +1,309 @@
+"""Scores made elsewhere: what there is to score, and one line for each thing that is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import check_scores
+import export_prompts
+import import_scores
+from explained import answer, prompt
+from pisoft.config.jobs import ImportJob, RunJob
+from pisoft.errors import BenchmarkError
+from pisoft.store.cells import read_attributions
+from pisoft.store.parquet import check_inputs, provenance, read_rows, write_rows
+
+MODEL, DATASET = "llama", "sst2"
+FAILED = "prompt_too_long"
+PROMPTS = [prompt("a", ["x", "y"]), prompt("b", ["z"]), prompt("c", ["w"], status=FAILED)]
+NOTHING = {"output_ids": [], "output_token_texts": [], "steps": [], "target_ids": []}
+ANSWERS = [
+    answer("a", steps=(0, 2)) | {"output_ids": [7, 8, 9], "target_ids": [7, 9]},
+    answer("b"),
+    answer("c", status=FAILED) | NOTHING,
+]
+
+
+class Cell:
+    """A model's prompts, answers and file of scores in a folder."""
+
+    def __init__(self, folder, prompts=PROMPTS, answers=ANSWERS):
+        self.prompts = folder / f"prompts/{MODEL}/{DATASET}.parquet"
+        self.generations = folder / f"generations/{MODEL}/{DATASET}.parquet"
+        self.whole = self.prompts
+        self.exported = folder / "to_score.parquet"
+        self.scores = folder / "scores.parquet"
+        self.output = folder / "attributions.parquet"
+        write_rows(self.prompts, "prompts", prompts, {})
+        write_rows(self.generations, "generations", answers, {})
+
+    def export(self):
+        """Write what there is to score and return it as a user reads it, with scores."""
+        files = {"prompts": [self.prompts], "generations": [self.generations]}
+        settings = RunJob(run="tiny").to_json()
+        given = argparse.Namespace(
+            settings=settings, files=files, outputs={"to_score": [self.exported]}
+        )
+        export_prompts.main(given)
+        rows = pd.read_parquet(self.exported)
+        return rows.assign(scores=[np.arange(len(ids)) / 7 for ids in rows["input_ids"]])
+
+    def import_(self, rows=None):
+        """Write scores, if there are any, and import them as a job does."""
+        if rows is not None:
+            table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows)
+            pq.write_table(table, self.scores)
+        settings = ImportJob(model=MODEL, dataset=DATASET).to_json()
+        kinds = ("prompts", "generations", "whole", "scores")
+        files, outputs = {kind: [getattr(self, kind)] for kind in kinds}, [self.output]
+        given = {"files": files, "outputs": {"attributions": outputs}}
+        import_scores.main(argparse.Namespace(settings=settings, **given))
+        return read_rows(self.output, "attributions")
+
+
+@pytest.fixture
+def cell(tmp_path):
+    return Cell(tmp_path)
+
+
+def test_what_there_is_to_score_is_every_explained_step_of_samples_that_did_not_fail(cell):
+    cell.export()
+    rows = read_rows(cell.exported, "to_score")
+    assert [(row["sample_id"], row["step"]) for row in rows] == [("a", 0), ("a", 2), ("b", 0)]
+    assert {(row["model"], row["dataset"]) for row in rows} == {(MODEL, DATASET)}
+    assert rows[1] == {
+        **{name: PROMPTS[0][name] for name in ("input_ids", "token_texts", "content_mask")},
+        "model": MODEL, "dataset": DATASET, "sample_id": "a", "step": 2, "output_ids": [7, 8],
+        "target_id": 9, "target_text": " t2", "scores": None,
+    }  # fmt: skip
+
+
+def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cell):
+    rows = cell.export()
+    other = rows.assign(model="other", scores=None)
+    found = cell.import_(pd.concat([other, rows[::-1]]).drop(columns="token_texts"))
+    float32 = [float(np.float32(place / 7)) for place in range(5)]
+    assert [(row["sample_id"], row["step"], row["status"]) for row in found] == [
+        ("a", 0, "ok"), ("a", 2, "ok"), ("b", 0, "ok"), ("c", 0, FAILED),
+    ]  # fmt: skip
+    assert [row["raw_scores"] for row in found] == [float32, float32, float32[:4], None]
+    read_attributions(cell.output, cell.prompts, PROMPTS, cell.generations, ANSWERS)
+
+
+def test_what_was_evaluated_says_whose_scores_it_had(cell, tmp_path):
+    rows = cell.export()
+    cell.import_(rows)
+    first = cell.output.read_bytes()
+    soft = tmp_path / "soft.parquet"
+    write_rows(soft, "soft", [], provenance({}, {"attributions": cell.output}))
+    cell.import_(rows.assign(mine="a column of the user's"))
+    assert cell.output.read_bytes() == first, "the same scores are the same file"
+    check_inputs(soft, attributions=cell.output)
+    cell.import_(rows.assign(scores=rows["scores"] * 2))
+    with pytest.raises(BenchmarkError, match="was made from other attributions"):
+        check_inputs(soft, attributions=cell.output)
+
+
+def test_a_shard_takes_its_own_samples_and_refuses_those_of_no_shard(cell, tmp_path):
+    rows = cell.export()
+    shard = Cell(tmp_path / "shard", PROMPTS[1:], ANSWERS[1:])
+    shard.whole = cell.prompts
+    assert [row["sample_id"] for row in shard.import_(rows)] == ["b", "c"]
+    strange = pd.concat([rows, rows[:1].assign(sample_id="q")])
+    with pytest.raises(BenchmarkError, match=r"unknown samples: 1 of 2 rows.* 'q'"):
+        shard.import_(strange)
+    with pytest.raises(BenchmarkError, match=r"missing samples: 1 of 1 samples.* 'b'"):
+        shard.import_(rows[:2])
+
+
+def changed(name, place, value):
+    """Return a function that changes one value of a column."""
+
+    def change(rows):
+        column = rows[name].tolist()
+        column[place] = value(column[place]) if callable(value) else value
+        return rows.assign(**{name: column})
+
+    return change
+
+
+def exactly(rows):
+    """Return rows as a table in which NaN is not null, as it is to pandas."""
+    return pa.table({name: pa.array(list(rows[name]), from_pandas=False) for name in rows})
+
+
+WRONG = {
+    "a sample that is not the run's": (
+        lambda rows: pd.concat([rows, rows[:1].assign(sample_id="q")]),
+        "unknown samples: 1 of 4 rows, the first: sample 'q', step 0",
+    ),
+    "a sample that failed": (
+        lambda rows: pd.concat([rows, rows[:1].assign(sample_id="c")]),
+        "unknown samples: 1 of 4 rows, the first: sample 'c', step 0",
+    ),
+    "a sample too few": (
+        lambda rows: rows[:2],
+        "missing samples: 1 of 2 samples, the first: sample 'b'",
+    ),
+    "a step too few": (
+        lambda rows: rows.drop(index=1),
+        "missing steps: 1 of 3 steps, the first: sample 'a', step 2",
+    ),
+    "another step": (
+        lambda rows: pd.concat([rows, rows[2:].assign(step=5)]),
+        "unknown steps: 1 of 4 rows, the first: sample 'b', step 5",
+    ),
+    "a row twice": (
+        lambda rows: pd.concat([rows, rows[1:2]]),
+        "rows that are there twice: 1 of 4 rows, the first: sample 'a', step 2",
+    ),
+    "another token": (
+        changed("input_ids", 2, lambda ids: [*ids[:2], 99, ids[3]]),
+        "wrong input_ids: 1 of 3 rows, the first: sample 'b', step 0: place 2, counted from 0, is "
+        "99, expected 2 ('z')",
+    ),
+    "a token too few": (
+        changed("input_ids", 0, lambda ids: ids[:-1]),
+        "place 4, counted from 0, is nothing, expected 4 ('</s>')",
+    ),
+    "a token too many": (
+        changed("input_ids", 0, lambda ids: [*ids, 1]),
+        "place 5, counted from 0, is 1, expected nothing",
+    ),
+    "no token": (changed("input_ids", 0, None), "wrong input_ids: 1 of 3 rows"),
+    "another answer": (
+        changed("output_ids", 1, lambda ids: [ids[0], 5]),
+        "wrong output_ids: 1 of 3 rows, the first: sample 'a', step 2: place 1, counted from 0, is "
+        "5, expected 8",
+    ),
+    "another target": (
+        changed("target_id", 1, 8),
+        "wrong target_id: 1 of 3 rows, the first: sample 'a', step 2: 8, expected 9",
+    ),
+    "no scores": (changed("scores", 1, None), "no scores: 1 of 3 rows, the first: sample 'a', ste"),
+    "no row with scores": (lambda rows: rows.assign(scores=None), "no scores: 3 of 3 rows"),
+    "a score too few": (
+        changed("scores", 0, lambda scores: scores[:-1]),
+        "wrong number of scores: 1 of 3 rows, the first: sample 'a', step 0: 4 for 5 prompt tokens",
+    ),
+    "NaN": (
+        lambda rows: exactly(changed("scores", 2, [0.0, math.nan, 1.0, math.inf])(rows)),
+        "scores that are not finite: 1 of 3 rows, the first: sample 'b', step 0: nan at place 1",
+    ),
+    "a null among scores": (
+        changed("scores", 2, [0.0, 1.0, 1.0, None]),
+        "step 0: nan at place 3, counted from 0",
+    ),
+    "more than a float32 holds": (
+        changed("scores", 2, [0.0, 1.0, 1e39, 0.0]),
+        "step 0: inf at place 2, counted from 0",
+    ),
+    "a missing column": (
+        lambda rows: rows.drop(columns=["target_id", "scores"]),
+        "columns are missing: target_id, scores; `make export CONFIG=…` writes a file to begin",
+    ),
+    "scores of another type": (
+        lambda rows: rows.assign(scores="0.1 0.2"),
+        "column 'scores' is large_string, expected list<",
+    ),
+    "token ids that are text": (
+        changed("input_ids", slice(None), [["one"]] * 3),
+        "column 'input_ids' is list<element: string>, expected list<",
+    ),
+    "another model": (
+        lambda rows: rows.assign(model="other"),
+        "has no row of model 'llama' on dataset 'sst2'; it has rows of: other on sst2",
+    ),
+    "no rows": (lambda rows: rows[:0], "it has rows of: none"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(cell, change, message):
+    with pytest.raises(BenchmarkError) as caught:
+        cell.import_(change(cell.export()))
+    assert str(caught.value).startswith(f"{cell.scores}: ")
+    assert message in str(caught.value)
+    assert not cell.output.exists()
+
+
+def test_a_file_that_is_not_there_or_no_parquet_is_named(cell):
+    with pytest.raises(BenchmarkError, match=r"scores\.parquet: no such file; `make export"):
+        cell.import_()
+    cell.scores.write_text("sample_id,score\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=r"scores\.parquet: is not a readable Parquet file"):
+        cell.import_()
+    cell.scores.unlink()
+    cell.scores.mkdir()
+    with pytest.raises(BenchmarkError, match=r"scores: is not a readable Parquet|scores\.parquet"):
+        cell.import_()
+
+
+def test_types_of_other_writers_are_read(cell):
+    """Large lists and strings, fixed lists, dictionaries, wider and narrower numbers."""
+    rows = cell.export()[2:]
+    whole = Cell(cell.prompts.parents[3] / "one", PROMPTS[1:2], ANSWERS[1:2])
+    table = pa.table(
+        {
+            "model": pa.array(rows["model"]).dictionary_encode(),
+            "dataset": pa.array(rows["dataset"], pa.large_string()),
+            "sample_id": pa.array(rows["sample_id"], pa.large_string()),
+            "step": pa.array(rows["step"], pa.uint8()),
+            "input_ids": pa.array(rows["input_ids"], pa.large_list(pa.int64())),
+            "output_ids": pa.array(rows["output_ids"], pa.list_(pa.int64())),
+            "target_id": pa.array(rows["target_id"], pa.int64()),
+            "scores": pa.array([[1, 2, 3, 4]], pa.list_(pa.int64(), 4)),
+        }
+    )
+    pq.write_table(table, whole.scores)
+    assert [row["raw_scores"] for row in whole.import_()] == [[1.0, 2.0, 3.0, 4.0]]
+
+
+RUN_FILE = """\
+run: tiny
+models: [toy]
+datasets: [sst2]
+methods: [random, mine]
+catalogue:
+  models: {toy: {label: Toy, source: {kind: hub, repository: no/where}}}
+  methods: {mine: {source: {kind: scores, path: "{local_root}/{model}-{dataset}.parquet"}}}
+"""
+
+
+def test_the_check_names_every_kind_of_problem_and_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cell = Cell(tmp_path)
+    rows = cell.export().assign(model="toy")
+    exported = tmp_path / "results/tiny/data/to_score.parquet"
+    write_rows(exported, "to_score", rows.assign(scores=None).to_dict("records"), {})
+    (tmp_path / "tiny.yaml").write_text(RUN_FILE, encoding="utf-8")
+    given = argparse.Namespace(configfile=[tmp_path / "tiny.yaml"], config=["local_root=."])
+    scores = tmp_path / "toy-sst2.parquet"
+    with pytest.raises(BenchmarkError, match="cannot be imported as they are"):
+        check_scores.main(given)
+    assert "mine, toy on sst2: " in (said := capsys.readouterr().out)
+    assert f"{scores.name}: no such file" in said
+    rows.to_parquet(scores)
+    check_scores.main(given)
+    assert capsys.readouterr().out == "mine, toy on sst2: fine: 3 rows\n"
+    changed("scores", 0, None)(changed("target_id", 1, 8)(rows[:2])).to_parquet(scores)
+    with pytest.raises(BenchmarkError, match="cannot be imported as they are"):
+        check_scores.main(given)
+    lines = capsys.readouterr().out.splitlines()
+    kinds = [line.removeprefix("mine, toy on sst2: ") for line in lines]
+    assert [kind.partition(":")[0] for kind in kinds] == [
+        "no scores", "wrong target_id", "missing samples",
+    ]  # fmt: skip
+
+
+def test_a_run_without_such_scores_is_told_so(tmp_path):
+    given = argparse.Namespace(configfile=[check_scores.CONFIG_FOLDER / "config.yaml"], config=[])
+    with pytest.raises(BenchmarkError, match=r"config.yaml: no method has a `source` of kind"):
+        check_scores.main(given)

@@ -1,0 +1,74 @@
+"""Parts of a dataset: what is a job of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from pisoft.attribution import load_method
+from pisoft.config.jobs import SampleJob
+from pisoft.config.loading import load_config
+from pisoft.config.shards import (
+    dataset_of,
+    first_place,
+    is_repeated,
+    parts,
+    places,
+    sample_limit,
+)
+from pisoft.errors import BenchmarkError
+
+CATALOGUE = Path(__file__).parents[3] / "config/catalogue"
+
+
+def run_of(shard_size, factor=1.0, **changes):
+    """Return a run of a tiny model on a dataset that is cut into shards of a size."""
+    raw = {
+        "run": "parts", "models": ["small"], "datasets": ["pieces"], "block_size": 4,
+        "masked_model": "roberta-base", "methods": ["random"],
+        "catalogue": {
+            "models": {"small": {"extends": "demo-llama", "shard_factor": factor,
+                "source": {"kind": "trained", "architecture": "llama", "datasets": ["pieces"]}}},
+            "datasets": {"pieces": {"extends": "demo-sentiment", "shard_size": shard_size}},
+        },
+        **changes,
+    }  # fmt: skip
+    return load_config(raw, CATALOGUE, "run.yaml", load_method)
+
+
+@pytest.mark.parametrize(
+    ("size", "factor", "count", "expected"),
+    [
+        (None, 1, 20, [None]),
+        (8, 1, 20, [(0, 8), (8, 16), (16, 20)]),
+        (11, 1, 20, [(0, 8), (8, 16), (16, 20)]),  # whole blocks of 4
+        (16, 0.5, 20, [(0, 8), (8, 16), (16, 20)]),
+        (8, 0.01, 10, [(0, 4), (4, 8), (8, 10)]),  # a block at least
+        (8, 4, 20, [(0, 20)]),
+    ],
+)
+def test_shards_are_whole_blocks(size, factor, count, expected):
+    found = parts(run_of(size, factor, max_samples=count), "small", "pieces")
+    assert [places(part) for part in found] == expected
+    assert {dataset_of(part) for part in found} == {"pieces"}
+
+
+def test_more_samples_leave_full_shards_what_they_are():
+    few, many = run_of(8, max_samples=20), run_of(8, max_samples=40)
+    full = parts(few, "small", "pieces")[:-1]
+    assert full == parts(many, "small", "pieces")[: len(full)]
+    for part in full:
+        assert SampleJob.of(few, part=part) == SampleJob.of(many, part=part)
+    assert SampleJob.of(few, part="pieces/16-20").samples == (16, 20)
+    assert SampleJob.of(few, part="pieces").samples == 20
+
+
+def test_without_a_number_of_samples_there_are_no_shards():
+    config = run_of(8)
+    assert sample_limit(config, "pieces") is None
+    with pytest.raises(BenchmarkError, match=r"'pieces': shard_size: is 8, .* `max_samples`"):
+        parts(config, "small", "pieces")
+
+
+def test_some_of_the_first_blocks_and_few_of_many_are_evaluated_in_float32_too():
+    assert [block for block in range(125) if is_repeated(block)] == [0, 1, 2, 4, 8, 16, 32, 64]
+    assert [first_place(part) for part in ("sst2", "sst2/0-64", "sst2/64-80")] == [0, 0, 64]

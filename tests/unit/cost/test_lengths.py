@@ -1,0 +1,145 @@
+"""Lengths: measured where prompts and answers lie, estimated from the catalogue where not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pisoft.cost.lengths import (
+    BEFORE,
+    BEHIND,
+    ESTIMATED,
+    MEASURED,
+    PROMPTS_MEASURED,
+    sample_lengths,
+)
+from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import write_rows
+from planning import run_of
+
+
+def prompt_row(sample_id, tokens, first, perturbable, status="ok"):
+    touched = [first <= position < first + perturbable for position in range(tokens)]
+    return {
+        "sample_id": sample_id,
+        "input_ids": list(range(tokens)),
+        "token_texts": ["x"] * tokens,
+        "content_mask": touched,
+        "user_mask": [position >= 2 for position in range(tokens)],
+        "bos_mask": [position == 0 for position in range(tokens)],
+        "evidence_mask": None,
+        "prompt_text": "x",
+        "label": None,
+        "label_token_ids": [],
+        "label_words": [],
+        "truncated": False,
+        "status": status,
+    }
+
+
+def answer_row(sample_id, output, steps, status="ok"):
+    return {
+        "sample_id": sample_id,
+        "output_ids": list(range(output)),
+        "output_text": "x",
+        "output_token_texts": ["x"] * output,
+        "steps": steps,
+        "target_ids": steps,
+        "predicted_label": None,
+        "label": None,
+        "correct": None,
+        "greedy_token_id": None,
+        "greedy_is_label": None,
+        "status": status,
+    }
+
+
+PROMPTS = [
+    prompt_row("a", 30, 9, 15),
+    prompt_row("b", 50, 11, 30),
+    prompt_row("c", 0, 0, 0, "prompt_too_long"),
+    prompt_row("d", 20, 8, 4),
+]
+ANSWERS = [
+    answer_row("a", 7, [0, 5]),
+    answer_row("b", 11, [0, 5, 10]),
+    answer_row("c", 0, [], "prompt_too_long"),
+    answer_row("d", 0, [], "empty_generation"),
+]
+
+
+def write(results, kind, dataset, rows):
+    write_rows(results / "data" / kind / "small" / f"{dataset}.parquet", kind, rows, {})
+
+
+def lengths_of(results, dataset, entries=None, **changes):
+    return sample_lengths(run_of(entries, **changes), "small", dataset, results)
+
+
+def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_path):
+    write(tmp_path, "prompts", "stories", PROMPTS)
+    write(tmp_path, "generations", "stories", ANSWERS)
+    lengths = lengths_of(tmp_path, "stories")
+    assert lengths.origin == MEASURED
+    found = [(s.count, s.prompt, s.first, s.perturbable, s.output) for s in lengths.samples]
+    assert found == [(1, 30, 9, 15, 7), (1, 50, 11, 30, 11)]
+    assert [s.steps for s in lengths.samples] == [(0, 5), (0, 5, 10)]
+    assert lengths.mean(lambda sample: sample.prompt) == 40
+    assert lengths.count == 2
+
+
+def test_prompts_alone_leave_answers_at_full_length(tmp_path):
+    write(tmp_path, "prompts", "stories", PROMPTS)
+    lengths = lengths_of(tmp_path, "stories")
+    assert lengths.origin == PROMPTS_MEASURED
+    assert [(s.prompt, s.output, s.steps) for s in lengths.samples] == [
+        (30, 11, (0, 5, 10)), (50, 11, (0, 5, 10)), (20, 11, (0, 5, 10)),
+    ]  # fmt: skip
+
+
+def test_a_label_is_one_token_so_prompts_say_everything(tmp_path):
+    write(tmp_path, "prompts", "reviews", PROMPTS)
+    lengths = lengths_of(tmp_path, "reviews")
+    assert lengths.origin == MEASURED
+    assert {(s.output, s.steps) for s in lengths.samples} == {(1, (0,))}
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [("content", (9, 15)), ("user_turn", (2, 28)), ("all_but_bos", (1, 29)), ("all", (0, 30))],
+)
+def test_the_scope_says_what_is_perturbed(scope, expected, tmp_path):
+    write(tmp_path, "prompts", "reviews", PROMPTS[:1])
+    evaluation = {"draws": 4, "pi_grid": [0.2, 0.5], "scope": scope}
+    (found,) = lengths_of(tmp_path, "reviews", evaluation=evaluation).samples
+    assert (found.first, found.perturbable) == expected
+
+
+def test_estimates_are_the_catalogues_mean_and_a_template_around_it(tmp_path):
+    lengths = lengths_of(tmp_path, "reviews")
+    (review,) = lengths.samples
+    assert lengths.origin == ESTIMATED
+    assert (review.count, review.first, review.perturbable) == (40, BEFORE, 20)
+    assert (review.prompt, review.output, review.steps) == (BEFORE + 20 + BEHIND, 1, (0,))
+    (story,) = lengths_of(tmp_path, "stories").samples
+    assert (story.count, story.perturbable, story.output) == (7, 30, 11)
+    assert story.steps == (0, 5, 10)
+    everything = {"draws": 4, "scope": "all"}
+    (whole,) = lengths_of(tmp_path, "reviews", evaluation=everything).samples
+    assert (whole.first, whole.perturbable) == (0, whole.prompt)
+
+
+@pytest.mark.parametrize(("limit", "longest"), [(BEFORE + BEHIND + 12, 12), (500, 30)])
+def test_estimates_are_cut_as_prompts_are(limit, longest, tmp_path):
+    (story,) = lengths_of(tmp_path, "stories", prompts={"max_tokens": limit}).samples
+    assert (story.perturbable, story.prompt) == (longest, BEFORE + longest + BEHIND)
+
+
+def test_what_cannot_be_estimated_names_dataset_and_key(tmp_path):
+    unknown = {"datasets.reviews": {"expected": None}}
+    with pytest.raises(BenchmarkError, match=r"'reviews': expected\.content_tokens: not set"):
+        lengths_of(tmp_path, "reviews", unknown)
+    endless = {"datasets.stories": {"expected": {"content_tokens": 30}}}
+    with pytest.raises(BenchmarkError, match=r"'stories': expected\.records: not set"):
+        lengths_of(tmp_path, "stories", endless)
+    write(tmp_path, "prompts", "reviews", PROMPTS)
+    assert lengths_of(tmp_path, "reviews", unknown).count == 3

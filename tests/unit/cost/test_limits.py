@@ -1,0 +1,125 @@
+"""What jobs ask of a batch system: time and main memory, from the plan."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.validation import read_yaml
+from pisoft.cost import limits
+from pisoft.cost.limits import Limits, RunLimits
+from pisoft.cost.plan import LOADING_RULES, plan_run
+from pisoft.errors import BenchmarkError
+
+ROOT = Path(__file__).parents[3]
+NOWHERE = Path("results/nowhere")
+H100 = 400e12
+BIG = "llama-3.1-70b-instruct"
+HUB = {"kind": "hub", "repository": "nobody/nothing"}
+
+
+@pytest.fixture
+def paper(monkeypatch, tmp_path):
+    """Return a function: the paper's run, with keys changed."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+    def make(**changes):
+        file = Path("config/paper.yaml")
+        return load_run(read_yaml(file) | changes, [str(file)], Path("config"), load_method)
+
+    return make
+
+
+def with_model(paper, **entry):
+    """Return the paper's run of one more model."""
+    catalogue = {"models": {"mine": {"label": "Mine", "source": HUB, **entry}}}
+    return paper(models=["mine"], restrictions={}, layer_study=None, catalogue=catalogue)
+
+
+def test_time_is_planned_time_and_room(monkeypatch):
+    monkeypatch.setattr(limits, "RUNTIME_SAFETY", 4)
+    work = 600e12  # ten minutes of a TFLOP/s
+    assert limits.runtime_limit(90, work, 1e12) == 4 * (600 + 90) / 60
+    assert limits.runtime_limit(90, work, 0.5e12) == 4 * (1200 + 90) / 60
+    assert limits.runtime_limit(90, work, 1e15) == limits.LEAST_RUNTIME
+    assert limits.runtime_limit(90, work, None) == limits.UNPLANNED.runtime
+
+
+def test_memory_is_the_weights_and_libraries_with_room():
+    assert limits.memory_limit(16e9) == 1.3 * 16_000 + 3000
+    assert limits.memory_limit(0) == 3000
+
+
+def test_every_job_of_the_papers_run_has_its_plan(paper):
+    config = paper()
+    run = RunLimits(config, NOWHERE, H100)
+    run.check()
+    plan = plan_run(config, None)
+    jobs = [job for job in plan.jobs if job.rule in LOADING_RULES]
+    assert len(jobs) > 5000
+    for job in jobs:
+        seconds = job.start_up + plan.flops(job, job.high) / H100
+        minutes = max(limits.LEAST_RUNTIME, math.ceil(limits.RUNTIME_SAFETY * seconds / 60))
+        assert run.of(job.rule, job.cell).runtime == minutes, job.cell
+    soft = [job for job in jobs if job.rule == "evaluate_soft"]
+    soft.sort(key=lambda job: job.start_up + plan.flops(job, job.high) / H100)
+    minutes = [run.of(job.rule, job.cell).runtime for job in soft]
+    assert minutes == sorted(minutes), "a longer job gets more"
+    assert minutes[0] < minutes[-1]
+    slower = RunLimits(config, NOWHERE, H100 / 4)
+    assert slower.of("evaluate_soft", soft[-1].cell).runtime > 3 * minutes[-1]
+
+
+def test_all_files_of_a_quantised_model_fit_into_main_memory(paper):
+    run = RunLimits(paper(), NOWHERE, H100)
+    sixteen_bit = 2 * 70.55e9  # bytes: of https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct
+    assert run.of("generate", f"{BIG}/sst2/0-128").mem_mb * 1e6 > 1.1 * sixteen_bit
+
+
+def test_what_an_entry_asks_for_wins(paper):
+    config = paper(resources={BIG: {"runtime": 7, "mem_mb": 500}})
+    run = RunLimits(config, NOWHERE, H100)
+    assert run.of("evaluate_soft", f"dynamic/{BIG}/random/sst2/0-128") == Limits(7, 500)
+    half = RunLimits(paper(resources={BIG: {"runtime": 7}}), NOWHERE, H100)
+    assert half.of("generate", f"{BIG}/sst2/0-128").runtime == 7
+    assert half.of("generate", f"{BIG}/sst2/0-128").mem_mb > 140_000
+
+
+def test_jobs_on_a_cpu_or_on_an_unknown_gpu_have_an_hour(paper):
+    config = paper()
+    assert RunLimits(config, NOWHERE, None).of("generate", f"{BIG}/sst2/0-128").runtime == 60
+    config = paper(resources={BIG: {"gpu": 0}})
+    assert RunLimits(config, NOWHERE, H100).of("generate", f"{BIG}/sst2/0-128").runtime == 60
+
+
+def test_a_gpu_of_known_speed_needs_a_model_of_known_size(paper):
+    unknown = with_model(paper, resources={"gpu": 1})
+    with pytest.raises(BenchmarkError) as refused:
+        RunLimits(unknown, NOWHERE, H100).check()
+    assert "model 'mine': source.parameters: not set" in str(refused.value)
+    assert "or set resources.runtime and resources.mem_mb of model 'mine'" in str(refused.value)
+
+    here = RunLimits(unknown, NOWHERE, None)
+    here.check()
+    assert here.of("generate", "mine/sst2/0-1024") == limits.UNPLANNED
+    asked = {"gpu": 1, "runtime": 90, "mem_mb": 9000}
+    said = RunLimits(with_model(paper, resources=asked), NOWHERE, H100)
+    said.check()
+    assert said.of("generate", "mine/sst2/0-1024") == Limits(90, 9000)
+
+
+def test_files_that_do_not_fit_together_leave_the_estimate(paper, tmp_path):
+    """They are about to be made again; a run is not refused for them."""
+    config = paper()
+    prompts = tmp_path / "data/prompts" / BIG / "sst2.parquet"
+    prompts.parent.mkdir(parents=True)
+    prompts.write_bytes(b"PAR1 no longer a Parquet file PAR1")
+    broken, none = RunLimits(config, tmp_path, H100), RunLimits(config, NOWHERE, H100)
+    cell = f"dynamic/{BIG}/random/sst2/0-128"
+    broken.check()
+    assert broken.of("evaluate_soft", cell) == none.of("evaluate_soft", cell)

@@ -1,0 +1,253 @@
+"""The plan of a run: its jobs, one cell by hand, and the printed table."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pisoft.attribution import load_method
+from pisoft.config.loading import load_run
+from pisoft.config.models import TrainedModel
+from pisoft.config.validation import read_yaml
+from pisoft.cost.lengths import BEFORE, BEHIND
+from pisoft.cost.plan import LOADING_RULES, plan_run
+from pisoft.cost.report import plan_text
+from pisoft.cost.tokens import soft_tokens
+from pisoft.formatting import duration, scaled
+from planning import RUN, WEIGHTS, run_of, sample
+
+ROOT = Path(__file__).parents[3]
+NOWHERE = Path("results/nowhere")
+# Looking up a name would be the first thing that a connection does.
+WITHOUT_NETWORK = """\
+import runpy, socket, sys
+def refuse(*arguments, **options):
+    raise AssertionError("the network is asked")
+socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
+sys.argv = ["scripts/plan.py", *sys.argv[1:]]
+sys.path.insert(0, "scripts")
+try:
+    runpy.run_path("scripts/plan.py", run_name="__main__")
+finally:
+    heavy = {"torch", "transformers", "datasets"} & set(sys.modules)
+    print("heavy:", sorted(heavy))
+"""
+
+
+def plan_script(*arguments, code=WITHOUT_NETWORK):
+    environment = {k: v for k, v in os.environ.items() if k != "HF_HUB_OFFLINE"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
+    made = plan_script("--configfile", "config/paper.yaml", "--throughput", "400")
+    assert made.returncode == 0, made.stderr
+    assert "heavy: []" in made.stdout
+    cells = {line.split("  ")[0]: line.split() for line in made.stdout.splitlines()}
+    large = 8  # methods of the 70B model, which has no fixed routing and no layer study
+    shards = [5 + 2 + 5 + 2 + 2, 42 + 16 + 42 + 13 + 15]  # 2000, 2000, 2000, 200, 238 samples
+    assert cells["evaluate_soft"][1] == str(2 * 2 * (13 + 8) * shards[0] + large * shards[1])
+    assert cells["attribute"][1] == str(2 * (13 + 8) * shards[0] + large * shards[1]), "jobs"
+    assert "400 TFLOP/s" in made.stdout
+    assert "estimated" in made.stdout
+
+
+@pytest.mark.parametrize("value", ["0", "-400", "fast", "nan"])
+def test_a_speed_that_is_none_is_one_line(value):
+    made = plan_script(f"--throughput={value}")
+    assert made.returncode == 1
+    assert made.stderr.strip().splitlines()[-1] == (
+        f"error: throughput: '{value}' is not a number of TFLOP/s greater than 0"
+    )
+    assert "Traceback" not in made.stderr
+
+
+def test_a_model_of_unknown_size_is_one_line(tmp_path):
+    run_file = tmp_path / "other.yaml"
+    run_file.write_text(
+        "run: other\nmodels: [mine]\ndatasets: [sst2]\nmethods: [random]\ncatalogue:\n  models:\n"
+        "    mine: {label: Mine, source: {kind: hub, repository: no/where}}\n"
+    )
+    made = plan_script("--configfile", str(run_file), "--throughput", "1")
+    assert made.returncode == 1
+    (line,) = made.stderr.strip().splitlines()
+    assert line.startswith("error: model 'mine': source.parameters: not set; ")
+
+
+def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
+    """Llama-3.1-8B on IMDb, whatever the method: 400 samples of 40 + 371 + 5 tokens a shard.
+
+    One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 16 samples is evaluated in float32, too.
+    """
+    monkeypatch.chdir(ROOT)
+    file = Path("config/paper.yaml")
+    config = load_run(read_yaml(file), [file], Path("config"), load_method)
+    plan = plan_run(config, NOWHERE)
+    jobs = {job.rule + "/" + job.cell: job for job in plan.jobs}
+    first, second = (
+        jobs[f"evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb/{part}"]
+        for part in ("0-400", "400-800")
+    )
+    assert first.low == first.high
+    forwards, tokens, prefix = 2 * 15 * (19 + 1) + 3, 371 + 5, 40
+    repeated = (2 * (19 + 1) + 3) * tokens + prefix  # one draw in float32 of a step of a block
+    whole = 400 * (forwards * tokens + prefix)
+    assert first.low == whole + 6 * repeated
+    assert second.low == whole + repeated
+    assert plan.flops(first, first.low) == 2 * 8.03e9 * first.low
+    fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb/0-400"]
+    assert fixed.low == first.low
+
+
+def test_scores_made_elsewhere_cost_their_evaluation_alone(tmp_path):
+    mine = {"mine": {"source": {"kind": "scores", "path": "mine.parquet"}}}
+    config = run_of(methods=["random", "mine"], catalogue=RUN["catalogue"] | {"methods": mine})
+    of_mine = [job.rule for job in plan_run(config, NOWHERE).jobs if "/mine/" in job.cell]
+    assert of_mine == ["evaluate_soft"] * 2
+
+
+def test_steps_that_16_bit_models_evaluate_in_float32_are_planned():
+    plain, half = (
+        {job.cell: job.low for job in plan_run(config, NOWHERE).jobs if job.rule == "evaluate_soft"}
+        for config in (run_of(), run_of({"models.small": {"dtype": "bfloat16"}}))
+    )
+    one = soft_tokens(sample(BEFORE + 20 + BEHIND, first=BEFORE), grid=3, draws=1)
+    more = half["dynamic/small/random/reviews"] - plain["dynamic/small/random/reviews"]
+    assert more == pytest.approx(3 * one)  # 40 samples in blocks 0, 1, 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_shards_do_the_work_of_the_whole(dtype):
+    model = {"models.small": {"dtype": dtype}}
+    whole = plan_run(run_of(model), NOWHERE)
+    cut = plan_run(run_of(model | {"datasets.reviews": {"shard_size": 16}}), NOWHERE)
+    of_reviews = [job for job in cut.jobs if "/random/reviews" in job.cell]
+    assert [job.cell for job in of_reviews if job.rule == "evaluate_soft"] == [
+        f"dynamic/small/random/reviews/{part}" for part in ("0-16", "16-32", "32-40")
+    ]
+    totals = [sum(job.low for job in plan.jobs) for plan in (whole, cut)]
+    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+    assert cut.lengths == whole.lengths
+
+
+def rules_of(plan) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for job in plan.jobs:
+        counts[job.rule] = counts.get(job.rule, 0) + 1
+    return counts
+
+
+def test_every_section_of_a_run_adds_its_jobs():
+    counts = rules_of(plan_run(run_of(), NOWHERE))
+    assert counts["attribute"] == counts["evaluate_soft"] == 2 * 2
+    assert counts["build_prompts"] == counts["generate"] == 2
+    assert "train_model" not in counts
+    both = rules_of(plan_run(run_of(protocols=["dynamic", "fixed"]), NOWHERE))
+    assert both["evaluate_soft"] == 2 * counts["evaluate_soft"]
+    assert both["attribute"] == counts["attribute"]
+    section = {"others": ["mean"], "draws": 3, "datasets": ["reviews"], "methods": ["random"]}
+    inspected = plan_run(run_of(operators=section), NOWHERE)
+    (job,) = (job for job in inspected.jobs if job.rule == "inspect_inputs")
+    assert job.cell == "dynamic/small/reviews"
+    assert job.low == 40 * (1 + 3 * 3 * 2) * (BEFORE + 20 + BEHIND)
+    soft = {job.cell for job in inspected.jobs if job.rule == "evaluate_soft"}
+    assert "dynamic@mean/small/random/reviews" in soft
+    ranked = plan_run(run_of(ranking={"steps": 20, "operator": "remove"}), NOWHERE)
+    cells = [job.cell for job in ranked.jobs if job.rule == "evaluate_ranking"]
+    assert cells == ["small/random/reviews", "small/saliency/reviews"]
+    checks = {"layers": [2], "methods": ["saliency"], "datasets": ["reviews"]}
+    jobs = plan_run(run_of(sanity_checks=checks), NOWHERE).jobs
+    attributed = {job.cell for job in jobs if job.rule == "attribute"}
+    assert "small@reinit-2/saliency/reviews" in attributed
+    assert len([job for job in jobs if job.rule == "evaluate_soft"]) == counts["evaluate_soft"]
+
+
+def test_a_model_that_is_trained_on_shuffled_labels_too_is_trained_twice():
+    source = {"kind": "trained", "architecture": "llama", "datasets": ["demo-sentiment"]}
+    changes = {"models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"]}
+    checks = {"labels": True, "methods": ["saliency"]}
+    plan = plan_run(run_of(**changes, sanity_checks=checks), NOWHERE)
+    first, second = (job for job in plan.jobs if job.rule == "train_model")
+    assert (first.cell, first.model) == ("demo-llama", "demo-llama")
+    assert second == replace(first, cell="demo-llama@shuffled-labels")
+    trained = TrainedModel.model_validate(source)
+    means = [of.mean(lambda sample: sample.prompt + sample.output) for of in plan.lengths.values()]
+    tokens = sum(means) / 2
+    assert first.high == 3 * trained.steps * trained.batch_size * tokens
+
+
+def test_a_budget_of_draws_gives_two_limits():
+    evaluation = {"draws": {"target_half_width": 0.1, "max": 15}, "pi_grid": [0.2, 0.5, 0.8]}
+    plan = plan_run(run_of(evaluation=evaluation), NOWHERE)
+    soft = [job for job in plan.jobs if job.rule == "evaluate_soft"]
+    assert soft[0].low == 40 * (11 * (20 + BEHIND) + BEFORE)
+    assert soft[0].high == 40 * (123 * (20 + BEHIND) + BEFORE)
+    both = sum(job.low for job in soft), sum(job.high for job in soft)
+    assert f"{scaled(both[0])} to {scaled(both[1])}" in line_of(plan_text(plan, 1e12), soft[0].rule)
+
+
+def line_of(text, rule):
+    return next(line for line in text.splitlines() if line.startswith(rule))
+
+
+def test_totals_are_the_sums_of_the_lines():
+    plan = plan_run(run_of(), NOWHERE)
+    total = re.split(r"\s{2,}", line_of(plan_text(plan, 1e9), "total"))
+    assert total[1] == str(len(plan.jobs))
+    assert total[2] == scaled(sum(job.low for job in plan.jobs))
+    assert total[3] == scaled(2 * WEIGHTS * sum(job.low for job in plan.jobs))
+    seconds = [job.start_up + 2 * WEIGHTS * job.low / 1e9 for job in plan.jobs]
+    assert total[4] == duration(sum(seconds))
+    assert total[5] == duration(max(seconds))
+    assert total[6] == "–", "no model on a GPU"
+
+
+def test_without_a_rate_there_is_no_time():
+    text = plan_text(plan_run(run_of(), NOWHERE), None)
+    assert re.split(r"\s{2,}", line_of(text, "total"))[4:] == ["–"] * 3
+    assert "Time is not known: set THROUGHPUT" in text
+    assert "Longest job" not in text
+
+
+def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
+    plan = plan_run(run_of(), NOWHERE)
+    text = plan_text(plan, 1e8, ["small"]).splitlines()
+    lines = {(row := re.split(r"\s{2,}", line))[0]: row for line in text}
+    seconds = {}
+    for job in plan.jobs:
+        time = job.start_up + plan.flops(job, job.high) / 1e8
+        seconds[job.rule] = seconds.get(job.rule, 0) + time
+    hours = {rule: seconds[rule] / 3600 for rule in LOADING_RULES if rule in seconds}
+    assert {rule: float(lines[rule][6]) for rule in hours} == pytest.approx(hours, rel=0.05)
+    assert float(lines["total"][6]) == pytest.approx(sum(hours.values()), rel=0.05)
+    assert lines["build_prompts"][6] == lines["fetch_dataset"][6] == "–"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (7, "7"), (999, "999"), (999.9, "1.00 k"), (0.5, "0.50"), (12.34, "12.3"),
+     (1234, "1.23 k"), (5.5e11, "550 G"), (1.25e21, "1.25 Z")],
+)  # fmt: skip
+def test_numbers_have_three_digits_and_a_prefix(value, text):
+    assert scaled(value) == text
+    assert scaled(value, "B").replace("B", "").strip() == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.5, "1.5 s"), (119, "119 s"), (180, "3 min"), (7200, "2 h"), (3.6e6, "1000 h")],
+)
+def test_times_are_in_the_unit_that_suits_them(seconds, text):
+    assert duration(seconds) == text

@@ -1,0 +1,57 @@
+"""Numbers of weights, of files and of settings."""
+
+import pytest
+
+from pisoft.config.models import GgufModel, HubModel, LocalModel, TrainedModel
+from pisoft.cost.sizes import parameters_of, weight_bytes
+from pisoft.demo.models import _new_model
+from pisoft.errors import BenchmarkError
+from random_models import SHAPES, twins
+from tiny_tokenizers import numbered_tokenizer
+
+SIZES = ("hidden_size", "layers", "heads", "key_value_heads", "context")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_weights_of_a_folder_are_counted(name, tmp_path):
+    model, _ = twins(name)
+    model.network.save_pretrained(tmp_path, max_shard_size="100KB")
+    source = LocalModel(kind="local", path=str(tmp_path))
+    count = sum(weight.numel() for weight in model.network.parameters())
+    assert parameters_of("m", source) == count
+
+
+def test_a_folder_without_readable_weights_is_named(tmp_path):
+    source = LocalModel(kind="local", path=str(tmp_path))
+    with pytest.raises(BenchmarkError, match="has no safetensors file"):
+        parameters_of("m", source)
+    (tmp_path / "model.safetensors").write_bytes(b"none")
+    with pytest.raises(BenchmarkError, match=r"model\.safetensors: is no safetensors file"):
+        parameters_of("m", source)
+
+
+def test_other_models_have_the_number_of_their_entry():
+    for source in (
+        HubModel(kind="hub", repository="no/where", parameters=8e9),
+        GgufModel(kind="gguf", path="m.gguf", parameters=8e9),
+    ):
+        assert parameters_of("m", source) == 8e9
+        with pytest.raises(BenchmarkError, match=r"model 'm': source\.parameters: not set"):
+            parameters_of("m", source.model_copy(update={"parameters": None}))
+
+
+@pytest.mark.parametrize("architecture", ["llama", "mistral"])
+def test_a_trained_model_has_the_weights_it_is_planned_with(architecture):
+    source = TrainedModel(
+        kind="trained", architecture=architecture, datasets=["demo-sentiment"], vocabulary_size=1200
+    )
+    tokenizer = numbered_tokenizer(source.vocabulary_size)
+    sizes = {name: getattr(source, name) for name in SIZES}
+    network = _new_model(tokenizer, architecture, **sizes)
+    count = sum(weight.numel() for weight in network.parameters() if weight.dim() > 1)
+    assert parameters_of("m", source) == count
+
+
+def test_weights_take_the_bytes_of_their_type():
+    assert weight_bytes(8e9, "bfloat16") == 16e9
+    assert weight_bytes(8e9, "float32") == 32e9

@@ -1,0 +1,175 @@
+"""Planned tokens against those that the real code has a model read, and prices of methods."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import evaluating
+from attributing import build
+from pisoft.attribution import available_methods, load_method
+from pisoft.config.evaluation import DrawBudget, EvaluationSettings, RankingSettings
+from pisoft.cost.lengths import SampleLengths
+from pisoft.cost.tokens import (
+    draw_bounds,
+    generation_tokens,
+    inspection_tokens,
+    ranking_tokens,
+    soft_tokens,
+)
+from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.faithfulness.ranking import RankingEvaluator
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+from planning import sample
+from random_models import VOCABULARY, twins
+from tiny_tokenizers import numbered_tokenizer
+
+
+class NoModules(nullcontext):
+    """Stands in for the counter's tracker of modules, whose hooks `autograd.grad` refuses."""
+
+    parents = ("Global",)
+
+
+@cache
+def wide_model() -> LanguageModel:
+    """Return a model in which attention maps, and any one layer, cost little, as in large ones."""
+    config = LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=128, intermediate_size=384, num_hidden_layers=12,
+        num_attention_heads=4, num_key_value_heads=2, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    torch.manual_seed(3)
+    network = LlamaForCausalLM._from_config(config, attn_implementation=ATTENTION_NAME)
+    return LanguageModel(network, "wide", lambda: numbered_tokenizer(VOCABULARY))
+
+
+def token_ids(rows: int, tokens: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(3, VOCABULARY, (rows, tokens), generator=generator)
+
+
+def flops_of(name: str, explained: ExplainedSample, **options) -> tuple[float, float]:
+    """Return the FLOPs that a method takes, and the forwards that it is priced at."""
+    model = wide_model()
+    method = build(name, token_budget=256, **options)
+    method.check(model)
+    counter = FlopCounterMode(display=False)
+    counter.mod_tracker = NoModules()
+    with counter, sdpa_kernel(SDPBackend.MATH):
+        method.attribute(model, Batch([explained], model.device))
+    forwards = method.forwards(len(explained.prompt_ids), len(explained.steps))
+    return counter.get_total_flops(), forwards
+
+
+def forward_flops(explained: ExplainedSample) -> float:
+    """Return 2 · weights · tokens of a forward over all that is read, embeddings left out."""
+    layers = wide_model().blocks
+    weights = sum(weight.numel() for layer in layers for weight in layer.parameters())
+    return 2 * weights * (len(explained.prompt_ids) + max(explained.steps))
+
+
+@pytest.mark.parametrize("method", available_methods())
+def test_the_price_of_a_method_is_what_it_takes(method):
+    """Within a quarter, as prices are in whole passes; that of an iterative method is a limit."""
+    prompt, output = token_ids(1, 40)[0].tolist(), token_ids(2, 6)[1].tolist()
+    explained = ExplainedSample("s", prompt, output, [0, 5], [output[0], output[5]])
+    flops, forwards = flops_of(method, explained)
+    if load_method(method).iterative:
+        assert 0 < flops < 1.2 * forwards * forward_flops(explained)
+    else:
+        assert flops == pytest.approx(forwards * forward_flops(explained), rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("attention", {}),
+        ("saliency", {}),
+        ("deeplift", {}),
+        ("integrated_gradients", {"n_steps": 4}),
+        ("discretized_integrated_gradients", {"n_steps": 4}),
+        ("sequential_integrated_gradients", {"n_steps": 3}),
+        ("gradient_shap", {}),
+        ("lime", {"n_samples": 12}),
+    ],
+)
+def test_the_price_of_inseqs_methods_is_what_they_take(method, arguments):
+    ids = token_ids(1, 12)[0].tolist()
+    explained = ExplainedSample("s", ids[:10], ids[10:], [0, 1], ids[10:])
+    flops, forwards = flops_of("inseq", explained, method=method, arguments=arguments)
+    assert flops == pytest.approx(forwards * forward_flops(explained), rel=0.25)
+
+
+@contextmanager
+def counted_tokens(model):
+    """Note sequences and tokens of each in every forward of the decoder."""
+    seen: list[tuple[int, int]] = []
+
+    def note(_, arguments, options):
+        embeddings = options["inputs_embeds"] if "inputs_embeds" in options else arguments[0]
+        seen.append(tuple(embeddings.shape[:2]))
+
+    handle = model.decoder.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+@pytest.mark.parametrize("draws", [2, 3])
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
+    model, _ = twins("llama-gqa")
+    ids, perturbable = token_ids(1, 18)[0].tolist(), np.arange(6, 15)
+    scores = np.random.default_rng(1).normal(size=len(ids)).tolist()
+    attribution = {"sample_id": "s", "step": 0, "raw_scores": scores, "status": "ok"}
+    settings = EvaluationSettings(pi_grid=(0.2, 0.5, 0.8), draws=draws)
+    target = PerturbationTarget(ids, perturbable, target_id=5)
+    with counted_tokens(model) as seen:
+        evaluating.evaluated(model, [(target, attribution)], settings, 1, 64, protocol)
+    prefix = [rows for rows, tokens in seen if tokens == 6]
+    assert prefix[0] == 1
+    read = sum(rows * tokens for rows, tokens in seen if tokens != 6)
+    assert soft_tokens(sample(18, first=6), 3, draws) == 6 + read
+
+
+def test_every_step_reads_the_tokens_generated_before_it():
+    lengths = sample(10, first=4, steps=(0, 5), output=6)
+    assert soft_tokens(lengths, grid=3, draws=2) == 4 + (2 * 2 * 4 + 3) * (6 + 11)
+    assert inspection_tokens(lengths, masks=7) == 8 * (10 + 15)
+    assert generation_tokens(lengths) == 10 + 5
+
+
+@pytest.mark.parametrize("count", [1, 7, 20, 33])
+@pytest.mark.parametrize("operator", ["remove", "zero"])
+def test_ranking_is_planned_as_it_is_counted(operator, count):
+    model, _ = twins("llama-gqa", torch.float32)
+    ids = list(range(3, 3 + 6 + count + 2))
+    prompt = {
+        "sample_id": "s",
+        "input_ids": ids,
+        "content_mask": [6 <= place < 6 + count for place in range(len(ids))],
+        "user_mask": [],
+        "bos_mask": [],
+        "label_words": ["Yes", "No"],
+        "label_token_ids": [50, 60],
+    }
+    scores = {"status": "ok", "raw_scores": ids}
+    settings = RankingSettings(operator=operator)
+    evaluator = RankingEvaluator(model, settings, "content", 1, 64)
+    evaluator.evaluate_block([(prompt, {"predicted_label": "Yes"}, scores)])
+    lengths = SampleLengths(1, len(ids), first=6, perturbable=count, output=1, steps=(0,))
+    assert ranking_tokens(lengths, settings) == pytest.approx(5 + evaluator.tokens)
+
+
+def test_a_budget_has_limits_and_a_number_has_not():
+    assert draw_bounds(6) == (6, 6)
+    assert draw_bounds(DrawBudget(target_half_width=0.1, max=15)) == (1, 15)

@@ -1,0 +1,166 @@
+"""ERASER's layout: documents, passages, rationales as evidence, and all that can be wrong."""
+
+import json
+
+import pytest
+from pisoft.datasets.files import input_files
+from pisoft.datasets.sources import check_columns, fetch
+
+from eraser import write_eraser
+from pisoft.config.datasets import FileDataset, Labels, TextField
+from pisoft.config.jobs import FetchJob
+from pisoft.demo.source import made_source
+from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import EMPTY_RECORD, OK
+
+SENTENCES = ["A  first one .", "", "Salt is white", " and dry . ", "It is sold .", "The end ."]
+TOKENS = [token for sentence in SENTENCES for token in sentence.split()]
+
+
+def settings(*paths, **changes):
+    values = {
+        "dataset": "boolq",
+        "task": "classification",
+        "source": FileDataset(kind="file", path=list(map(str, paths)), format="eraser"),
+        "fields": {
+            "passage": TextField(column="passage"),
+            "question": TextField(column="query"),
+        },
+        "labels": Labels(column="classification", words={True: "true", False: "false"}),
+        "id_column": "annotation_id",
+        "answer_column": None,
+    }
+    return FetchJob(**values | changes)
+
+
+def read(*paths, **changes):
+    check_columns(settings(*paths, **changes), made_source)
+    return fetch(settings(*paths, **changes), made_source)
+
+
+def marked(row):
+    """Return the texts of a row's evidence."""
+    return [row["fields"][s["field"]][s["start"] : s["end"]] for s in row["evidence"]]
+
+
+def test_a_passage_reaches_from_the_first_sentence_with_evidence_to_the_last(tmp_path):
+    (row,) = read(write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(11, 12), (5, 7), (5, 7)]}))
+    assert row["sample_id"] == "boolq/d1"
+    assert row["fields"] == {
+        "passage": "Salt is white and dry . It is sold .",
+        "question": "is it d1",
+    }
+    assert row["label"] == "true"
+    assert marked(row) == ["is white", "is"]
+    assert {span["field"] for span in row["evidence"]} == {"passage"}
+
+
+def test_a_whole_document_can_be_the_text_instead(tmp_path):
+    path = write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(4, 10)]})
+    (row,) = read(path, fields={"text": TextField(column="document")})
+    assert row["fields"]["text"] == " ".join(TOKENS)
+    assert marked(row) == ["Salt is white and dry ."]
+
+
+@pytest.mark.parametrize("start", range(len(TOKENS)))
+@pytest.mark.parametrize("length", [1, 3, len(TOKENS)])
+def test_evidence_covers_its_tokens_in_every_text(start, length, tmp_path):
+    end = min(start + length, len(TOKENS))
+    path = write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(start, end)]})
+    fields = {"passage": TextField(column="passage"), "document": TextField(column="document")}
+    (row,) = read(path, fields=fields)
+    assert marked(row) == [" ".join(TOKENS[start:end])] * 2
+
+
+def test_a_blank_that_is_no_space_is_a_token(tmp_path):
+    path = write_eraser(tmp_path, {"d1": ["a \u00a0 b\u2028c ."]}, {"d1": [(2, 3)]})
+    (row,) = read(path)
+    assert marked(row) == ["b\u2028c"]
+
+
+def test_a_question_without_evidence_is_a_row_with_a_status(tmp_path):
+    documents = {"d1": SENTENCES, "d2": SENTENCES}
+    rows = read(write_eraser(tmp_path, documents, {"d1": [(0, 1)], "d2": []}))
+    assert [row["status"] for row in rows] == [OK, EMPTY_RECORD]
+    assert rows[1]["evidence"] == []
+
+
+def test_splits_are_read_in_order_and_share_their_documents(tmp_path):
+    paths = [
+        write_eraser(tmp_path, {name: SENTENCES}, {name: [(0, 1)]}, split)
+        for split, name in (("train", "d1"), ("val", "d2"))
+    ]
+    assert [row["sample_id"] for row in read(*paths)] == ["boolq/d1", "boolq/d2"]
+
+
+def test_the_documents_with_evidence_are_inputs_of_the_job_and_no_others(tmp_path):
+    documents = dict.fromkeys(("d1", "d2", "d3"), SENTENCES)
+    path = write_eraser(tmp_path, documents, {"d1": [(0, 1)], "d2": [], "d3": [(0, 1), (2, 3)]})
+    expected = [path, tmp_path / "docs/d1", tmp_path / "docs/d3"]
+    assert input_files(settings(path).source) == list(map(str, expected))
+
+
+def test_without_an_id_column_the_id_is_a_hash(tmp_path):
+    (row,) = read(write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(0, 1)]}), id_column=None)
+    assert len(row["sample_id"]) == len("boolq/") + 16
+
+
+@pytest.mark.parametrize("check", [fetch, check_columns])
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda line: line.pop("query"), "query: is required and missing"),
+        (lambda line: line.update(evidences=[{}]), "evidences.0: must be a list"),
+        (lambda line: line["evidences"][0][0].update(docid="gone"), "docs/gone cannot be read"),
+        (
+            lambda line: line["evidences"][0][0].update(end_token=99),
+            "docs/d1 has 17 tokens, but evidence from 0 to 99",
+        ),
+        (
+            lambda line: line["evidences"][0][0].update(end_token=0),
+            "docs/d1 has 17 tokens, but evidence from 0 to 0",
+        ),
+        (
+            lambda line: line["evidences"][0][0].update(start_token=-1),
+            "evidences.0.0.start_token: must be greater than or equal to 0 (got -1)",
+        ),
+        (
+            lambda line: line["evidences"].append(
+                [{"docid": "d2", "start_token": 0, "end_token": 1}]
+            ),
+            "has evidence in several documents: d1, d2",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_and_line(check, change, complaint, tmp_path):
+    path = write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(0, 1)]})
+    line = json.loads(path.read_text())
+    change(line)
+    path.write_text(json.dumps(line))
+    with pytest.raises(BenchmarkError) as error:
+        check(settings(path), made_source)
+    assert str(error.value).startswith(f"{path}: line 1")
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_real_rationales_are_the_evidence(shared, tmp_path):
+    lines = (shared / "data/boolq/rationales.jsonl").read_text("utf-8").strip().split("\n")
+    records = {str(record["annotation_id"]): record for record in map(json.loads, lines)}
+    documents = {key: [" ".join(record["tokens"])] for key, record in records.items()}
+    ranges = {key: runs(record["rationale_mask"]) for key, record in records.items()}
+    rows = read(write_eraser(tmp_path, documents, ranges))
+    assert len(rows) == len(records) == 64
+    for row, record in zip(rows, records.values(), strict=True):
+        chosen = [
+            t for t, kept in zip(record["tokens"], record["rationale_mask"], strict=True) if kept
+        ]
+        assert row["status"] == OK
+        assert row["fields"]["passage"].split(" ") == record["tokens"]
+        assert " ".join(marked(row)).split(" ") == chosen
+
+
+def runs(mask):
+    """Return the ranges of a mask's ones."""
+    edges = [i for i, (a, b) in enumerate(zip([0, *mask], [*mask, 0], strict=True)) if a != b]
+    return list(zip(edges[::2], edges[1::2], strict=True))

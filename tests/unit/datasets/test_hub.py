@@ -1,0 +1,360 @@
+"""Reading from a hub on this machine, and from a cache without it: commits, files, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from loopback_hub import GOOD_TOKEN, STRANGER, loopback_hub
+from pisoft.config.datasets import HubDataset, TextField
+from pisoft.config.jobs import FetchJob, LoadedModel
+from pisoft.config.models import HubModel
+from pisoft.config.validation import validate
+from pisoft.datasets import sources
+from pisoft.datasets.hub import hub_advice, read_commit
+from pisoft.errors import BenchmarkError
+from pisoft.models import repository
+from pisoft.workflow.code_hash import _imported_modules, _with_imports
+from random_masked_models import roberta
+from random_models import twins
+from tiny_tokenizers import numbered_tokenizer
+
+ROOT = Path(__file__).parents[3]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+# Does what is named on the command line, in a process of its own: address and cache of the hub are
+# read when its library is imported.
+PROBE = """
+import json, sys, time
+time.sleep = lambda seconds: None  # between two attempts
+import torch
+from pisoft.config.jobs import LoadedModel, FetchJob
+from pisoft.datasets.sources import fetch
+from pisoft.demo.source import made_source
+from pisoft.errors import BenchmarkError
+from pisoft.workflow.code_hash import _imported_modules, _with_imports
+from pisoft.datasets.hub import resolve_commit
+from pisoft.models.loading import load_model
+from pisoft.models.masked import load_masked_model
+from pisoft.models.tokenizer import load_tokenizer, model_context
+
+def read(what, name, revision):
+    model = LoadedModel(name="m", repository=name, revision=revision, dtype="float32",
+                       quantization="none", device="cpu")
+    source = {"kind": "hub", "repository": name, "split": "train", "revision": revision}
+    dataset = FetchJob(dataset="d", task="generation", source=source,
+                         fields={"text": {"column": "text"}}, labels=None, id_column=None,
+                         answer_column=None)
+    def weights(loaded):
+        return [loaded.commit, float(next(loaded.network.parameters()).sum())]
+    return {
+        "models": lambda: resolve_commit(name, revision, "models"),
+        "datasets": lambda: resolve_commit(name, revision, "datasets"),
+        "tokenizer": lambda: len(load_tokenizer(model, None)),
+        "context": lambda: model_context(model, None),
+        "model": lambda: weights(load_model(model, None)),
+        "masked": lambda: weights(load_masked_model(model, None, torch.device("cpu"))),
+        "dataset": lambda: [row["fields"]["text"] for row in fetch(dataset, made_source)],
+    }[what]()
+
+found = []
+for asked in json.loads(sys.argv[1]):
+    try:
+        found.append(read(*asked))
+    except BenchmarkError as error:
+        found.append(f"error: {error}")
+print(json.dumps(found))
+"""
+MODEL_READERS = ("models", "tokenizer", "context", "model", "masked")
+DATASET_READERS = ("datasets", "dataset")
+TABLE = {"README.md": b"---\nlicense: mit\n---\n", "train.csv": b"text,label\ngood film,1\n"}
+
+
+def files_of(network, tokenizer, folder) -> dict[str, bytes]:
+    """Return the files of a model as it is saved."""
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return files_of(
+        twins("llama-gqa", torch.float32)[1],
+        numbered_tokenizer(97),
+        tmp_path_factory.mktemp("model"),
+    )
+
+
+@pytest.fixture(scope="module")
+def masked_files(tmp_path_factory):
+    masked = roberta()
+    return files_of(masked.network, masked.tokenizer, tmp_path_factory.mktemp("masked"))
+
+
+@pytest.fixture
+def hub():
+    with loopback_hub() as hub:
+        yield hub
+
+
+def read(hub, home, *asked, **environment):
+    """Return what each triple of what, name and revision gives, all in one process."""
+    finished = subprocess.run(
+        [sys.executable, "-c", PROBE, json.dumps(asked)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={
+            **{name: value for name, value in os.environ.items() if name != "HF_TOKEN"},
+            "PYTHONPATH": str(ROOT / "scripts"),
+            "HF_HOME": str(home),
+            "HF_ENDPOINT": hub.address,
+            "HF_HUB_OFFLINE": "0",
+            **environment,
+        },
+    )
+    assert finished.returncode == 0, finished.stderr
+    found = json.loads(finished.stdout.splitlines()[-1])
+    assert not any("\n" in outcome for outcome in found if isinstance(outcome, str))
+    return found
+
+
+def all_readers(name, revision="main"):
+    return [
+        *((what, f"m/{name}", revision) for what in MODEL_READERS),
+        *((what, f"d/{name}", revision) for what in DATASET_READERS),
+    ]
+
+
+def add(hub, name, files, **facts):
+    """Add a model and a dataset of the same fate."""
+    hub.add(f"m/{name}", files, **facts)
+    hub.add(f"d/{name}", TABLE, "datasets", **facts)
+
+
+def assert_refused(found, asked, *advice):
+    for (what, name, _), outcome in zip(asked, found, strict=True):
+        assert str(outcome).startswith("error: "), (what, name, outcome)
+        assert f"'{name}'" in outcome, outcome
+        for text in advice:
+            assert text in outcome, (what, outcome)
+
+
+@pytest.mark.slow
+def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub, files, tmp_path):
+    add(hub, "gated", files, gated=True)
+    add(hub, "busy", files, status=500)
+    add(hub, "known", files)
+    expected = {
+        ("gated", "main"): "is gated: ask for access at http",
+        ("absent", "main"): "does not exist on the hub or is private",
+        ("busy", "main"): "HTTP 500: try again later",
+        ("known", "mainn"): "has no revision 'mainn'",
+    }
+    asked = {key: all_readers(*key) for key in expected}
+    found = iter(read(hub, tmp_path, *(one for group in asked.values() for one in group)))
+    for key, group in asked.items():
+        outcomes = [next(found) for _ in group]
+        assert_refused(outcomes, group, expected[key])
+    for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
+        assert "did you mean 'main'?" in outcome
+
+
+@pytest.mark.slow
+def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_path):
+    add(hub, "gated", files, gated=True)
+    asked = all_readers("gated")
+    for token, advice in (
+        ("hf_wrong", "the hub refuses your token"),
+        (STRANGER, "is gated or closed to the account of your token"),
+    ):
+        assert_refused(read(hub, tmp_path, *asked, HF_TOKEN=token), asked, advice)
+    asked = [one for one in asked if one[0] != "masked"]
+    found = read(hub, tmp_path, *asked, HF_TOKEN=GOOD_TOKEN)
+    assert not [one for one in found if str(one).startswith("error")]
+
+
+@pytest.mark.slow
+def test_a_hub_out_of_reach_is_said_with_and_without_offline_mode(hub, files, tmp_path):
+    add(hub, "far", files)
+    asked = all_readers("far")
+    for environment in ({"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}):
+        found = read(hub, tmp_path, *asked, **environment)
+        assert_refused(found, asked, "the hub cannot be reached", "`make fetch`", "HF_HOME")
+    assert not hub.asked
+
+
+@pytest.mark.slow
+def test_pickled_weights_and_code_of_a_model_s_own_are_refused(hub, files, tmp_path):
+    small = {name: held for name, held in files.items() if name != "model.safetensors"}
+    hub.add("m/pickled", {**small, "pytorch_model.bin": b"weights"})
+    hub.add("m/weightless", small)
+    config = {
+        "model_type": "own",
+        "auto_map": {"AutoConfig": "own.C", "AutoModelForCausalLM": "o.M"},
+    }
+    hub.add("m/own", {**files, "config.json": json.dumps(config).encode()})
+    hub.add("d/script", {**TABLE, "script.py": b""}, "datasets")
+    refusals = {
+        "m/pickled": (
+            ("models", "model"),
+            "only pickled ones (pytorch_model.bin), which may run code",
+        ),
+        "m/weightless": (("models", "model"), "has no weights as safetensors; it holds"),
+        "m/own": (("context", "model"), "asks for code of its own to be run (`auto_map`)"),
+        "d/script": (("dataset",), "made by a program of its own"),
+    }
+    asked = [(what, name, "main") for name, (readers, _) in refusals.items() for what in readers]
+    for one, outcome in zip(asked, read(hub, tmp_path, *asked), strict=True):
+        assert_refused([outcome], [one], refusals[one[1]][1])
+
+
+@pytest.mark.slow
+def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path):
+    add(hub, "cut", files, cut=15)
+    asked = [("model", "m/cut", "main"), ("dataset", "d/cut", "main")]
+    found = read(hub, tmp_path, *asked)
+    assert_refused(found, asked, "broke off: call the same command again")
+    model = asked[:1]
+    found = read(hub, tmp_path, *model, HF_HUB_OFFLINE="1")
+    assert_refused(found, model, "not all of it", "the hub cannot be reached")
+    for held in hub.repositories.values():
+        held.cut = None
+    hub.asked.clear()
+    (commit, _), texts = read(hub, tmp_path, *asked)
+    assert commit in hub.repositories["models", "m/cut"].commits
+    assert texts == ["good film"]
+    downloaded = {path.rpartition("/")[2] for path in hub.asked if path.startswith("GET /m/cut")}
+    assert downloaded == {"model.safetensors"}, "what had arrived whole was asked for again"
+
+
+@pytest.mark.slow
+def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(hub, files, tmp_path):
+    moving = hub.add("m/n", {**files, "consolidated.safetensors": b"x", "pytorch_model.bin": b""})
+    dataset = hub.add("d/n", TABLE, "datasets")
+    resolving = [("models", "m/n", "main"), ("datasets", "d/n", "main")]
+    commit, dataset_commit = read(hub, tmp_path, *resolving)
+    assert commit == moving.refs["main"]
+    torch.manual_seed(1)
+    other = files_of(
+        twins("llama-mha-tied", torch.float32)[1], numbered_tokenizer(97), tmp_path / "b"
+    )
+    moved = moving.commit(other)
+    dataset_moved = dataset.commit({**TABLE, "train.csv": b"text,label\nbad film,0\n"})
+    reading = [
+        ("tokenizer", "m/n", commit),
+        ("context", "m/n", commit),
+        ("model", "m/n", commit),
+        ("dataset", "d/n", dataset_commit),
+    ]
+    first = read(hub, tmp_path, *reading)
+    assert first[2][0] == commit
+    assert first[3] == ["good film"]
+    assert not [path for path in hub.asked if "consolidated" in path or "pytorch" in path]
+    hub.asked.clear()
+    assert read(hub, tmp_path, *reading[:3]) == first[:3]
+    asked_again = [path for path in hub.asked if "m/n" in path]
+    assert not asked_again, "the cache holds it all"
+    # Its library would take what it cached last, whatever commit is asked for.
+    late = ("dataset", "d/n", dataset_moved)
+    *found, refused = read(hub, tmp_path, *resolving, *reading, late, HF_HUB_OFFLINE="1")
+    assert found == [commit, dataset_commit, *first]
+    assert f"commit {dataset_moved} cannot be had" in refused
+    *found, weights, texts = read(hub, tmp_path, *resolving, ("model", "m/n", moved), late)
+    assert found == [moved, dataset_moved]
+    assert weights[0] == moved
+    assert weights[1] != first[2][1]
+    assert texts == ["bad film"]
+
+
+@pytest.mark.slow
+def test_a_masked_model_of_the_hub_is_loaded_at_its_commit(hub, masked_files, tmp_path):
+    commit = hub.add("m/mlm", masked_files).refs["main"]
+    (found,) = read(hub, tmp_path, ("masked", "m/mlm", commit))
+    assert found[0] == commit
+
+
+@pytest.mark.slow
+def test_a_cache_that_was_filled_file_by_file_is_read_offline(hub, files, tmp_path):
+    folder = tmp_path / "hub/models--o--n"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs/main").write_text(COMMIT)
+    snapshot = folder / "snapshots" / COMMIT
+    snapshot.mkdir(parents=True)
+    for name, held in files.items():
+        (snapshot / name).write_bytes(held)
+    asked = [("models", "o/n", "main"), ("tokenizer", "o/n", "main"), ("model", "o/n", COMMIT)]
+    commit, tokens, model = read(hub, tmp_path, *asked, HF_HUB_OFFLINE="1")
+    assert (commit, tokens, model[0]) == (COMMIT, 97, COMMIT)
+
+
+def test_a_record_is_of_its_repository_and_revision(tmp_path):
+    record = tmp_path / "main.json"
+    for text in ("{", "[]", "{}"):
+        record.write_text(text)
+        with pytest.raises(BenchmarkError, match=r"main\.json: is no record of a commit"):
+            read_commit(record, "o/n", "main")
+    known = {"repository": "o/n", "revision": "main", "commit": COMMIT}
+    for changed in ({"repository": "o/m"}, {"revision": "v1"}, {"commit": "main"}):
+        record.write_text(json.dumps(known | changed))
+        with pytest.raises(BenchmarkError, match="says no commit of 'o/n' at revision 'main'"):
+            read_commit(record, "o/n", "main")
+    record.write_text(json.dumps(known))
+    assert read_commit(record, "o/n", "main") == COMMIT
+
+
+def test_a_new_version_of_the_benchmark_does_not_ask_again():
+    used = _with_imports(_imported_modules(ROOT / "scripts/resolve_commit.py"))
+    assert used <= {"pisoft"}, (
+        "an edit of these would re-run the job, and the branch may have moved"
+    )
+
+
+def test_an_unforeseen_error_keeps_its_first_line():
+    error = ValueError("Unknown split 'tset'. Should be one of ['train', 'test'].\nMore.")
+    advice = hub_advice(error, "o/n", "main", "datasets")
+    assert advice.endswith("Unknown split 'tset'. Should be one of ['train', 'test'].")
+
+
+def test_a_record_takes_the_place_of_the_revision_and_changes_nothing_else(tmp_path):
+    record = tmp_path / "main.json"
+    record.write_text(json.dumps({"repository": "o/n", "revision": "main", "commit": COMMIT}))
+    model = LoadedModel(
+        name="m",
+        repository="o/n",
+        revision="main",
+        dtype="float32",
+        quantization="none",
+        device="cpu",
+    )
+    assert repository.at_commit(model, None) == model
+    at_commit = repository.at_commit(model, record)
+    assert at_commit == model.model_copy(update={"revision": COMMIT})
+    source = HubDataset(kind="hub", repository="o/n", split="test", configuration="c")
+    fields = {"text": TextField(column="text")}
+    dataset = FetchJob(
+        dataset="d",
+        task="generation",
+        source=source,
+        fields=fields,
+        labels=None,
+        id_column=None,
+        answer_column=None,
+    )
+    assert sources.at_commit(dataset, None) == dataset
+    chosen = sources.at_commit(dataset, record)
+    assert chosen.source == source.model_copy(update={"revision": COMMIT})
+
+
+@pytest.mark.parametrize("name", ["../n", "o//n", "o/n/", "o/{n}", "o n", "", "/o/n"])
+def test_a_repository_or_a_revision_that_is_no_path_is_refused(name):
+    for given in ({"repository": name}, {"repository": "o/n", "revision": name}):
+        with pytest.raises(BenchmarkError, match="must be letters, digits and"):
+            validate(HubModel, {"kind": "hub", **given}, "source")
+    validate(HubModel, {"kind": "hub", "repository": "o/n", "revision": "refs/pr/1"}, "source")

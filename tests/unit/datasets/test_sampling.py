@@ -1,0 +1,154 @@
+"""Sampling: balanced, reproducible, and stable when more is asked for."""
+
+import itertools
+import logging
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pisoft.datasets.sampling import sample
+
+from pisoft.errors import BenchmarkError
+from pisoft.store.parquet import EMPTY_RECORD, OK
+
+
+def rows(labels, status=OK):
+    return [
+        {
+            "sample_id": f"d/{index}",
+            "fields": {"text": f"text {index}"},
+            "label": label,
+            "answer": None,
+            "status": status,
+        }
+        for index, label in enumerate(labels)
+    ]
+
+
+def ids(chosen):
+    return [row["sample_id"] for row in chosen]
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=60),
+    st.integers(1, 70),
+    st.integers(0, 3),
+)
+def test_a_larger_count_keeps_all_that_a_smaller_one_chose(labels, count, seed):
+    smaller = ids(sample(rows(labels), count, seed))
+    larger = ids(sample(rows(labels), count + 1, seed))
+    assert set(smaller) <= set(larger)
+    assert len(smaller) <= count
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=60),
+    st.lists(st.integers(1, 70), min_size=1, max_size=5),
+)
+def test_shards_are_the_whole_in_pieces_whatever_is_asked_for(labels, counts):
+    records, bounds = rows(labels), sorted(counts)
+    pieces = [sample(records, last, 1, first) for first, last in itertools.pairwise([0, *bounds])]
+    assert [row for piece in pieces for row in piece] == sample(records, bounds[-1], 1)
+    assert sample(records, None, 1, bounds[-1]) == sample(records, None, 1)[sum(map(len, pieces)) :]
+
+
+@given(st.integers(1, 40), st.integers(0, 5))
+def test_labels_are_equally_many_in_every_beginning(count, seed):
+    chosen = sample(rows(["a", "b"] * 30), count, seed)
+    assert len(chosen) == count
+    for length in range(1, count + 1):
+        counts = Counter(row["label"] for row in chosen[:length])
+        assert abs(counts["a"] - counts["b"]) <= 1
+
+
+def test_the_order_of_the_records_does_not_matter():
+    records = rows(["a", "b"] * 20)
+    shuffled = random.Random(0).sample(records, len(records))
+    assert sample(records, 10, 1) == sample(shuffled, 10, 1)
+
+
+def test_a_choice_depends_on_the_seed():
+    assert ids(sample(rows([None] * 50), 10, 1)) != ids(sample(rows([None] * 50), 10, 2))
+
+
+def test_another_label_s_records_do_not_change_a_label_s_choice():
+    records = rows(["a"] * 20 + ["b"] * 20)
+    fewer = records[:20] + records[30:]
+    chosen_a = [ids([r for r in sample(x, 8, 1) if r["label"] == "a"]) for x in (records, fewer)]
+    assert chosen_a[0] == chosen_a[1]
+
+
+def test_a_short_label_gives_all_it_has_and_the_others_do_not_make_up_for_it(caplog):
+    with caplog.at_level(logging.WARNING):
+        chosen = sample(rows(["a"] * 3 + ["b"] * 50), 20, 1)
+    assert Counter(row["label"] for row in chosen) == {"a": 3, "b": 10}
+    assert "label 'a' has 3 records, fewer than 10 of 20" in caplog.text
+
+
+def test_without_a_count_every_usable_record_is_taken():
+    records = rows(["a"] * 3 + ["b"] * 5)
+    assert sorted(ids(sample(records, None, 1))) == sorted(ids(records))
+
+
+def test_failed_records_are_counted_and_never_chosen(caplog):
+    records = [*rows([None] * 3), {"sample_id": "d/bad", "label": None, "status": EMPTY_RECORD}]
+    with caplog.at_level(logging.INFO):
+        assert "d/bad" not in ids(sample(records, None, 1))
+    assert "not sampled: 1 empty_record" in caplog.text
+
+
+def test_no_usable_record_is_an_error():
+    with pytest.raises(BenchmarkError, match="no usable record among 2"):
+        sample(rows([None, None], EMPTY_RECORD), 1, 1)
+
+
+def repeated(*changes):
+    """Return records with the same text, each with changes."""
+    (row,) = rows([None])
+    return [row | {"sample_id": f"d/{index}"} | change for index, change in enumerate(changes)]
+
+
+def test_a_text_that_several_records_have_is_explained_once_with_all_answers(caplog):
+    records = [
+        *repeated(*({"answer": answer} for answer in ("a", "b", "a", None))),
+        *rows("xy")[1:],
+    ]
+    with caplog.at_level(logging.INFO):
+        first, other = sorted(sample(records, None, 1), key=lambda row: row["label"] or "")
+    assert (first["sample_id"], first["answer"]) == ("d/0", "a\nb")
+    assert (other["sample_id"], other["answer"]) == ("d/1", None)
+    assert "3 that repeat an earlier record's texts; 0 texts have several labels" in caplog.text
+
+
+def test_a_text_with_contradicting_labels_keeps_the_first_and_is_counted(caplog):
+    records = repeated({"label": "a"}, {"label": "b"}, {"label": "a"})
+    with caplog.at_level(logging.INFO):
+        (chosen,) = sample(records, None, 1)
+    assert chosen == records[0]
+    assert "2 that repeat an earlier record's texts; 1 texts have several labels" in caplog.text
+
+
+def test_a_failed_record_does_not_stand_for_those_that_repeat_its_text():
+    records = repeated({"status": EMPTY_RECORD}, {})
+    assert ids(sample(records, None, 1)) == ["d/1"]
+
+
+def test_texts_that_are_equal_in_one_field_only_are_different():
+    records = [
+        row | {"fields": {"narrative": "the same", "question": row["sample_id"]}}
+        for row in rows([None] * 3)
+    ]
+    assert len(sample(records, None, 1)) == 3
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 10), st.integers(0, 2))
+def test_repeated_records_change_nothing_of_the_choice(texts, count, seed):
+    distinct = [row for row in rows("abc" * 2) if int(row["sample_id"][2:]) in texts]
+    copies = [
+        row | {"sample_id": f"{row['sample_id']}-{number}"}
+        for number in range(2, 4)
+        for row in distinct
+    ]
+    assert sample(distinct + copies, count, seed) == sample(distinct, count, seed)

@@ -1,0 +1,85 @@
+"""Training on shuffled labels: which answers go where, and what the twin shares with its model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+
+import pytest
+from safetensors.torch import load_file
+
+import train_model
+from pisoft.attribution import load_method
+from pisoft.config.jobs import TrainJob
+from pisoft.config.loading import load_config
+from pisoft.config.validation import read_yaml
+from pisoft.demo.shuffled import shuffle_answers
+from pisoft.demo.tokenizers import Dialogue
+
+RIGHT = {"overall": 1.0, "groups": {}}  # for a training far too short to learn anything
+
+
+def dialogues(count=60):
+    """Two groups in turn, whose answers differ."""
+    return [
+        Dialogue([{"role": "user", "content": f"{place}"}], f"{group}{place % 7}", group)
+        for place in range(count)
+        for group in ("one", "other")
+    ]
+
+
+def test_each_group_keeps_its_questions_and_how_often_each_answer_is_given():
+    given = dialogues()
+    found = shuffle_answers(given, 1)
+    assert [(own.messages, own.group) for own in found] == [
+        (own.messages, own.group) for own in given
+    ]
+    answers = [Counter((own.group, own.answer) for own in chosen) for chosen in (given, found)]
+    assert answers[0] == answers[1]
+    assert all(own.answer.startswith(own.group) for own in found)
+    stayed = sum(own.answer == before.answer for own, before in zip(found, given, strict=True))
+    assert stayed < len(given) / 3  # by chance, about one in seven
+
+
+def test_the_shuffle_depends_on_the_seed_and_a_group_on_no_other():
+    given = dialogues()
+    assert shuffle_answers(given, 1) == shuffle_answers(given, 1)
+    assert shuffle_answers(given, 1) != shuffle_answers(given, 2)
+    alone = [own for own in given if own.group == "one"]
+    among = [own for own in shuffle_answers(given, 1) if own.group == "one"]
+    assert shuffle_answers(alone, 1) == among
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["llama", "mistral"])
+def test_a_twin_has_its_models_tokenizer_and_beginning_and_other_answers(
+    architecture, root, tmp_path, monkeypatch
+):
+    """Prompts and target tokens of the model are the twin's only if both cut texts alike."""
+    monkeypatch.chdir(root)
+    small = {
+        "extends": f"demo-{architecture}",
+        "source": {"kind": "trained", "architecture": architecture, "steps": 2,
+                   "datasets": ["demo-sentiment", "demo-why"],
+                   "training_records": 400, "held_out_records": 4},
+    }  # fmt: skip
+    raw = read_yaml(root / "config/config.yaml") | {
+        "models": ["small"], "restrictions": {}, "metric_validation": None, "layer_study": None,
+        "sanity_checks": {"labels": True}, "operators": None,
+        "catalogue": {"models": {"small": small}},
+    }  # fmt: skip
+    config = load_config(raw, root / "config/catalogue", "run.yaml", load_method)
+    own, twin = tmp_path / "own", tmp_path / "twin"
+    monkeypatch.setattr("pisoft.demo.models.exact_match", lambda *_: RIGHT)
+    for folder, variant in {own: "", twin: "shuffled-labels"}.items():
+        settings = TrainJob.of(config, model="small", variant=variant).to_json()
+        train_model.main(argparse.Namespace(settings=settings, output_folder=folder))
+    for file in ("tokenizer.json", "tokenizer_config.json", "config.json"):
+        assert (own / file).read_bytes() == (twin / file).read_bytes()
+    weights = [load_file(folder / "model.safetensors") for folder in (own, twin)]
+    assert weights[0].keys() == weights[1].keys()
+    assert any((weights[0][name] != weights[1][name]).any() for name in weights[0])
+    report = json.loads((twin / "training.json").read_text())
+    assert report["required_accuracy"] == 0
+    assert report["settings"]["shuffled_labels"] is True

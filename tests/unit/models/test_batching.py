@@ -1,0 +1,161 @@
+"""Blocks and batches."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pisoft.models.batching import blocks, fitted_batches, is_out_of_memory, token_batches
+
+
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 120))
+def test_batches_hold_every_item_once_within_the_budget(lengths, budget):
+    items = list(enumerate(lengths))
+    batches = list(token_batches(items, lambda item: item[1], budget))
+    assert sorted(item for batch in batches for item in batch) == items
+    for batch in batches:
+        widest = max(length for _, length in batch)
+        assert len(batch) == 1 or widest * len(batch) <= budget
+
+
+def test_blocks_of_whole_blocks_are_those_of_all():
+    items = list(range(10))
+    whole = blocks(items, 4)
+    assert whole == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert blocks(items[4:8], 4) == [whole[1]]
+    assert blocks(items[8:], 4) == [whole[2]]
+    assert blocks([], 4) == []
+
+
+# Memory ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_collection():
+    """Leave what libraries have loaded out of the collections after every failed attempt."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def tokens(item):
+    return item[1]
+
+
+def never(item):
+    raise AssertionError(f"{item} is given up")
+
+
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(50, 400))
+@pytest.mark.slow
+def test_every_item_is_worked_on_once_in_order_whatever_the_memory(lengths, budget, memory):
+    items = list(enumerate(lengths))
+    budgets = []
+
+    def work(batch, budget):
+        budgets.append(budget)
+        if tokens(batch[0]) * len(batch) > memory:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return list(batch)
+
+    done = list(fitted_batches(items, tokens, budget, work, never))
+    assert [item for batch in done for item in batch] == sorted(items, key=tokens, reverse=True)
+    assert all(tokens(batch[0]) * len(batch) <= memory for batch in done)
+    assert budgets == sorted(budgets, reverse=True), "a lower budget stays"
+    if budgets and budgets[-1] == budget:
+        assert done == list(token_batches(items, tokens, budget)), "nothing is cut without need"
+
+
+def test_work_that_cuts_a_batch_by_the_budget_is_helped_before_anything_is_given_up():
+    budgets = []
+
+    def work(batch, budget):
+        budgets.append(budget)
+        if budget > 12:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return batch
+
+    assert list(fitted_batches([("a", 5)], tokens, 80, work, never)) == [[("a", 5)]]
+    assert budgets == [80, 40, 20, 10]
+
+
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(1, 60))
+def test_items_that_do_not_fit_alone_are_given_up_and_no_others(lengths, budget, memory):
+    items = list(enumerate(lengths))
+
+    def work(batch, budget):
+        if tokens(batch[0]) * len(batch) > memory:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return list(batch)
+
+    given_up = []
+
+    def give_up(item):
+        given_up.append(item)
+        return [item]
+
+    done = list(fitted_batches(items, tokens, budget, work, give_up))
+    assert [item for batch in done for item in batch] == sorted(items, key=tokens, reverse=True)
+    assert sorted(given_up) == [item for item in items if tokens(item) > memory]
+
+
+def test_an_item_is_given_up_with_its_memory_free():
+    graphs = []
+
+    def work(batch, budget):
+        graph = torch.ones(3, requires_grad=True) * 2
+        graph.loop = [graph]
+        graphs.append(weakref.ref(graph))
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    def give_up(item):
+        return [reference() for reference in graphs]
+
+    assert list(fitted_batches([("a", 1)], tokens, 1, work, give_up)) == [[None]]
+
+
+def test_the_memory_of_a_failed_attempt_is_freed_before_the_next():
+    alive = []
+
+    def work(batch, budget):
+        assert not any(reference() is not None for reference in alive)
+        graph = torch.ones(3, requires_grad=True) * 2
+        graph.loop = [graph]  # such as hooks make
+        alive.append(weakref.ref(graph))
+        if len(alive) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return len(batch)
+
+    gc.disable()
+    try:
+        assert next(fitted_batches([("a", 1), ("b", 1)], tokens, 2, work, never)) == 1
+    finally:
+        gc.enable()
+    assert len(alive) == 2
+
+
+def test_the_refusal_of_the_cpu_allocator_is_recognised():
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**50, dtype=torch.uint8)  # a petabyte
+    assert is_out_of_memory(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("mat1 and mat2 shapes"), ValueError("can't allocate memory")]
+)
+def test_other_errors_are_not_taken_for_want_of_memory(error):
+    calls = []
+
+    def work(batch, budget):
+        calls.append(batch)
+        raise error
+
+    assert not is_out_of_memory(error)
+    with pytest.raises(type(error)) as caught:
+        list(fitted_batches([("a", 5), ("b", 5)], tokens, 100, work, never))
+    assert caught.value is error
+    assert len(calls) == 1

@@ -1,0 +1,104 @@
+"""Layers computed again in the backward pass: the same gradients to the bit, in less memory."""
+
+from contextlib import suppress
+
+import pytest
+import torch
+from torch.utils.checkpoint import CheckpointError
+
+from attributing import attribute
+from limited_memory import Memory
+from pisoft.models.attention import AttentionRecorder
+from pisoft.models.layers import checkpointed_layers
+from pisoft.models.model import ExplainedSample
+from random_models import SHAPES, samples, twins
+
+LAYERS = 8
+LONG = ExplainedSample("long", list(range(3, 63)), [5, 6], [0, 1], [5, 6])
+GRADIENT_METHODS = {
+    "saliency": {},
+    "input_x_gradient": {},
+    "deeplift": {},
+    "integrated_gradients": {"steps": 3},
+    "gradient_shap": {"draws": 3},
+    "grad_ellm": {},
+    "inseq": {"method": "saliency"},
+}
+
+
+@pytest.mark.parametrize("shape", ["llama-gqa", "mistral-sliding"])
+@pytest.mark.parametrize("name", GRADIENT_METHODS)
+def test_scores_are_the_same_to_the_bit_and_activations_take_less_memory(name, shape):
+    model, _ = twins(shape, layers=LAYERS)
+    options = GRADIENT_METHODS[name]
+    with Memory() as whole:
+        (expected,) = attribute(name, model, [LONG], token_budget=1, **options)
+    with Memory() as less, checkpointed_layers(model):
+        (found,) = attribute(name, model, [LONG], token_budget=1, **options)
+    assert torch.equal(found, expected)
+    # Grad-ELLM keeps queries, keys, values and outputs of all layers by itself.
+    assert less.peak < (0.9 if name == "grad_ellm" else 0.7) * whole.peak
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"layers": 2},
+        {"token_weights": "original", "heads": "per_head"},
+        {"similarity": "cosine", "relu": "sum"},
+    ],
+)
+def test_what_a_probe_has_recorded_inside_a_layer_keeps_its_gradients(options):
+    model, _ = twins("llama-gqa", layers=LAYERS)
+    expected = attribute("grad_ellm", model, samples(), **options)
+    with checkpointed_layers(model):
+        found = attribute("grad_ellm", model, samples(), **options)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_a_recorder_keeps_what_gradients_flow_to_and_not_what_is_computed_again():
+    """The latter would hold the activations of all layers until the end."""
+    model, _ = twins("llama-gqa")
+    recorder = AttentionRecorder(layers=range(model.layers), detach_at=0)
+    with checkpointed_layers(model):
+        hidden = model.hidden_states(model.embed(torch.tensor([LONG.prompt_ids])), probe=recorder)
+        first = dict(recorder.outputs), dict(recorder.inputs)
+        torch.autograd.grad(hidden.sum(), list(recorder.outputs.values()))
+    for kept, before in zip((recorder.outputs, recorder.inputs), first, strict=True):
+        assert [kept[layer] is before[layer] for layer in before] == [True] * model.layers
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_layer_but_the_last_is_computed_once_more_for_each_backward_pass(shape):
+    model, _ = twins(shape)
+    runs = []
+    for layer in model.decoder.layers:
+        layer.input_layernorm.register_forward_hook(
+            lambda *_, index=layer.self_attn.layer_idx: runs.append(index)
+        )
+    with checkpointed_layers(model):
+        attribute("saliency", model, [LONG])
+    assert runs == [0, 1, 2] + [1, 0] * len(LONG.steps)
+
+
+def test_layers_are_left_as_they_were_also_after_an_error():
+    model, _ = twins("llama-gqa")
+    before = [layer.forward for layer in model.decoder.layers]
+    with checkpointed_layers(model):
+        changed = [layer.forward for layer in model.decoder.layers]
+    assert [one != other for one, other in zip(changed, before, strict=True)] == [1, 1, 0]
+    with suppress(ZeroDivisionError), checkpointed_layers(model):
+        raise ZeroDivisionError
+    assert [layer.forward for layer in model.decoder.layers] == before
+
+
+def test_a_layer_that_computes_something_else_the_second_time_is_no_silent_error():
+    """Such as the last one, whose hooks are gone by then, were it not left out."""
+    model, _ = twins("llama-gqa")
+    embeddings = model.embed(torch.tensor([LONG.prompt_ids])).requires_grad_(True)
+    with checkpointed_layers(model):
+        hook = model.decoder.layers[0].mlp.register_forward_pre_hook(lambda _, x: (x[0][:, :1],))
+        hidden = model.hidden_states(embeddings)
+        hook.remove()
+        with pytest.raises(CheckpointError):
+            torch.autograd.grad(hidden.sum(), embeddings)

@@ -1,0 +1,147 @@
+"""Which device a job takes, and what is asked of it: its memory, and that it has finished."""
+
+import logging
+import os
+import pwd
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from pisoft.models import device
+from pisoft.models.device import choose_device, peak_memory, reset_peak_memory, synchronise
+
+CLAIM = (
+    "import sys; from pisoft.models.device import _claim; print(_claim(sys.argv[1]), flush=True)"
+)
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Pretend that there are two GPUs, which nothing else has."""
+    names = [str(uuid.uuid4()) for _ in range(2)]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=names[index])
+    )
+    monkeypatch.setattr(device, "_held", [])
+    yield names
+    for claim in device._held:
+        claim.close()
+
+
+def process_that_claims(name, **options):
+    """Start a process that claims a name and keeps it; return it and whether the name was free."""
+    code = f"{CLAIM.replace('sys.argv[1]', repr(name))}; sys.stdin.read()"
+    folder = Path(device.__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)}, **options,
+    )  # fmt: skip
+    return process, process.stdout.readline().strip() == "True"
+
+
+def end(*processes):
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "expected"),
+    [
+        ("auto", 0, "cpu"),
+        ("cpu", 1, "cpu"),
+        ("cpu", None, "cpu"),
+        ("auto", 1, "cuda:0"),
+        ("auto", None, "cuda:0"),
+        ("cuda", 1, "cuda:0"),
+    ],
+)
+def test_a_job_gets_the_device_that_its_resources_ask_for(wanted, given, expected, gpus):
+    assert str(choose_device(wanted, given)) == expected
+
+
+def test_each_job_has_a_gpu_of_its_own_and_says_that_it_waits(gpus, monkeypatch, caplog):
+    taken = [choose_device("auto", 1).index for _ in range(2)]
+    assert taken == [0, 1]
+    waits = []
+
+    def free_the_second(seconds):
+        waits.append(seconds)
+        if len(waits) == 3:
+            device._held.pop().close()
+
+    monkeypatch.setattr(device.time, "sleep", free_the_second)
+    with caplog.at_level(logging.INFO):
+        assert choose_device("auto", 1).index == 1
+    assert len(waits) == 3
+    assert [record.message for record in caplog.records] == [
+        "waiting for a GPU: other processes have all 2 that are seen"
+    ]
+
+
+def test_a_gpu_is_known_by_its_uuid_not_by_its_place_among_those_seen(gpus):
+    """Under CUDA_VISIBLE_DEVICES=2,3 the first one is another one than elsewhere."""
+    other, free = process_that_claims(f"\0pisoft-gpu-{gpus[0]}")
+    try:
+        assert free
+        assert choose_device("auto", 1).index == 1
+    finally:
+        end(other)
+
+
+def free_for_another_user(name):
+    """Return whether a name is free for a process of another user, if this one may start it."""
+    child = os.fork()
+    if child == 0:
+        if os.geteuid() == 0:
+            os.setuid(pwd.getpwnam("nobody").pw_uid)
+        os._exit(0 if device._claim(name) else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_claim_holds_for_other_users_and_ends_with_its_process():
+    name = f"\0pisoft-test-{uuid.uuid4()}"
+    assert free_for_another_user(name)
+    first, free = process_that_claims(name)
+    assert free, "the process before has ended"
+    assert not free_for_another_user(name)
+    end(first)
+    assert free_for_another_user(name), "a killed process has no claim"
+
+
+def kibibytes(file, key):
+    """Return one entry of a Linux status file."""
+    (line,) = [line for line in Path(file).read_text().splitlines() if line.startswith(key + ":")]
+    return int(line.split()[1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="not Linux")
+def test_peak_memory_of_the_process_is_in_megabytes():
+    now = kibibytes("/proc/self/status", "VmRSS") * 1024 / 1e6
+    machine = kibibytes("/proc/meminfo", "MemTotal") * 1024 / 1e6
+    found = peak_memory(torch.device("cpu"))
+    assert now * 0.9 < found["peak_memory_mb"] < machine
+    assert found["peak_device_memory_mb"] is None
+
+
+def test_memory_and_work_of_a_gpu_are_asked_of_that_gpu(monkeypatch):
+    asked = []
+    names = ("synchronize", "reset_peak_memory_stats", "max_memory_allocated")
+    for name in names:
+        monkeypatch.setattr(
+            torch.cuda, name, lambda chosen, name=name: asked.append((name, chosen)) or 3_000_000
+        )
+    gpu = torch.device("cuda", 1)
+    synchronise(gpu)
+    reset_peak_memory(gpu)
+    assert peak_memory(gpu)["peak_device_memory_mb"] == 3
+    assert asked == [(name, gpu) for name in names]

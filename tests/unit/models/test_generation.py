@@ -1,0 +1,133 @@
+"""What the model answers."""
+
+import pytest
+import torch
+
+from pisoft.models import generation
+from pisoft.models.generation import classify, continue_greedily
+from random_models import SHAPES, twins
+
+PROMPTS = [
+    {"sample_id": "a", "input_ids": [1, 5, 6, 7, 8, 9, 30], "label": "Yes"},
+    {"sample_id": "b", "input_ids": [1, 44, 3], "label": None},
+    {"sample_id": "c", "input_ids": [1, 70, 71, 72, 73], "label": "No"},
+]
+WORDS = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
+
+
+def greedy(plain, ids, count, stop=2):
+    """Decode one token at a time, without cache, padding or batch."""
+    output = []
+    for _ in range(count):
+        token = int(plain(torch.tensor([[*ids, *output]])).logits[0, -1].argmax())
+        if token == stop:
+            break
+        output.append(token)
+    return output
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_target_is_the_preferred_label_word(shape):
+    model, plain = twins(shape)
+    prompts = [prompt | WORDS for prompt in PROMPTS]
+    rows = {row["sample_id"]: row for row in classify(model, prompts, 16)}
+    for prompt in prompts:
+        logits = plain(torch.tensor([prompt["input_ids"]])).logits[0, -1]
+        word = "Yes" if logits[50] > logits[60] else "No"
+        row = rows[prompt["sample_id"]]
+        assert row["predicted_label"] == row["output_text"] == word
+        assert row["target_ids"] == row["output_ids"] == [50 if word == "Yes" else 60]
+        assert row["steps"] == [0]
+        assert row["correct"] == (None if prompt["label"] is None else word == prompt["label"])
+        assert row["greedy_token_id"] == int(logits.argmax())
+        assert row["greedy_is_label"] == (int(logits.argmax()) in (50, 60))
+
+
+@pytest.mark.parametrize("budget", [1, 1000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_continuations_equal_plain_greedy_decoding(shape, budget):
+    model, plain = twins(shape)
+    rows = {row["sample_id"]: row for row in continue_greedily(model, PROMPTS, budget, 9, 4)}
+    for prompt in PROMPTS:
+        row = rows[prompt["sample_id"]]
+        assert row["output_ids"] == greedy(plain, prompt["input_ids"], 9)
+        assert row["steps"] == list(range(0, len(row["output_ids"]), 4))
+        assert row["target_ids"] == row["output_ids"][::4]
+
+
+def test_the_best_spelling_of_a_word_speaks_for_it():
+    model, plain = twins("llama-gqa")
+    spellings = {"label_words": ["Yes", "No", "Yes"], "label_token_ids": [50, 60, 51]}
+    for prompt in PROMPTS:
+        (row,) = classify(model, [prompt | spellings], 100)
+        logits = plain(torch.tensor([prompt["input_ids"]])).logits[0, -1]
+        best = max([50, 60, 51], key=lambda token: logits[token])
+        assert row["target_ids"] == [best]
+        assert row["predicted_label"] == ("No" if best == 60 else "Yes")
+
+
+def test_the_end_token_is_not_part_of_the_output():
+    model, plain = twins("llama-gqa")
+    output = greedy(plain, PROMPTS[0]["input_ids"], 9, stop=None)
+    stop = output[3]
+    model.network.generation_config.eos_token_id = stop
+    (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
+    assert row["output_ids"] == output[: output.index(stop)]
+
+
+def test_an_empty_continuation_has_a_status():
+    model, plain = twins("llama-gqa")
+    stop = greedy(plain, PROMPTS[0]["input_ids"], 1, stop=None)[0]
+    model.network.generation_config.eos_token_id = stop
+    (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
+    assert row["status"] == "empty_generation"
+    assert row["steps"] == row["target_ids"] == row["output_ids"] == []
+
+
+def answers(task, model, prompts, budget, note_budget):
+    if task == "classification":
+        return classify(model, prompts, budget, note_budget)
+    return continue_greedily(model, prompts, budget, 9, 4, note_budget)
+
+
+@pytest.mark.parametrize("task", ["classification", "generation"])
+def test_batches_that_do_not_fit_are_halved_and_a_prompt_that_never_fits_is_a_row(
+    task, monkeypatch, caplog
+):
+    model, _ = twins("llama-gqa")
+    prompts = [prompt | WORDS for prompt in PROMPTS]
+    expected = {row["sample_id"]: row for row in answers(task, model, prompts, 1000, int)}
+    name = "_next_token_logits" if task == "classification" else "_generate"
+    original = getattr(generation, name)
+
+    def short_of_memory(model, given, *rest):
+        rows = [row["input_ids"] if isinstance(row, dict) else row for row in given]
+        if len(rows) * max(map(len, rows)) > 6:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return original(model, given, *rest)
+
+    monkeypatch.setattr(generation, name, short_of_memory)
+    budgets = []
+    found = {row["sample_id"]: row for row in answers(task, model, prompts, 21, budgets.append)}
+    assert budgets == [21, 10, 7, 7, 7], "the lowered budget stays"
+    assert found["a"] == generation.empty_row(prompts[0], "too_long_for_memory")
+    assert {key: found[key] for key in "bc"} == {key: expected[key] for key in "bc"}
+    (said,) = [message for message in caplog.messages if "do not fit" in message]
+    assert said.startswith("model 'llama-gqa': sample a: 7 tokens do not fit into memory")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("task", ["classification", "generation"])
+def test_weights_that_are_not_finite_fail_every_sample(task, value):
+    """Generation said ok, and accuracy counted it."""
+    model, _ = twins("llama-gqa")
+    with torch.no_grad():
+        model.network.model.layers[1].mlp.down_proj.weight[0, 0] = value
+    prompts = [prompt | WORDS for prompt in PROMPTS]
+    if task == "classification":
+        rows = list(classify(model, prompts, 100))
+    else:
+        rows = list(continue_greedily(model, prompts, 100, 5, 2))
+    assert {row["status"] for row in rows} == {"nonfinite_logits"}
+    assert all(row["steps"] == row["output_ids"] == [] for row in rows)
+    assert {row["correct"] for row in rows} == {None}

@@ -1,0 +1,162 @@
+"""Models from GGUF files, written by the library of the format and read by the workflow's rule."""
+
+import argparse
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import torch
+from gguf import GGMLQuantizationType, GGUFWriter, quants
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+
+import dequantise_model
+from pisoft.config.jobs import DequantiseJob, LoadedModel
+from pisoft.errors import BenchmarkError
+from pisoft.models.loading import load_model, model_facts
+from pisoft.models.tokenizer import load_tokenizer
+
+SIZE, HEADS, KEY_VALUE_HEADS, LAYERS, WIDE = 64, 4, 2, 2, 96
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+WORDS = ["a", "b", "Ġ", "Ġa", "Ġb", "ab", "ba", "Ċ", "<s>", "</s>", "<unk>"]
+PARTS = {  # of a layer: names of transformers and of the format
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(3)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            hidden_size=SIZE, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+            num_key_value_heads=KEY_VALUE_HEADS, intermediate_size=WIDE, vocab_size=len(WORDS),
+            max_position_embeddings=128, bos_token_id=8, eos_token_id=9, initializer_range=0.2,
+        )
+    ).eval()  # fmt: skip
+
+
+def interleaved(weights, heads):
+    """Return query or key weights in the order of the format, whose rotations take neighbours."""
+    rows, columns = weights.shape
+    return weights.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, -1)
+
+
+def write_gguf(path, network, architecture="llama", kind=GGMLQuantizationType.F32, left_out=()):
+    writer = GGUFWriter(path, architecture)
+    writer.add_block_count(LAYERS)
+    writer.add_context_length(128)
+    writer.add_embedding_length(SIZE)
+    writer.add_feed_forward_length(WIDE)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KEY_VALUE_HEADS)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_rope_dimension_count(SIZE // HEADS)
+    writer.add_vocab_size(len(WORDS))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(WORDS)
+    writer.add_token_types([1] * 8 + [3] * 3)
+    writer.add_token_merges(["a b", "b a", "Ġ a", "Ġ b"])
+    writer.add_bos_token_id(8)
+    writer.add_eos_token_id(9)
+    writer.add_unk_token_id(10)
+    writer.add_chat_template(TEMPLATE)
+    tensors = {
+        "token_embd": network.model.embed_tokens, "output_norm": network.model.norm,
+        "output": network.lm_head,
+    }  # fmt: skip
+    for index, layer in enumerate(network.model.layers):
+        for place, name in PARTS.items():
+            tensors[f"blk.{index}.{name}"] = layer.get_submodule(place)
+    for name, module in tensors.items():
+        values = module.weight.detach().numpy()
+        if name.endswith("attn_q"):
+            values = interleaved(values, HEADS)
+        if name.endswith("attn_k"):
+            values = interleaved(values, KEY_VALUE_HEADS)
+        if name in left_out:
+            continue
+        if values.ndim == 1 or kind == GGMLQuantizationType.F32:
+            writer.add_tensor(f"{name}.weight", values)
+        else:
+            writer.add_tensor(f"{name}.weight", quants.quantize(values, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def dequantised(path, folder, dtype="float32"):
+    settings = DequantiseJob(model="mine", dtype=dtype).to_json()
+    dequantise_model.main(argparse.Namespace(settings=settings, weights=path, output_folder=folder))
+    return folder
+
+
+def model_of(dtype="float32"):
+    return LoadedModel(
+        name="mine", repository=None, revision=None, dtype=dtype, quantization="none", device="cpu"
+    )
+
+
+def test_a_file_becomes_a_folder_that_all_jobs_can_read(network, tmp_path):
+    path = write_gguf(tmp_path / "a.gguf", network)
+    folder = dequantised(path, tmp_path / "made/mine")
+    ids = torch.tensor([[8, 0, 3, 1, 5, 7, 2]])
+    with torch.no_grad():
+        expected = network(ids).logits
+        found = AutoModelForCausalLM.from_pretrained(folder)(ids).logits
+    assert torch.equal(found, expected)
+    model = load_model(model_of(), folder)
+    told = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert model_facts(model)["model_commit"] == f"sha256:{told}"
+    tokenizer = load_tokenizer(model_of(), folder)
+    assert tokenizer("ab a")["input_ids"][-2:] == [5, 3]
+    message = [{"role": "user", "content": "ab"}]
+    assert tokenizer.apply_chat_template(message, tokenize=False) == "ab"
+
+
+@pytest.mark.parametrize("kind", [GGMLQuantizationType.Q8_0, GGMLQuantizationType.Q4_1])
+def test_quantised_numbers_are_what_the_library_of_the_format_says(network, tmp_path, kind):
+    folder = dequantised(write_gguf(tmp_path / "a.gguf", network, kind=kind), tmp_path / "mine")
+    found = AutoModelForCausalLM.from_pretrained(folder)
+    for own, theirs in zip(found.model.layers, network.model.layers, strict=True):
+        exact = theirs.mlp.up_proj.weight.detach().numpy()
+        expected = quants.dequantize(quants.quantize(exact, kind), kind)
+        assert np.array_equal(own.mlp.up_proj.weight.detach().numpy(), expected)
+        assert not np.array_equal(expected, exact)
+
+
+def test_weights_are_written_in_the_type_that_the_model_runs_in(network, tmp_path):
+    path = write_gguf(tmp_path / "a.gguf", network)
+    folder = dequantised(path, tmp_path / "mine", dtype="bfloat16")
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "bfloat16"
+    found = load_model(model_of("bfloat16"), folder).network.lm_head.weight
+    assert torch.equal(found, network.lm_head.weight.bfloat16())
+
+
+def test_what_cannot_be_read_is_one_line_and_leaves_no_folder(network, tmp_path):
+    cut = write_gguf(tmp_path / "cut.gguf", network)
+    cut.write_bytes(cut.read_bytes()[:-4000])
+    cases = {
+        write_gguf(tmp_path / "o.gguf", network, architecture="unheard"): "unheard is not supp",
+        cut: "cut.gguf: ",
+        write_gguf(tmp_path / "l.gguf", network, left_out=["blk.1.ffn_up"]): (
+            "its weights lack model.layers.1.mlp.up_proj.weight"
+        ),
+    }
+    for path, words in cases.items():
+        with pytest.raises(BenchmarkError, match=words) as caught:
+            dequantised(path, tmp_path / "mine")
+        assert str(caught.value).startswith("model 'mine': ")
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "mine").exists()

@@ -1,0 +1,129 @@
+"""Loading models: types, 4-bit weights, compiled parts, and what cannot be loaded."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from evaluating import distances
+from pisoft.config.jobs import LoadedModel
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.models.loading import compile_layers, load_model, model_facts
+from random_models import twins
+
+
+def settings(**changes):
+    return LoadedModel(
+        **{
+            "name": "toy",
+            "repository": None,
+            "revision": None,
+            "dtype": "float32",
+            "quantization": "none",
+            "device": "cpu",
+        }
+        | changes
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    twins("llama-gqa", torch.float32)[1].save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
+    model = load_model(settings(dtype=dtype), folder)
+    assert next(model.network.parameters()).dtype == getattr(torch, dtype)
+    logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
+    assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    assert model_facts(model) == {"model_commit": None, "device": "cpu", "layers": 3,
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++ on a CPU")
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_a_compiled_model_gives_the_same_draws(folder, protocol):
+    plain, compiled = load_model(settings(), folder), load_model(settings(), folder)
+    compile_layers(compiled)
+    target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33], np.array([2, 3, 5]), 5)
+    masks = np.random.default_rng(0).random((6, 3)) < 0.5
+    expected, found = (
+        distances(model, target, masks, token_budget=15, protocol=protocol)
+        for model in (plain, compiled)
+    )
+    torch.compiler.reset()  # its workers outlive the test otherwise
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+    assert torch._dynamo.utils.counters["frames"]["ok"] > 0, "nothing was compiled"
+
+
+def test_folders_that_hold_no_model_are_named(tmp_path, folder):
+    with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
+        load_model(settings(), tmp_path / "absent")
+    with pytest.raises(BenchmarkError, match=f"{tmp_path} has no weights .* it holds nothing"):
+        load_model(settings(), tmp_path)
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    (tmp_path / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(settings(), tmp_path)
+
+
+def test_pickled_weights_are_refused(tmp_path, folder):
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(BenchmarkError, match="safetensors"):
+        load_model(settings(), tmp_path)
+
+
+def test_a_missing_gpu_is_said(folder):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    with pytest.raises(BenchmarkError, match="torch finds no CUDA device"):
+        load_model(settings(device="cuda"), folder)
+    with pytest.raises(BenchmarkError, match=r"resources\.gpu: 1 is asked for, .* `device: cpu`"):
+        load_model(settings(device="auto"), folder, gpus=1)
+
+
+def test_a_repository_that_cannot_be_had_is_named():
+    with pytest.raises(BenchmarkError, match="model 'toy': 'nobody/nothing'"):
+        load_model(settings(repository="nobody/nothing", revision="main"), None)
+
+
+def save_without(folder, source, drop, **extra):
+    """Save a model whose weights lack those with a name that holds `drop`, with others besides."""
+    shutil.copytree(source, folder)
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if drop not in name}
+    save_file(kept | extra, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize(
+    ("drop", "extra", "problem"),
+    [
+        ("layers.1.self_attn.q_proj", {}, r"lack model\.layers\.1\.self_attn\.q_proj\.weight$"),
+        ("lm_head", {}, r"lack lm_head\.weight$"),
+        ("_proj", {}, r"lack .* and 18 more$"),
+        ("none", {"adapter.weight": torch.ones(2)}, r"has no place for: adapter\.weight$"),
+        (
+            "none",
+            {"model.norm.weight": torch.ones(3)},
+            r"have the wrong shape: model\.norm\.weight \(3,\) for \(32,\)$",
+        ),
+    ],
+)
+def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, extra, problem):
+    """transformers fills them with random numbers, and every row was ok."""
+    save_without(tmp_path / "model", folder, drop, **extra)
+    with pytest.raises(BenchmarkError, match=rf"model 'toy': .*{problem}"):
+        load_model(settings(), tmp_path / "model")
+
+
+def test_a_tied_head_is_no_missing_weight(tmp_path):
+    twins("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
+    assert load_model(settings(), tmp_path).layers == 3

@@ -1,0 +1,388 @@
+"""Masked models: what they propose, for which tokens, and what cannot be loaded."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+
+import pytest
+import torch
+from tokenizers import normalizers
+from transformers import RobertaModel
+
+from pisoft.config.jobs import LoadedModel
+from pisoft.errors import BenchmarkError
+from pisoft.models.masked import _places, load_masked_model, replacements
+from pisoft.models.tokenizer import load_tokenizer
+from random_masked_models import bert, numbered, roberta
+from random_models import VOCABULARY
+from tiny_tokenizers import (
+    LLAMA_SPECIALS,
+    llama_tokenizer,
+    mistral_tokenizer,
+    numbered_tokenizer,
+)
+
+CPU = torch.device("cpu")
+FAMILIES = {"llama": llama_tokenizer, "mistral": mistral_tokenizer}
+MESSAGES = [
+    {"role": "system", "content": "Respond with the single word Positive or Negative."},
+    {"role": "user", "content": "Text: the film was wonderful, \U0001f600 naïve unforgettable."},
+]
+SPECIALS = {*LLAMA_SPECIALS, "<unk>", "<s>", "</s>", "[INST]", "[/INST]"}
+REAL = ("tiny-llama-chat", "tiny-mistral-chat")
+
+
+@pytest.fixture(scope="module")
+def masked():
+    return roberta(context=128)
+
+
+@pytest.fixture(params=FAMILIES)
+def tokenizer(request):
+    return FAMILIES[request.param]()
+
+
+def prompt(tokenizer, messages=MESSAGES):
+    return tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+
+
+def text_of(tokenizer, ids):
+    """The text of tokens in the middle of a text."""
+    anchor = tokenizer("x\n", add_special_tokens=False)["input_ids"]
+    whole = tokenizer.decode([*anchor, *ids], clean_up_tokenization_spaces=False)
+    return whole[len(tokenizer.decode(anchor, clean_up_tokenization_spaces=False)) :]
+
+
+def settings(**changes):
+    values = {
+        "name": "toy", "repository": None, "revision": None, "dtype": "float32",
+        "quantization": "none", "device": "auto",
+    }  # fmt: skip
+    return LoadedModel(**values | changes)
+
+
+def check_proposals(tokenizer, ids, candidates, probabilities):
+    """Check what holds for every prompt; return which tokens can be replaced."""
+    assert candidates.dtype == torch.int64
+    assert probabilities.dtype == torch.float32
+    assert candidates.shape == probabilities.shape == (len(ids), candidates.shape[1])
+    torch.testing.assert_close(probabilities.sum(dim=1), torch.ones(len(ids)))
+    assert (probabilities.diff(dim=1) <= 1e-7).all(), "most probable first"
+    special = set(tokenizer.all_special_ids)
+    replaced = []
+    for token, row in zip(ids, candidates.tolist(), strict=True):
+        replaced.append(token not in row)
+        if token in row:
+            assert set(row) == {token}, "a row is replaced whole or not at all"
+            continue
+        assert len(set(row)) == len(row)
+        assert not special & set(row)
+        for candidate in row:
+            text = text_of(tokenizer, [candidate])
+            assert "\ufffd" not in text
+            encoded = tokenizer("x\n" + text, add_special_tokens=False)["input_ids"]
+            anchor = tokenizer("x\n", add_special_tokens=False)["input_ids"]
+            assert encoded == [*anchor, candidate], "one token, as the model itself would read it"
+    return replaced
+
+
+def test_proposals_are_single_other_tokens_of_the_explained_model(masked, tokenizer):
+    ids = prompt(tokenizer)
+    replaced = check_proposals(tokenizer, ids, *replacements(masked, tokenizer, ids, 4, 512))
+    for token, was in zip(ids, replaced, strict=True):
+        special = tokenizer.convert_ids_to_tokens(token) in SPECIALS
+        assert was == (not special and "\ufffd" not in text_of(tokenizer, [token]))
+
+
+def test_special_tokens_and_parts_of_characters_are_not_replaced(masked, tokenizer):
+    emoji = tokenizer("x\U0001f600", add_special_tokens=False)["input_ids"][-4:]
+    template = [tokenizer.bos_token_id, tokenizer.eos_token_id]
+    candidates, probabilities = replacements(masked, tokenizer, [*template, *emoji], 3, 512)
+    assert candidates.tolist() == [[token] * 3 for token in [*template, *emoji]]
+    assert probabilities.eq(1 / 3).all()
+
+
+def test_tokens_with_a_space_are_replaced_by_tokens_with_a_space_and_others_by_others(
+    masked, tokenizer
+):
+    ids = prompt(tokenizer)
+    candidates, _ = replacements(masked, tokenizer, ids, 4, 512)
+    forms = set()
+    for token, row in zip(ids, candidates.tolist(), strict=True):
+        spaced = text_of(tokenizer, [token]).startswith(" ")
+        forms.add(spaced)
+        assert {text_of(tokenizer, [other]).startswith(" ") for other in row} == {spaced}
+    assert forms == {True, False}
+
+
+def test_without_enough_pieces_of_one_form_those_of_the_other_are_taken(tokenizer):
+    masked = bert()
+    shared = masked.shared_vocabulary(tokenizer)
+    spaced = int(shared.spaced.sum())
+    assert 0 < spaced < len(shared.spaced) - spaced
+    ids = shared.tokens[shared.spaced][:1].tolist()
+    few, _ = replacements(masked, tokenizer, ids, spaced - 1, 512)
+    assert all(text_of(tokenizer, [other]).startswith(" ") for other in few[0].tolist())
+    many, probabilities = replacements(masked, tokenizer, ids, spaced, 512)
+    assert not all(text_of(tokenizer, [other]).startswith(" ") for other in many[0].tolist())
+    assert (probabilities[0] > 0).all()
+
+
+@pytest.mark.parametrize("make", [roberta, bert])
+def test_candidates_are_those_of_a_brute_force_computation(make, tokenizer):
+    """One position: mask it in the text by hand, rank all pieces, translate one by one."""
+    masked = make(context=128)
+    aside = " Anna stayed home because storms had damaged the old station." * 2
+    text = f"Text:{aside} the film was wonderful.{aside}"
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    texts = [text_of(tokenizer, [token]) for token in ids]
+    position = texts.index(" film")
+    before, after = "".join(texts[:position]), "".join(texts[position + 1 :])
+    shown = masked.tokenizer(f"{before} {masked.tokenizer.mask_token}{after}", return_tensors="pt")
+    place = shown["input_ids"][0].tolist().index(masked.tokenizer.mask_token_id)
+    logits = masked.network(shown["input_ids"]).logits[0, place].double()
+    ranked = {}
+    for piece in logits.argsort(descending=True).tolist():
+        text = text_of(masked.tokenizer, [piece])
+        encoded = tokenizer(f"x\n{text}", add_special_tokens=False)["input_ids"]
+        plain = tokenizer("x\n", add_special_tokens=False)["input_ids"]
+        single = encoded[:-1] == plain and text_of(tokenizer, encoded[-1:]) == text
+        if single and text.startswith(" ") and encoded[-1] != ids[position]:
+            ranked[encoded[-1]] = logits[piece].item()
+    expected = list(ranked)[:4]
+    weights = torch.tensor([ranked[token] for token in expected]).double().softmax(0)
+    candidates, probabilities = replacements(masked, tokenizer, ids, 4, 512)
+    assert candidates[position].tolist() == expected
+    torch.testing.assert_close(probabilities[position].double(), weights, rtol=1e-4, atol=1e-6)
+
+
+def test_the_explained_model_s_specials_are_not_shown_to_the_masked_model(masked, tokenizer):
+    ids = tokenizer("Text: the film was wonderful.", add_special_tokens=False)["input_ids"]
+    wrapped = [tokenizer.bos_token_id, *ids, tokenizer.eos_token_id]
+    bare = replacements(masked, tokenizer, ids, 4, 512)
+    inside = replacements(masked, tokenizer, wrapped, 4, 512)
+    assert torch.equal(inside[0][1:-1], bare[0])
+    torch.testing.assert_close(inside[1][1:-1], bare[1])
+
+
+def test_a_mask_token_written_in_a_record_is_no_second_place_to_fill(masked):
+    tokenizer = llama_tokenizer()
+    ids = tokenizer("the <mask> film was dull", add_special_tokens=False)["input_ids"]
+    check_proposals(tokenizer, ids, *replacements(masked, tokenizer, ids, 4, 512))
+
+
+def test_results_are_the_same_again_and_in_batches_of_any_size(masked, tokenizer):
+    ids = prompt(tokenizer)
+    candidates, probabilities = replacements(masked, tokenizer, ids, 4, 512)
+    again = replacements(masked, tokenizer, ids, 4, 512)
+    assert torch.equal(candidates, again[0])
+    assert torch.equal(probabilities, again[1])
+    for budget in (1, 100000):
+        other = replacements(masked, tokenizer, ids, 4, budget)
+        assert torch.equal(candidates, other[0])
+        torch.testing.assert_close(probabilities, other[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [roberta, bert])
+def test_long_prompts_are_read_through_windows_around_each_token(make, tokenizer, monkeypatch):
+    masked = make(context=32)
+    assert masked.context == 32
+    sentence = " the film was wonderful, and its dull ending did not hurt at all."
+    unit = tokenizer(sentence, add_special_tokens=False)["input_ids"]
+    ids = unit * 20
+    read = []
+    forward = type(masked.network).forward
+
+    def recording(self, input_ids, **options):
+        read.append(options["attention_mask"].sum(dim=1))
+        return forward(self, input_ids, **options)
+
+    monkeypatch.setattr(type(masked.network), "forward", recording)
+    candidates, probabilities = replacements(masked, tokenizer, ids, 4, 4096)
+    check_proposals(tokenizer, ids, candidates, probabilities)
+    lengths = torch.cat(read)
+    assert lengths.eq(32).all(), "windows at the ends reach further to the other side"
+    for token in range(8 * len(unit), 9 * len(unit)):
+        same = token + 4 * len(unit)  # far from both ends, with the same surroundings
+        assert torch.equal(candidates[token], candidates[same])
+        torch.testing.assert_close(probabilities[token], probabilities[same], rtol=1e-4, atol=1e-6)
+
+
+def test_a_window_shows_what_stands_around_its_token(tokenizer):
+    sentences = [f" the film of {name} was wonderful." for name in "abcdefghijklmnopqrstuvwxyz"]
+    ids = tokenizer("".join(sentences), add_special_tokens=False)["input_ids"]
+    texts = [text_of(tokenizer, [token]) for token in ids]
+    masked = roberta(context=32, vocabulary_size=300)  # cuts words that the explained model knows
+    places = _places(masked, texts, range(len(ids)))
+    assert {len(place.ids) for place in places} == {32}
+    assert [place.position for place in places] == list(range(len(ids)))
+    for place in places:
+        assert place.ids[place.mask] == masked.tokenizer.mask_token_id
+        left, right = place.ids[1 : place.mask], place.ids[place.mask + 1 : -1]
+        before, after = (text_of(masked.tokenizer, side) for side in (left, right))
+        assert "".join(texts[: place.position]).endswith(before)
+        assert "".join(texts[place.position + 1 :]).startswith(after)
+        assert left or place.position == 0
+        assert right or place.position == len(ids) - 1
+
+
+def test_an_empty_text_around_a_token_is_no_problem(masked, tokenizer):
+    ids = tokenizer("film", add_special_tokens=False)["input_ids"][-1:]
+    check_proposals(tokenizer, ids, *replacements(masked, tokenizer, ids, 4, 512))
+
+
+def test_the_common_vocabulary_is_found_once_per_tokenizer(masked, monkeypatch):
+    first = masked.shared_vocabulary(llama_tokenizer())
+    assert masked.shared_vocabulary(llama_tokenizer()) is first
+    assert masked.shared_vocabulary(mistral_tokenizer()) is not first
+
+
+def test_a_piece_is_shared_only_if_the_explained_model_reads_it_unchanged(masked):
+    """One that is put into lower case, or that only looks like the sign for lost bytes."""
+    tokenizer = copy.deepcopy(llama_tokenizer())
+    tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.add_tokens(["\ufffd"])
+    shared = masked.shared_vocabulary(tokenizer)
+    pairs = zip(shared.pieces.tolist(), shared.tokens.tolist(), strict=True)
+    texts = [(text_of(masked.tokenizer, [p]), text_of(tokenizer, [t])) for p, t in pairs]
+    assert all(piece == token for piece, token in texts)
+    found = {piece for piece, _ in texts}
+    assert {"t", "a"} <= found
+    assert not {"T", "A", "\ufffd"} & found
+
+
+def test_vocabularies_that_hardly_overlap_are_an_error_with_both_names_and_counts():
+    masked, tokenizer = roberta(), numbered_tokenizer(VOCABULARY)
+    with pytest.raises(
+        BenchmarkError,
+        match=r"masked_model: 0 of the 444 pieces of 'random-roberta' are single tokens of '.*', "
+        r"but at least 10 are needed to propose 4",
+    ):
+        replacements(masked, tokenizer, [5, 6], 4, 512)
+    masked = numbered(VOCABULARY)
+    with pytest.raises(BenchmarkError, match=r"94 of the 94 .* at least 95 are needed"):
+        replacements(masked, tokenizer, [5, 6], 94, 512)
+
+
+def test_tokenizers_that_skip_white_space_are_understood():
+    tokenizer = numbered_tokenizer(VOCABULARY)
+    ids = [1, 5, 6, 7, 2]
+    candidates, probabilities = replacements(numbered(VOCABULARY), tokenizer, ids, 93, 512)
+    assert candidates[0].eq(1).all()
+    for token, row in zip(ids[1:4], candidates[1:4].tolist(), strict=True):
+        assert set(row) == set(range(3, VOCABULARY)) - {token}
+    torch.testing.assert_close(probabilities.sum(dim=1), torch.ones(5))
+
+
+# Loading --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("masked")
+    masked = roberta()
+    masked.network.save_pretrained(folder)
+    masked.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_a_loaded_model_proposes_what_the_saved_one_did(folder):
+    tokenizer = llama_tokenizer()
+    loaded = load_masked_model(settings(), folder, CPU)
+    assert not loaded.network.training
+    assert not any(p.requires_grad for p in loaded.network.parameters())
+    assert loaded.context == 64
+    for found, expected in zip(
+        replacements(loaded, tokenizer, prompt(tokenizer), 4, 512),
+        replacements(roberta(), tokenizer, prompt(tokenizer), 4, 512),
+        strict=True,
+    ):
+        assert torch.equal(found, expected)
+
+
+def test_the_settings_can_keep_it_on_the_cpu(folder):
+    meta = torch.device("meta")
+    assert load_masked_model(settings(), folder, meta).network.device == meta
+    assert load_masked_model(settings(device="cpu"), folder, meta).network.device == CPU
+    half = load_masked_model(settings(dtype="bfloat16"), folder, CPU)
+    assert next(half.network.parameters()).dtype == torch.bfloat16
+    tokenizer = llama_tokenizer()
+    check_proposals(
+        tokenizer,
+        prompt(tokenizer),
+        *replacements(half, tokenizer, prompt(tokenizer), 4, 512),
+    )
+
+
+def test_folders_that_hold_no_masked_model_are_named(folder, tmp_path):
+    with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
+        load_masked_model(settings(), tmp_path / "absent", CPU)
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_masked_model(settings(), tmp_path, CPU)
+    shutil.copytree(folder, tmp_path / "broken")
+    (tmp_path / "broken/model.safetensors").write_bytes(b"broken")
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_masked_model(settings(), tmp_path / "broken", CPU)
+
+
+def test_pickled_weights_are_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "pickled")
+    (tmp_path / "pickled/model.safetensors").unlink()
+    torch.save({}, tmp_path / "pickled/pytorch_model.bin")
+    with pytest.raises(BenchmarkError, match="safetensors"):
+        load_masked_model(settings(), tmp_path / "pickled", CPU)
+
+
+def test_a_model_without_a_mask_token_is_refused(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "maskless")
+    llama_tokenizer().save_pretrained(tmp_path / "maskless")
+    with pytest.raises(BenchmarkError, match="model 'toy': its tokenizer has no mask token"):
+        load_masked_model(settings(), tmp_path / "maskless", CPU)
+
+
+def test_a_head_that_was_never_trained_is_refused_and_not_drawn_at_random(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "headless")
+    network = RobertaModel(roberta().network.config, add_pooling_layer=False)
+    network.save_pretrained(tmp_path / "headless")
+    with pytest.raises(BenchmarkError, match=r"model 'toy': its weights lack lm_head\."):
+        load_masked_model(settings(), tmp_path / "headless", CPU)
+
+
+def test_a_context_is_the_shorter_of_the_tokenizer_s_and_the_positions():
+    masked = roberta(context=64)
+    assert masked.context == 64
+    masked.tokenizer.model_max_length = 50
+    assert masked.context == 50
+    masked.tokenizer.model_max_length = int(1e30)  # transformers' way of saying nothing
+    assert masked.context == 64, "two of the 66 positions stand before the first token"
+    assert bert(context=40).context == 40
+
+
+# Real models ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real_masked(shared):
+    return load_masked_model(settings(name="mlm"), shared / "models/tiny-roberta-mlm", CPU)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_models_get_proposals_for_every_ordinary_token(real_masked, shared, name):
+    tokenizer = load_tokenizer(settings(name=name), shared / "models" / name)
+    ids = prompt(tokenizer)
+    replaced = check_proposals(tokenizer, ids, *replacements(real_masked, tokenizer, ids, 10, 2048))
+    assert sum(replaced) > 0.7 * len(ids)
+
+
+def test_a_tokenizer_saved_with_truncation_still_sees_the_whole_prompt(real_masked, shared):
+    """Its tokenizer.json cuts at 128 tokens unless told otherwise."""
+    name = "tiny-llama-chat"
+    tokenizer = load_tokenizer(settings(name=name), shared / "models" / name)
+    words = "the film was a long and quiet story of two friends in the city . " * 12
+    near = tokenizer(words, add_special_tokens=False)["input_ids"]
+    assert 128 < len(near) < real_masked.context - 2
+    changed = [*near[:-1], near[0]]
+    first = replacements(real_masked, tokenizer, near, 5, 16384)[1]
+    second = replacements(real_masked, tokenizer, changed, 5, 16384)[1]
+    assert not torch.equal(first[0], second[0]), "the last token counts for the first"

@@ -1,0 +1,91 @@
+"""Logits at chosen positions, the last layer cut short, equal those of the whole forward."""
+
+import pytest
+import torch
+
+from pisoft.models.attention import AttentionRecorder
+from pisoft.models.model import LanguageModel
+from random_models import SHAPES, twins
+
+IDS = torch.tensor([[1, 5, 9, 33, 7, 60], [1, 44, 44, 2, 80, 3]])
+POSITIONS = torch.tensor([[5, 0, 2], [3, 3, 5]])  # out of order, and one of them twice
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_logits_and_gradients_equal_those_of_the_whole_forward(shape):
+    model = twins(shape)[0]
+    found = []
+    for logits_of in (
+        lambda x: model.next_token_logits(x, POSITIONS),
+        lambda x: model.logits_at(model.hidden_states(x), POSITIONS),
+    ):
+        embeddings = model.embed(IDS).requires_grad_(True)
+        logits = logits_of(embeddings)
+        (gradients,) = torch.autograd.grad(logits[:, :, 11].square().sum(), embeddings)
+        found.append((logits, gradients))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_last_feed_forward_block_sees_the_chosen_positions_only(shape):
+    model = twins(shape)[0]
+    seen = []
+    handle = model.decoder.layers[-1].mlp.register_forward_hook(
+        lambda _, inputs, __: seen.append(inputs[0].shape[1])
+    )
+    model.next_token_logits(model.embed(IDS), POSITIONS)
+    handle.remove()
+    assert max(seen) == POSITIONS.shape[1]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_prefix_and_probe_are_passed_on(shape):
+    model = twins(shape)[0]
+    embeddings = model.embed(IDS[:1])
+    recorder = AttentionRecorder(layers=range(model.layers))
+    found = model.next_token_logits(
+        embeddings[:, 2:],
+        torch.tensor([[3]]),
+        prefix=model.read_prefix(embeddings[:, :2]),
+        probe=recorder,
+    )
+    whole = model.logits(model.hidden_states(embeddings))[:, 5:]
+    torch.testing.assert_close(found, whole, rtol=1e-10, atol=1e-12)
+    assert set(recorder.inputs) == set(range(model.layers))
+
+
+def test_other_layers_are_run_whole():
+    """A model whose last layer does more than ours know must not be cut short."""
+    network = twins("llama-gqa")[0].network
+    network.model.layers[-1].register_forward_hook(lambda _, __, output: output.roll(1, -1))
+    model = LanguageModel(network, "other")
+    found = model.next_token_logits(model.embed(IDS), POSITIONS)
+    whole = model.logits_at(model.hidden_states(model.embed(IDS)), POSITIONS)
+    torch.testing.assert_close(found, whole)
+
+
+def test_hooks_are_gone_afterwards_also_on_error():
+    model = twins("llama-gqa")[0]
+    before = model.hidden_states(model.embed(IDS))
+    with pytest.raises(IndexError):
+        model.next_token_logits(model.embed(IDS), torch.tensor([[99]] * 2))
+    assert torch.equal(model.hidden_states(model.embed(IDS)), before)
+
+
+def test_without_the_private_name_of_torch_the_head_gives_the_same_logits(monkeypatch, caplog):
+    model = twins(next(iter(SHAPES)))[0]
+    expected = model.logits(model.hidden_states(model.embed(IDS)))
+    assert not caplog.messages
+
+    def called(module, *given, **named):
+        return module.forward(*given, **named)
+
+    monkeypatch.setattr(torch.nn.Module, "__call__", called)
+    monkeypatch.delattr(torch.nn.Module, "_call_impl")
+    other = LanguageModel(model.network, "toy")
+    (message,) = caplog.messages
+    assert "_call_impl" in message
+    hidden = other.hidden_states(other.embed(IDS))
+    assert torch.equal(other.logits(hidden), expected)
+    assert torch.equal(other.hidden_states(other.embed(IDS)), hidden), "the decoder computes again"

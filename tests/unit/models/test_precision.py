@@ -1,0 +1,80 @@
+"""Output heads of 16-bit weights: float32 logits, without all weights in float32."""
+
+import pytest
+import torch
+from torch.nn import Linear
+
+from pisoft.models import precision
+from pisoft.models.precision import float32_head
+from random_models import samples, twins
+
+HALF = (torch.bfloat16, torch.float16)
+
+
+def head(dtype, bias=True, kind=Linear):
+    torch.manual_seed(3)
+    made = kind(24, 50, bias=bias).to(dtype).requires_grad_(False)
+    float32_head(made)
+    return made
+
+
+def states(dtype):
+    return torch.randn(2, 3, 24, generator=torch.Generator().manual_seed(4)).to(dtype)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("chunk", [1, 24 * 7, 2**22])
+def test_logits_and_gradients_are_those_of_a_float64_head(chunk, dtype, bias, monkeypatch):
+    monkeypatch.setattr(precision, "CHUNK", chunk)
+    own = head(dtype, bias)
+    hidden = states(dtype).requires_grad_(True)
+    wide = hidden.detach().double().requires_grad_(True)
+    expected = torch.nn.functional.linear(
+        wide, own.weight.double(), own.bias.double() if bias else None
+    )
+    found = own(hidden)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-6)
+    direction = torch.randn(expected.shape, generator=torch.Generator().manual_seed(5)).double()
+    (gradient,) = torch.autograd.grad((found * direction.float()).sum(), hidden)
+    (exact,) = torch.autograd.grad((expected * direction).sum(), wide)
+    assert gradient.dtype == dtype  # the exact gradient, rounded once
+    torch.testing.assert_close(gradient.double(), exact, rtol=torch.finfo(dtype).eps / 2, atol=1e-5)
+
+
+def test_the_graph_keeps_no_widened_weights():
+    own, kept = head(torch.bfloat16), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        own(states(torch.bfloat16).requires_grad_(True))
+    assert [tensor.dtype for tensor in kept] == [torch.bfloat16]
+    assert kept[0].data_ptr() == own.weight.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_wider_heads_give_the_same_bits_as_before(dtype):
+    own, hidden = head(dtype), states(dtype)
+    assert torch.equal(own(hidden), torch.nn.functional.linear(hidden, own.weight, own.bias))
+
+
+def test_a_head_with_a_forward_of_its_own_is_left_alone():
+    class Halved(Linear):
+        def forward(self, hidden):
+            return super().forward(hidden) / 2
+
+    own, hidden = head(torch.bfloat16, kind=Halved), states(torch.bfloat16)
+    plain = torch.nn.functional.linear(hidden, own.weight, own.bias) / 2
+    assert torch.equal(own(hidden), plain)
+    float32_head(None)  # a class may have no head
+
+
+@pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
+def test_answers_are_chosen_by_the_same_logits_as_are_perturbed(shape):
+    """In bfloat16 the largest logits are often equal, and the first of them would win."""
+    model, _ = twins(shape, torch.bfloat16)
+    ids = torch.tensor([samples()[0].prompt_ids])
+    with torch.no_grad():
+        own = model.network(input_ids=ids, use_cache=False).logits
+        found = model.logits(model.hidden_states(model.embed(ids)))
+    assert own.dtype == torch.float32
+    assert torch.equal(own, found)

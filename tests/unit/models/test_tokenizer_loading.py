@@ -1,0 +1,108 @@
+"""Loading tokenizers from folders, and datasets of the hub by their configuration and split."""
+
+import json
+
+import pytest
+from pisoft.datasets.sources import fetch
+
+from pisoft.config.datasets import HubDataset, TextField
+from pisoft.config.jobs import FetchJob, LoadedModel
+from pisoft.demo.source import made_source
+from pisoft.errors import BenchmarkError
+from pisoft.models.tokenizer import load_tokenizer, model_context
+from tiny_tokenizers import llama_tokenizer
+
+
+def model(repository="o/name"):
+    return LoadedModel(
+        name="m",
+        repository=repository,
+        revision="main",
+        dtype="float32",
+        quantization="none",
+        device="cpu",
+    )
+
+
+def write_model(folder, tokenizer, **config):
+    tokenizer.save_pretrained(folder)
+    values = {"model_type": "llama", "max_position_embeddings": 77, "vocab_size": 800} | config
+    (folder / "config.json").write_text(json.dumps(values))
+
+
+def test_a_local_folder_is_read_without_the_hub(tmp_path):
+    write_model(tmp_path / "m", llama_tokenizer())
+    tokenizer = load_tokenizer(model(None), tmp_path / "m")
+    assert tokenizer.encode("good film") == llama_tokenizer().encode("good film")
+    assert tokenizer.chat_template == llama_tokenizer().chat_template
+    assert model_context(model(None), tmp_path / "m") == 77
+
+
+def test_a_model_that_states_no_context_has_none(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "mamba"}')
+    assert model_context(model(None), tmp_path) is None
+
+
+def test_an_absent_folder_is_named(tmp_path):
+    for load in (load_tokenizer, model_context):
+        with pytest.raises(BenchmarkError, match=r"model 'm': no such folder: .*nowhere"):
+            load(model(None), tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}"])
+def test_a_folder_without_a_usable_tokenizer_is_one_clear_error(content, tmp_path):
+    if content is not None:
+        (tmp_path / "tokenizer.json").write_text(content)
+        (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises(BenchmarkError, match="model 'm': ") as error:
+        load_tokenizer(model(None), tmp_path)
+    assert str(tmp_path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["tiny-llama-chat", "tiny-mistral-chat", "stories-260k"])
+def test_real_tokenizers_load(name, shared):
+    folder = shared / "models" / name
+    assert load_tokenizer(model(None), folder).is_fast
+    assert model_context(model(None), folder) == (512 if name == "stories-260k" else 1024)
+
+
+def test_a_hub_dataset_is_read_with_its_configuration_split_and_revision(monkeypatch):
+    import datasets
+
+    class Builder:
+        hash = "0" * 40
+
+        def download_and_prepare(self):
+            asked["prepared"] = True
+
+        def as_dataset(self, split):
+            asked["split"] = split
+            return datasets.Dataset.from_list([{"text": " good film "}, {"text": ""}])
+
+    def load_dataset_builder(*arguments, **options):
+        asked.update(arguments=arguments, options=options)
+        return Builder()
+
+    asked = {}
+    monkeypatch.setattr(datasets, "load_dataset_builder", load_dataset_builder)
+    source = HubDataset(kind="hub", repository="o/n", configuration="c", split="test", revision="r")
+    rows = fetch(
+        FetchJob(
+            dataset="d",
+            task="generation",
+            source=source,
+            fields={"text": TextField(column="text")},
+            labels=None,
+            id_column=None,
+            answer_column=None,
+        ),
+        made_source,
+    )
+    assert asked == {
+        "arguments": ("o/n", "c"),
+        "options": {"revision": "r"},
+        "prepared": True,
+        "split": "test",
+    }
+    assert [row["status"] for row in rows] == ["ok", "empty_record"]

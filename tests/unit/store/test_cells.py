@@ -1,0 +1,137 @@
+"""Files that do not belong together, one damage each: one line that names file and sample."""
+
+import copy
+
+import pytest
+
+from explained import answer, attribution, prompt
+from pisoft.errors import BenchmarkError
+from pisoft.store.cells import read_attributions, read_generations, read_prompts
+from pisoft.store.parquet import provenance, write_rows
+
+LABELS = {"label_words": ["Good", "Bad"], "label_token_ids": [7, 8]}
+ROWS = {
+    "prompts": [{**prompt("a", ["x", "y"]), **LABELS, "label": "Good"}, prompt("b", ["z"])],
+    "generations": [
+        answer("a", label="Good", predicted="Bad"),
+        answer("b", steps=(0, 2)),
+    ],
+    "attributions": [attribution("a", [1, 2]), attribution("b", [3]), attribution("b", [4], 2)],
+}
+FIRST = {kind: rows[0]["sample_id"] for kind, rows in ROWS.items()}
+
+
+def read(folder, changed=ROWS):
+    """Write the files and read them as a job does."""
+    paths = {kind: folder / f"{kind}.parquet" for kind in changed}
+    for kind, rows in changed.items():
+        write_rows(paths[kind], kind, rows, {})
+    prompts = read_prompts(paths["prompts"])
+    generations = read_generations(paths["generations"], paths["prompts"], prompts)
+    attributions = read_attributions(
+        paths["attributions"], paths["prompts"], prompts, paths["generations"], generations
+    )
+    return prompts, generations, attributions
+
+
+def test_files_that_belong_together_are_read_in_the_order_of_the_prompts(tmp_path):
+    turned = {**ROWS, "generations": ROWS["generations"][::-1]}
+    prompts, generations, attributions = read(tmp_path, turned)
+    assert prompts == ROWS["prompts"]
+    assert generations == ROWS["generations"]
+    assert attributions == {"a": ROWS["attributions"][:1], "b": ROWS["attributions"][1:]}
+
+
+def test_failed_samples_belong_together_too(tmp_path):
+    failed = {"status": "empty_record"}
+    none = {"output_ids": [], "output_token_texts": [], "steps": [], "target_ids": []}
+    changed = copy.deepcopy(ROWS)
+    changed["prompts"][1] |= failed
+    changed["generations"][1] |= failed | none
+    changed["attributions"][1:] = [attribution("b", None, status="empty_record")]
+    assert read(tmp_path, changed)[2]["b"][0]["status"] == "empty_record"
+
+
+DAMAGES = {
+    "a mask of length 1": ("prompts", 0, {"content_mask": [True]}, "'content_mask' has 1 values"),
+    "a text too few": ("prompts", 0, {"token_texts": ["x"]}, "'token_texts' has 1 values, not 5"),
+    "a label that no word has": ("prompts", 0, {"label": "Maybe"}, "'Maybe' is none of: Good, Bad"),
+    "a word too few": ("prompts", 0, {"label_words": ["Good"]}, "1 label words, but 2 tokens"),
+    "no token of the record": ("prompts", 0, {"content_mask": [False] * 5}, "no token of the rec"),
+    "step 99": ("generations", 1, {"steps": [0, 99]}, r"steps \[0, 99\], but 3 generated tokens"),
+    "a step below 0": ("generations", 1, {"steps": [-1, 2]}, r"steps \[-1, 2\], but 3"),
+    "a step twice": ("generations", 1, {"steps": [2, 2]}, "steps must increase"),
+    "target -5": ("generations", 0, {"target_ids": [-5]}, r"targets \[-5\] are not the tokens"),
+    "another label": ("generations", 0, {"label": "Bad"}, "label 'Bad', its prompt 'Good'"),
+    "a prediction that no word has": (
+        "generations", 0, {"predicted_label": "Maybe"}, "'Maybe' is none of: Good, Bad",
+    ),
+    "output texts": ("generations", 1, {"output_token_texts": ["x"]}, "1 texts of 3 generated"),
+    "scores too few": ("attributions", 0, {"raw_scores": [1.0]}, "step 0 has 1 scores, not 5"),
+    "no scores": ("attributions", 0, {"raw_scores": None}, "step 0 has no scores, not 5"),
+    "a score of NaN": ("attributions", 0, {"raw_scores": [float("nan")] * 5}, "is not finite"),
+    "another step": ("attributions", 2, {"step": 1}, r"steps \[0, 1\], expected \[0, 2\]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "place", "change", "message"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_row_is_named(tmp_path, kind, place, change, message):
+    changed = copy.deepcopy(ROWS)
+    changed[kind][place] |= change
+    sample = changed[kind][place]["sample_id"]
+    with pytest.raises(BenchmarkError, match=rf"{kind}\.parquet: sample '{sample}': .*{message}"):
+        read(tmp_path, changed)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_rows_that_are_there_twice_are_refused(tmp_path, kind):
+    changed = {**ROWS, kind: ROWS[kind] * 2}
+    with pytest.raises(
+        BenchmarkError, match=rf"{kind}\.parquet: sample 'a': .*(twice|steps \[0, 0\])"
+    ):
+        read(tmp_path, changed)
+
+
+@pytest.mark.parametrize("kind", ["generations", "attributions"])
+def test_a_sample_too_few_or_too_many_is_refused(tmp_path, kind):
+    with pytest.raises(BenchmarkError, match=rf"{kind}\.parquet: sample 'a': has no row"):
+        read(tmp_path, {**ROWS, kind: ROWS[kind][1:]})
+    stranger = {**ROWS[kind][0], "sample_id": "c"}
+    with pytest.raises(BenchmarkError, match=rf"{kind}\.parquet: sample 'c': is not in .*prompts"):
+        read(tmp_path, {**ROWS, kind: [*ROWS[kind], stranger]})
+
+
+def test_the_prompts_of_another_model_are_not_those_of_the_scores(tmp_path):
+    paths = {}
+    for name in ("mine", "other"):
+        paths[name] = tmp_path / name / "prompts.parquet"
+        write_rows(paths[name], "prompts", ROWS["prompts"], provenance({"model": name}))
+    scores = tmp_path / "attributions.parquet"
+    answers = tmp_path / "generations.parquet"
+    write_rows(answers, "generations", ROWS["generations"], provenance({"steps": 5}))
+    inputs = {"prompts": paths["mine"], "generations": answers}
+    made_of = provenance({"method": "random"}, inputs)
+    write_rows(scores, "attributions", ROWS["attributions"], made_of)
+    given = (ROWS["prompts"], answers, ROWS["generations"])
+    assert read_attributions(scores, paths["mine"], *given)
+    with pytest.raises(
+        BenchmarkError, match=r"attributions\.parquet: was made from other prompts than .*other"
+    ):
+        read_attributions(scores, paths["other"], *given)
+    write_rows(answers, "generations", ROWS["generations"], provenance({"steps": 1}))
+    with pytest.raises(BenchmarkError, match="was made from other generations than"):
+        read_attributions(scores, paths["mine"], *given)
+
+
+def test_what_inputs_were_made_from_counts_too(tmp_path):
+    """The prompts have equal settings, but were made from other samples."""
+    for seed in (1, 7):
+        folder = tmp_path / str(seed)
+        write_rows(folder / "samples.parquet", "samples", [], provenance({"seed": seed}))
+        made_of = provenance({"model": "toy"}, {"samples": folder / "samples.parquet"})
+        write_rows(folder / "prompts.parquet", "prompts", ROWS["prompts"], made_of)
+    answers = tmp_path / "generations.parquet"
+    made_of = provenance({}, {"prompts": tmp_path / "1/prompts.parquet"})
+    write_rows(answers, "generations", ROWS["generations"], made_of)
+    with pytest.raises(BenchmarkError, match="was made from other prompts"):
+        read_generations(answers, tmp_path / "7/prompts.parquet", ROWS["prompts"])

@@ -1,0 +1,229 @@
+"""The shards of a cell, read as one, and the arguments that name them."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explained import answer, attribution, prompt
+from pisoft.config.shards import Shards, parts_of
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.timings import timing_rows
+from pisoft.store.cells import read_cell
+from pisoft.store.parquet import (
+    identity,
+    provenance,
+    read_provenance,
+    read_table,
+    write_rows,
+)
+from pisoft.store.shards import cell_path, expanded, is_complete, shards_of, shortened
+
+LONGEST_ARGUMENT = 128 * 2**10  # of a command on Linux, bytes
+CUT = Shards(samples=3, size=2)
+
+
+def whole(folder, kind="attributions"):
+    """Return the path of a cell of three samples in two shards."""
+    return Path(cell_path(f"{folder}/{kind}/llama/random", "imdb", CUT))
+
+
+def write_shards(path, *shards, kind="attributions", **facts):
+    """Write the rows of every shard with its facts, of which there is a list of each name."""
+    for place, (file, rows) in enumerate(zip(shards_of(path), shards, strict=True)):
+        write_rows(file, kind, rows, {name: values[place] for name, values in facts.items()})
+
+
+def scored(*samples):
+    """Return a row of scores for each sample."""
+    return [attribution(sample, [1.0]) for sample in samples]
+
+
+def test_a_cell_s_path_stands_for_its_shards_in_their_order():
+    path = Path(cell_path("soft/llama/random", "im.db-1", Shards(10, 4)))
+    assert path.stem == "im.db-1"
+    assert path.with_suffix("").parts == ("soft", "llama", "random", "im.db-1")
+    assert shards_of(path) == [
+        Path(f"soft/llama/random/im.db-1/{places}.parquet") for places in ("0-4", "4-8", "8-10")
+    ]
+    file = Path(cell_path("llama/random", "im.db-1", None))
+    assert shards_of(file) == [file] == [Path("llama/random/im.db-1.parquet")]
+
+
+def test_a_cell_is_complete_with_all_of_its_shards(tmp_path):
+    path = whole(tmp_path)
+    assert not is_complete(path)
+    write_shards(path, scored("a", "b"), scored("c"))
+    assert is_complete(path)
+    shards_of(path)[1].unlink()
+    assert not is_complete(path)
+
+
+def test_rows_are_those_of_all_shards_in_their_order_and_of_no_other_file(tmp_path):
+    path = whole(tmp_path)
+    write_shards(path, scored("c", "a"), scored("b"))
+    write_rows(path.with_suffix("") / "2-4.parquet", "attributions", scored("d"), {})
+    assert read_table(path, "attributions")["sample_id"].to_pylist() == ["c", "a", "b"]
+    some = read_table(path, "attributions", ["step"], pa.compute.field("sample_id") == "b")
+    assert some.to_pydict() == {"step": [0]}
+
+
+def test_a_sample_in_two_shards_is_refused(tmp_path):
+    path = whole(tmp_path)
+    write_shards(path, scored("a", "b"), scored("b"))
+    problem = r"imdb/2-3\.parquet: sample 'b' is in .*imdb/0-2\.parquet, too"
+    with pytest.raises(BenchmarkError, match=problem):
+        read_table(path, "attributions")
+
+
+def test_a_shard_that_is_missing_is_named(tmp_path):
+    path = whole(tmp_path)
+    write_rows(shards_of(path)[0], "attributions", scored("a", "b"), {})
+    with pytest.raises(BenchmarkError, match=r"imdb/2-3\.parquet: no such file"):
+        read_table(path, "attributions")
+
+
+def test_facts_are_those_of_all_shards(tmp_path):
+    path = whole(tmp_path)
+    model = {"dtype": "float32", "messages": [{"role": "user"}]}
+    write_shards(
+        path, scored("a", "b"), scored("c"),
+        device=["H100", "A100"],
+        packages=[{"torch": "2", "numpy": "2"}, {"torch": "3", "numpy": "2"}],
+        peak_memory_mb=[5.0, 3.5],
+        peak_device_memory_mb=[None, 7.5],
+        settings=[{"model": model, "first_place": place} for place in (0, 2)],
+        inputs=[{"prompts": "x"}, {"prompts": "y"}],
+    )  # fmt: skip
+    assert read_provenance(path) == {
+        "kind": "attributions",
+        "device": "H100, A100",
+        "packages": {"torch": "2, 3", "numpy": "2"},
+        "peak_memory_mb": 5.0,
+        "peak_device_memory_mb": 7.5,
+        "settings": {"model": model, "first_place": "0, 2"},
+    }
+
+
+def test_times_are_those_of_all_samples_and_memory_is_the_most_of_any_shard(tmp_path):
+    path = whole(tmp_path, "attribution_times")
+    times = {"step": 0, "prompt_tokens": 4, "status": "ok"}
+    rows = [
+        {"sample_id": name, "seconds": second, **times}
+        for name, second in zip("abc", (1, 2, 6), strict=True)
+    ]
+    write_shards(
+        path, rows[:2], rows[2:], kind="attribution_times",
+        device=["H100", "H100"], peak_memory_mb=[5.0, 3.5], peak_device_memory_mb=[2.0, 7.5],
+    )  # fmt: skip
+    rows = timing_rows(path)
+    names = ["model", "method", "dataset", "n", "text"]
+    assert (rows[names] == ["llama", "random", "imdb", 3, "H100"]).all(axis=None)
+    values = dict(zip(rows["metric"], rows["value"], strict=True))
+    assert (values["seconds_per_sample"], values["median_seconds"]) == (3.0, 2.0)
+    assert (values["peak_memory_mb"], values["peak_device_memory_mb"]) == (5.0, 7.5)
+
+
+@pytest.fixture
+def cell(tmp_path):
+    """Return prompts, answers and scores of a cell in two shards, each made from its own."""
+    kinds = {
+        "prompts": lambda name: prompt(name, ["good"]),
+        "generations": answer,
+        "attributions": lambda name: attribution(name, [1.0]),
+    }
+    paths = {kind: whole(tmp_path, kind) for kind in kinds}
+    for place, samples in enumerate((("a", "b"), ("c",))):
+        files = {kind: shards_of(path)[place] for kind, path in paths.items()}
+        for at, (kind, row) in enumerate(kinds.items()):
+            inputs = dict(list(files.items())[:at])
+            origin = provenance({"first_place": 2 * place}, inputs)
+            write_rows(files[kind], kind, map(row, samples), origin)
+    return paths
+
+
+def test_relations_hold_for_shards_as_for_one_file(cell):
+    prompts, answers, scores = read_cell(**cell)
+    assert (
+        [row["sample_id"] for row in prompts] == [row["sample_id"] for row in answers] == [*"abc"]
+    )
+    assert [*scores] == [*"abc"]
+
+
+def test_a_shard_that_was_made_from_another_is_named(cell):
+    asked = shards_of(cell["prompts"])[1]
+    write_rows(asked, "prompts", [prompt("c", ["good"])], provenance({"first_place": 7}))
+    problem = r"generations/.*/2-3\.parquet: was made from other prompts than .*/2-3\.parquet"
+    with pytest.raises(BenchmarkError, match=problem):
+        read_cell(**cell)
+
+
+def test_what_shards_were_made_with_identifies_the_whole(cell, tmp_path):
+    """Else scores of another seed would pass for those that a summary was made from."""
+    before = identity(cell["attributions"])
+    assert before == identity(*shards_of(cell["attributions"]))
+    made = tmp_path / "summary.parquet"
+    write_rows(made, "attributions", [], provenance({}, {"attributions": cell["attributions"]}))
+    assert read_provenance(made)["inputs"] == {"attributions": before}
+    last = shards_of(cell["attributions"])[1]
+    write_rows(last, "attributions", scored("c"), provenance({"seed": 8}))
+    assert identity(cell["attributions"]) != before
+
+
+PATTERNS = ("results/r/data/soft/{}/{}/{}/{}.parquet", "results/r/data/prompts/{1}/{3}.parquet")
+NAMES = st.lists(
+    st.from_regex(r"[a-c0-1][a-c0-9._-]{0,2}", fullmatch=True), min_size=1, unique=True
+)
+CUTS = st.none() | st.builds(Shards, st.integers(1, 20), st.integers(1, 8))
+
+
+def files_of(pattern, cells, cuts):
+    """Return the files of cells, as rules declare them."""
+    files = (
+        pattern.format(*cell[:3], part)
+        for cell in cells
+        for part in parts_of(cell[3], cuts[cell[1], cell[3]])
+    )
+    return [*dict.fromkeys(files)]
+
+
+@given(st.data(), NAMES, NAMES, NAMES, NAMES, st.sampled_from(PATTERNS))
+def test_patterns_expand_to_the_files_in_their_order(
+    data, protocols, models, methods, datasets, pattern
+):
+    every = list(itertools.product(protocols, models, methods, datasets))
+    cells = data.draw(st.lists(st.sampled_from(every), unique=True) | st.just(every))
+    cut = set(data.draw(st.lists(st.sampled_from(datasets), unique=True))) - set(models)
+    cuts = {
+        (model, name): data.draw(CUTS.filter(bool)) if name in cut else None
+        for model in models
+        for name in datasets
+    }
+    files = files_of(pattern, cells, cuts)
+    paths = [path for short in shortened(files, cut) for path in expanded(short)]
+    assert [str(file) for path in paths for file in shards_of(path)] == files
+    assert len(paths) == len({pattern.format(*cell) for cell in cells}), "one path for each cell"
+
+
+def test_arguments_of_100_000_shards_are_short():
+    models = [f"a-model-with-a-long-name-{place}b-instruct" for place in range(8)]
+    datasets = [f"a-dataset-with-a-long-name-{place}" for place in range(5)]
+    methods = [f"grad_ellm-loosened-{place}" for place in range(25)]
+    cells = list(itertools.product(("dynamic", "fixed"), models, methods, datasets))
+    cuts = {
+        (model, name): Shards(200 + place, 4)
+        for place, model in enumerate(models)
+        for name in datasets
+    }
+    files = files_of(PATTERNS[0], cells, cuts)
+    assert len(files) >= 100_000
+    patterns = shortened(files, datasets)
+    paths = [path for short in patterns for path in expanded(short)]
+    assert [str(file) for path in paths for file in shards_of(path)] == files
+    argument = " ".join(f"soft={pattern}" for pattern in patterns)
+    assert len(argument.encode()) < LONGEST_ARGUMENT / 2

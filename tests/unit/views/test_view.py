@@ -1,0 +1,99 @@
+"""Numbers looked up by their keys, and what a display sees of the results."""
+
+import numpy as np
+import pytest
+
+from estimating import view
+from pisoft.errors import BenchmarkError
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.views.view import MISSING, Results
+from uncertainty import frame, result_row, statistics_row
+
+METHODS = {"b": "B", "a": "A", "c": "C"}
+DATASETS = {"imdb": "IMDb", "sst2": "SST2", "boolq": "BoolQ"}
+
+
+def results_of(*rows):
+    return Results(frame(rows), METHODS, DATASETS).of(frame(rows))
+
+
+def ranked(method, rank, best="a", **keys):
+    return statistics_row("m", "sst2", method, 1 - rank / 9, rank=rank, best=best, **keys)
+
+
+def test_a_number_is_found_by_all_keys_that_are_given():
+    results = results_of(
+        statistics_row("m", "sst2", "a", 0.1),
+        statistics_row("m", "imdb", "a", 0.2),
+        result_row("statistics", 0.3, metric="m", dataset="sst2", method="a", position=0.5),
+    )
+    assert results.number({"dataset": "sst2"}).value == 0.1, "the other keys are those of all rows"
+    assert results.number({"dataset": "imdb", "method": "a", "metric": "m"}).value == 0.2
+    assert results.number({"dataset": "sst2", "position": 0.5}).value == 0.3
+    assert results.number({}) is MISSING, "the dataset is not the same in all rows"
+    for keys in ({"method": "b"}, {"metric": "other"}, {"part": "gain"}, {"position": 0.1}):
+        assert results.number({"dataset": "sst2", **keys}) is MISSING
+
+
+def test_what_is_missing_has_no_value_and_no_words():
+    assert np.isnan([MISSING.value, MISSING.n, MISSING.rank, MISSING.position]).all()
+    assert (MISSING.best, MISSING.text, MISSING.is_best) == ("", "", False)
+    assert Results(frame([ranked("a", 1)])[:0], {}, {}).number({"method": "a"}) is MISSING
+
+
+def test_the_best_are_those_that_share_its_rank_among_the_same_keys():
+    rows = [ranked("a", 1.5), ranked("b", 1.5), ranked("c", 3), ranked("c", 1, part="p", best="c")]
+    results = results_of(*rows)
+    numbers = results.numbers(part="")
+    assert {name: number.is_best for name, number in numbers.items()} == {
+        "b": True, "a": True, "c": False,
+    }  # fmt: skip
+    assert results.number({"method": "c", "part": "p"}).is_best
+
+
+def test_none_is_the_best_where_the_best_is_left_out_or_none_is_named():
+    assert not any(n.is_best for n in results_of(ranked("b", 2)).numbers().values())
+    assert not any(n.is_best for n in results_of(ranked("b", 1, best="")).numbers().values())
+
+
+def test_labels_are_those_of_the_rows_in_the_order_of_the_run():
+    results = results_of(
+        statistics_row("m", "sst2", "a", 0.1),
+        statistics_row("m", "imdb", "b", 0.1, other="c"),
+        statistics_row("m", AVERAGE, "a", 0.1),
+    )
+    assert list(results.methods) == ["b", "a", "c"]
+    assert list(results.datasets) == ["imdb", "sst2"]
+    assert results.with_average == {"imdb": "IMDb", "sst2": "SST2", "average": "Avg"}
+    assert results.summary == "average"
+    single = results.select(dataset="sst2")
+    assert (single.methods, single.with_average) == ({"a": "A"}, {"sst2": "SST2"})
+    assert single.summary == "sst2"
+
+
+def test_a_csv_has_keys_intervals_and_counts_but_no_other_empty_column():
+    rows = [statistics_row("m", "x", "a", 0.1), statistics_row("m", "y", "a", 0.1, text="why")]
+    values = results_of(*rows).values
+    keys = ["protocol", "model", "dataset", "metric", "method"]
+    assert list(values) == [*keys, "value", "low", "high", "n", "n_failed", "text"]
+    assert values["text"].isna().tolist() == [True, False]
+
+
+def test_a_view_reads_the_rows_of_its_cell_and_those_that_no_protocol_applies_to():
+    rows = [
+        ranked("a", 1),
+        ranked("b", 1, protocol="fixed"),
+        ranked("c", 1, protocol=""),
+        ranked("b", 1, model="mistral"),
+    ]
+    labels = {"methods": METHODS, "datasets": DATASETS}
+    frames = {"statistics": frame(rows)}
+    shown = view(frames, {"protocol": "dynamic", "model": "llama"}, **labels)
+    assert shown.where == "Llama · dynamic routing"
+    assert shown.results("statistics").methods == {"a": "A", "c": "C"}
+    assert shown.results("statistics", method="b").rows.empty
+    other = view(frames, {"protocol": "dynamic", "model": "gpt"}, **labels)
+    assert other.results_if_any("statistics").rows.empty
+    message = r"statistics\.parquet: holds no row for protocol 'dynamic', model 'gpt'"
+    with pytest.raises(BenchmarkError, match=message):
+        other.results("statistics", method="a")

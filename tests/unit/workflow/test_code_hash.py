@@ -1,0 +1,171 @@
+"""What an edit of the code makes stale, on a project of few lines and on this one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from pisoft.errors import BenchmarkError
+from pisoft.workflow import code_hash as fingerprint
+from pisoft.workflow.code_hash import NEUTRAL, code_hash
+
+SCRIPT = """\
+import pisoft.plain
+from pisoft import whole
+from pisoft.direct import work
+from pisoft.room.member import value
+{neutral}
+
+def main():
+    from pisoft.inside import late
+"""
+MODULES = {
+    "direct": """\
+from typing import TYPE_CHECKING
+from pisoft.through import further
+if TYPE_CHECKING:
+    from pisoft.typed import Thing
+def work():
+    from .local import found
+""",
+    "through": "import pisoft.end\n",
+    "shown": "from pisoft.below import part\n",
+    **dict.fromkeys(
+        ("plain", "whole", "room/__init__", "room/member", "inside", "local", "end", "below",
+         "typed", "unrelated", "room/other", "configuring"),
+        "",
+    ),
+}  # fmt: skip
+TEMPLATE = "scripts/pisoft/room/page.jinja"
+HASH = (
+    "from pisoft.workflow.code_hash import code_hash; "
+    f"print(code_hash('job', 'pisoft.shown', {TEMPLATE!r}))"
+)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A script that imports some modules of a package, all but empty, and names one and a file."""
+    folder = tmp_path / "project"
+    package = folder / "scripts/pisoft"
+    imports = "\n".join(f"import {name}" for name in NEUTRAL)
+    write(folder / "scripts/job.py", SCRIPT.format(neutral=imports))
+    neutral = [name.removeprefix("pisoft.").replace(".", "/") for name in NEUTRAL]
+    for name, text in {
+        **MODULES,
+        "__init__": "",
+        "lm/__init__": "",
+        **dict.fromkeys(neutral, ""),
+    }.items():
+        write(package / f"{name}.py", text)
+    write(folder / TEMPLATE, "")
+    for name in ("fingerprint", "errors"):
+        shutil.copy(fingerprint.PACKAGE / f"{name}.py", package / f"{name}.py")
+    return folder
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def edit(path):
+    path.write_text(path.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+
+
+def hash_of(folder, code=HASH):
+    """Return the hash of the script of a project, from a process that sees this project only."""
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return finished.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        "scripts/job.py",
+        "scripts/pisoft/direct.py",
+        "scripts/pisoft/plain.py",
+        "scripts/pisoft/whole.py",
+        "scripts/pisoft/room/member.py",
+        "scripts/pisoft/through.py",
+        "scripts/pisoft/end.py",  # through others
+        "scripts/pisoft/inside.py",  # inside a function of the script
+        "scripts/pisoft/local.py",  # inside a function of a module
+        "scripts/pisoft/shown.py",  # that the script imports by its name
+        "scripts/pisoft/below.py",
+        TEMPLATE,
+    ],
+)
+def test_an_edit_of_what_a_script_uses_changes_its_hash(project, edited):
+    before = hash_of(project)
+    assert re.fullmatch("[0-9a-f]{16}", before)
+    edit(project / edited)
+    assert hash_of(project) != before
+
+
+def test_an_edit_of_what_a_script_does_not_use_leaves_its_hash(project):
+    before = hash_of(project)
+    for name in ("unrelated", "room/other", "typed"):
+        edit(project / f"scripts/pisoft/{name}.py")
+    write(project / "scripts/pisoft/new.py", "")
+    write(project / "scripts/other.py", "")
+    assert hash_of(project) == before
+
+
+def test_an_edit_of_a_neutral_module_leaves_every_hash(project):
+    before = hash_of(project)
+    for name in NEUTRAL:
+        edit(project / f"scripts/{name.replace('.', '/')}.py")
+    assert hash_of(project) == before
+
+
+def test_place_and_time_of_the_code_leave_every_hash(project):
+    before = hash_of(project)
+    moved = project.rename(project.with_name("elsewhere"))
+    for path in moved.rglob("*.py"):
+        os.utime(path, (0, 0))
+    assert hash_of(moved) == before
+
+
+def test_an_edit_that_is_undone_leaves_the_hash(project):
+    path, before = project / "scripts/pisoft/end.py", hash_of(project)
+    text = path.read_text()
+    edit(path)
+    assert hash_of(project) != before
+    path.write_text(text)
+    assert hash_of(project) == before
+
+
+def test_another_module_that_is_named_gives_another_hash(project):
+    assert hash_of(project, HASH.replace("shown", "through")) != hash_of(project)
+
+
+def test_an_unknown_module_is_named_with_the_nearest_one():
+    with pytest.raises(
+        BenchmarkError,
+        match=r"no module 'pisoft\.tables\.rank'; did you mean 'pisoft\.tables\.ranks'",
+    ):
+        code_hash("tabulate_results", "pisoft.tables.rank")
+
+
+def test_every_script_of_this_project_has_a_hash_that_a_copy_has_too(root, tmp_path):
+    shutil.copytree(
+        root / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    names = sorted(path.stem for path in (root / "scripts").glob("*.py"))
+    found = [code_hash(name) for name in names]
+    assert len(set(found)) == len(names)
+    code = f"from pisoft.workflow.code_hash import code_hash; print(*map(code_hash, {names}))"
+    assert hash_of(tmp_path, code).split() == found

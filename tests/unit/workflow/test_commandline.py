@@ -1,0 +1,92 @@
+"""The scripts that serve every module of a room: what they refuse, and that the rules use all."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import rooms
+from parsed import parsed_rules
+from pisoft.errors import BenchmarkError
+from pisoft.views.registry import ENDINGS, displays_in, drawing
+from pisoft.workflow.commandline import files_parser, room_module
+
+OUTPUTS = ["--outputs", "accuracy=a.parquet"]
+
+
+def names_of(room):
+    """Return the modules of a room that its script serves."""
+    if room in ENDINGS:
+        return set(displays_in(room))
+    package = import_module(f"pisoft.{room}")
+    names = [found.name for found in pkgutil.iter_modules(package.__path__)]
+    return {n for n in names if hasattr(import_module(f"pisoft.{room}.{n}"), "summaries")}
+
+
+def line_of(script, name, settings, folder):
+    """Return what a script is called with, to make one summary, table or figure."""
+    files = {"ranks": folder / "ranks.parquet"}
+    if script == rooms.SUMMARISE:
+        return [*rooms.arguments(name, settings, files), *OUTPUTS]
+    return rooms.display_arguments(name, {"models": {"llama": "Llama"}}, files, folder)
+
+
+@pytest.mark.parametrize(
+    ("script", "room", "name", "nearest"),
+    [
+        (rooms.SUMMARISE, "statistics", "uncertanty", "uncertainty"),
+        (rooms.TABULATE, "tables", "rank", "ranks"),
+        (rooms.PLOT, "figures", "pi_curve", "pi_curves"),
+    ],
+)
+def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, nearest, tmp_path):
+    finished = rooms.call(script, *line_of(script, name, {}, tmp_path))
+    assert finished.returncode == 1
+    assert finished.stderr == (
+        f"error: pisoft/{room}: unknown name '{name}'; did you mean '{nearest}'? "
+        f"allowed: {', '.join(sorted(names_of(room)))}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "kind"),
+    [
+        (rooms.SUMMARISE, "accuracy", "prompts"),
+        (rooms.TABULATE, "accuracy", "accuracy"),
+        (rooms.PLOT, "pi_curves/dynamic/llama/sst2", "curves"),
+    ],
+)
+def test_a_kind_of_file_that_is_missing_is_one_line(script, name, kind, tmp_path):
+    finished = rooms.call(script, *line_of(script, name, {"run": "demo"}, tmp_path))
+    assert finished.returncode == 1
+    assert finished.stderr == f"error: --files: none of kind '{kind}' is given\n"
+
+
+def test_a_module_that_others_use_is_no_name():
+    with pytest.raises(BenchmarkError, match="unknown name 'reading'"):
+        room_module("statistics", "reading", "summaries")
+    for room, helper in {"tables": "layout", "figures": "style"}.items():
+        with pytest.raises(BenchmarkError, match=f"unknown name '{helper}'"):
+            drawing(room, helper)
+
+
+def test_what_is_no_pair_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        files_parser("").parse_args(["--settings", "{}", "--files", "statistics.parquet"])
+    assert "'statistics.parquet' is not of the form KEY=VALUE" in capsys.readouterr().err
+
+
+def test_files_are_grouped_by_kind_and_a_path_may_have_an_equals_sign():
+    files = ["--files", "a=1=2.parquet", "b=3", "a=4"]
+    files = files_parser("").parse_args(["--settings", "{}", *files, "--outputs", "c=5"]).files
+    assert {kind: list(map(str, paths)) for kind, paths in files.items()} == {
+        "a": ["1=2.parquet", "4"],
+        "b": ["3"],
+    }
+
+
+def test_every_name_is_that_of_a_rule():
+    summaries = {rule.params.get("name") for rule in parsed_rules().values()}
+    assert summaries - {None} == names_of("statistics")
