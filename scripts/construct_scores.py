@@ -32,7 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
             for row in permuted_rows(prompt, given[prompt["sample_id"]], source, scope, seed)
         ]
     origin = provenance(settings.model_dump(mode="json"), inputs)
-    write_rows(*arguments.outputs["attributions"], "attributions", rows, origin)
+    (output,) = arguments.outputs["attributions"]
+    write_rows(output, "attributions", rows, origin)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -22,7 +22,8 @@ def main(arguments: argparse.Namespace) -> None:
         model, dataset = asked.with_suffix("").parts[-2:]
         rows += rows_to_score(model, dataset, prompts, generations)
     origin = provenance(settings.model_dump(mode="json"), arguments.files)
-    write_rows(*arguments.outputs["to_score"], "to_score", rows, origin)
+    (output,) = arguments.outputs["to_score"]
+    write_rows(output, "to_score", rows, origin)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -45,7 +45,8 @@ def main(arguments: argparse.Namespace) -> None:
     inputs = {"prompts": prompts_file, "generations": generations_file}
     origin = provenance(settings.model_dump(mode="json"), inputs)
     origin["inputs"]["scores"] = scores_hash(scores)  # what is evaluated says whose scores it had
-    write_rows(*arguments.outputs["attributions"], "attributions", scores, origin)
+    (output,) = arguments.outputs["attributions"]
+    write_rows(output, "attributions", scores, origin)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -33,7 +33,7 @@ class Display:
         title: under which it is listed.
         reads: kinds of its files, keys of :data:`pisoft.columns.FILES`.
         by: what there is one of it for.
-        cells: of which combinations it is made, a name of `rules/displays.smk`.
+        cells: of which combinations it is made, a name of `rules/cells.smk`.
         parts: several of it for each of these combinations, which `part` names.
         numbers: whether a figure has a CSV file beside it.
     """
