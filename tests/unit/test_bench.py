@@ -403,7 +403,9 @@ def test_the_bench_calls_scripts_as_the_rules_do(tmp_path):
         rule, values = rules[task.rule], values_of(task.line)
         assert task.threads == rule.resources["_cores"].value, task.rule
         assert f"scripts/{task.script}.py" in rule.params["command"](None, None), task.rule
-        assert set(values) == set(re.findall(r"--[a-z-]+", rule.shellcmd)), task.rule
+        more = dict(rule.params.items()).get("options", [])  # such as those of tables alone
+        named = re.findall(r"--[a-z-]+", " ".join([rule.shellcmd, *more]))
+        assert set(values) == set(named), task.rule
         cell = dict(pair.split("=") for pair in values.get("--cell", []))
         wildcards = Wildcards(fromdict={"model": "demo-llama", "dataset": "demo-why"})
         of_rule = json.loads(rule.params["settings"](wildcards))

@@ -34,6 +34,16 @@ def test_results_of_other_settings_are_refused(moved, option):
     assert "Traceback" not in refused.stdout
 
 
+def test_a_touch_never_records_results_of_other_settings_as_right(finished):
+    """Snakemake has a record of them, by which it would compute them again."""
+    other = ("--config", "seed=7")
+    refused = finished.snakemake("--touch", "--cores", "1", *other, check=False)
+    assert refused.returncode == 1
+    assert "were made with other settings than the run has now" in refused.stdout
+    assert "Traceback" not in refused.stdout
+    assert "data/soft/dynamic/toy/random/toy-sentiment.parquet" in finished.pending(*other)
+
+
 def test_tables_and_figures_of_other_settings_are_made_again_alone(moved):
     run_file = moved.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text().replace("label: Toy sentiment", "label: Changed"))

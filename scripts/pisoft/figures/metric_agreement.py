@@ -41,8 +41,8 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     heights = [side + 0.8, *([1.8 * -(-len(small) // abreast)] if small else []), 1.0]
     with theme():
         figure = Figure(figsize=(side + 3.2, sum(heights)), layout="constrained")
-        parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)
-        top, *middle, bottom = parts.ravel()
+        parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)
+        top, *middle, bottom = parts[:, 0]
         panel, average = top.subplots(), _triangle(rows, AVERAGE, metrics)
         panels.heatmap(panel, average, panels.TAU)
         panels.mark_gaps(panel, np.isnan(average) & np.tri(len(metrics), k=-1, dtype=bool))

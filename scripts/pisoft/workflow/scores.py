@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,19 @@ class Scores:
     def given(self, wildcards: Any) -> str:
         """Return the file with a method's scores that were made elsewhere.
 
-        Snakemake names the input that a job misses. Where the file is missing, that name says what
-        to do, and no path of a file.
+        Without the file, the run ends. Snakemake would take any exception for one more missing
+        input, and pass over it where summaries of an earlier run are there.
+
+        Raises:
+            SystemExit: there is no such file.
         """
         source = self.config.imported_methods[wildcards.method]
         path = source.path_of(wildcards.model, dataset_of(wildcards.part))
-        if Path(path).is_file():
-            return path
-        return f"method '{wildcards.method}': source.path: no such file: {path}; {EXPORT}"
+        if not Path(path).is_file():
+            sys.exit(
+                f"error: method '{wildcards.method}': source.path: no such file: {path}; {EXPORT}"
+            )
+        return path
 
     def permuted(self, wildcards: Any) -> str | list[str]:
         """Return the file with the scores that are permuted, if any are."""

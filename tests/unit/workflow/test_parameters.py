@@ -115,14 +115,16 @@ def test_a_dataset_has_the_files_of_all_its_shards(paper):
     assert len(by_part) > 1
 
 
-def test_missing_scores_made_elsewhere_are_named_with_what_to_do(tmp_path):
+def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):
     methods = {"mine": {"source": {"kind": "scores", "path": f"{tmp_path}/{{model}}.parquet"}}}
     config = run("config.yaml", catalogue={"methods": methods}, methods=["mine", "random"])
     cell = of(model="demo-llama", method="mine", part="demo-why")
     path = tmp_path / "demo-llama.parquet"
-    assert Scores(config, DATA).given(cell) == (
-        f"method 'mine': source.path: no such file: {path}; `make export CONFIG=…` writes a file "
-        "to begin with"
+    with pytest.raises(SystemExit) as ended:
+        Scores(config, DATA).given(cell)
+    assert ended.value.code == (
+        f"error: method 'mine': source.path: no such file: {path}; `make export CONFIG=…` writes a "
+        "file to begin with"
     )
     path.touch()
     assert Scores(config, DATA).given(cell) == str(path)
