@@ -96,12 +96,24 @@ def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_bef
     assert with_twin == explained | {"demo-llama@shuffled-labels": twin}
 
 
-def test_figures_of_single_texts_are_left_out_if_not_wanted(project):
+OPTIONAL = {
+    "qualitative: null": {
+        f"figures/tokens/toy/toy-sentiment/{p}.svg" for p in ("sentence", "text")
+    },
+    "sensitivity: false": {
+        "data/summary/sensitivity.parquet",
+        "tables/sensitivity/dynamic/toy.html",
+        "figures/sensitivity/dynamic/toy.svg",
+    },
+}
+
+
+@pytest.mark.parametrize("line", OPTIONAL)
+def test_what_is_shown_by_default_is_left_out_if_switched_off(project, line):
     run_file = project.folder / "config/tiny.yaml"
-    texts = {f"figures/tokens/toy/toy-sentiment/{part}.svg" for part in ("sentence", "text")}
-    wanted = project.pending()
-    run_file.write_text(run_file.read_text() + "qualitative: null\n")
-    assert wanted - project.pending() == texts
+    default = project.pending()
+    run_file.write_text(f"{run_file.read_text()}{line}\n")
+    assert default - project.pending() == OPTIONAL[line]
 
 
 def test_an_unknown_model_of_the_study_is_said_before_any_job(project):
