@@ -7,7 +7,7 @@ import pytest
 
 from eraser import write_eraser
 from pisoft.attribution import load_method
-from pisoft.config import slices as of_jobs
+from pisoft.config import jobs as of_jobs
 from pisoft.config.jobs import evidence_datasets, ranked_datasets
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
@@ -73,17 +73,17 @@ def raw(monkeypatch):
     return demo | {name: trust[name] for name in sections} | {"restrictions": {}}
 
 
-def slices(raw):
+def settings_of(raw):
     config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
     return {name: MAKE[name](config, *wanted).to_json() for name, wanted in JOBS.items()}
 
 
 def changed(raw, **changes):
-    before, after = slices(raw), slices(raw | changes)
+    before, after = settings_of(raw), settings_of(raw | changes)
     return {name for name in before if before[name] != after[name]}
 
 
-def test_slices_are_read_back_as_they_were(raw):
+def test_settings_are_read_back_as_they_were(raw):
     config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
     for name in JOBS:
         made = MAKE[name](config, *JOBS[name])
@@ -181,12 +181,12 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
 
 def test_tables_follow_the_order_of_selection(raw):
     names = ["saliency", "attention", "random"]
-    display = json.loads(slices(raw | {"methods": names})["display"])
+    display = json.loads(settings_of(raw | {"methods": names})["display"])
     assert list(display["methods"]) == [*names, "grad_ellm_selected"]
 
 
 def test_every_method_that_is_ranked_has_a_family(raw):
-    shown = json.loads(slices(raw)["display"])
+    shown = json.loads(settings_of(raw)["display"])
     assert set(shown["families"]) == set(shown["methods"])
     assert shown["families"]["random"] == "baseline"
     assert shown["families"]["grad_ellm_selected"] == shown["families"]["grad_ellm"] == "gradient"

@@ -11,8 +11,7 @@ import sys
 import pytest
 
 from pisoft.errors import BenchmarkError
-from pisoft.workflow import code_hash as fingerprint
-from pisoft.workflow.code_hash import NEUTRAL, code_hash
+from pisoft.workflow.code_hash import NEUTRAL, PACKAGE, code_hash
 
 SCRIPT = """\
 import pisoft.plain
@@ -59,13 +58,16 @@ def project(tmp_path):
     for name, text in {
         **MODULES,
         "__init__": "",
-        "lm/__init__": "",
+        "models/__init__": "",
+        "store/__init__": "",
+        "workflow/__init__": "",
+        "datasets/__init__": "",
         **dict.fromkeys(neutral, ""),
     }.items():
         write(package / f"{name}.py", text)
     write(folder / TEMPLATE, "")
-    for name in ("fingerprint", "errors"):
-        shutil.copy(fingerprint.PACKAGE / f"{name}.py", package / f"{name}.py")
+    for name in ("workflow/code_hash", "errors"):
+        shutil.copy(PACKAGE / f"{name}.py", package / f"{name}.py")
     return folder
 
 

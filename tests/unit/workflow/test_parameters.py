@@ -87,15 +87,16 @@ def test_the_masked_model_is_read_by_methods_that_need_it_alone(paper):
     assert weights.masked_option(of(method="reagent")) == f"--masked-commit {file}"
 
 
-def test_sanity_checks_explain_the_model_of_shuffled_labels(demo):
-    methods = {
-        name: SimpleNamespace(shuffled_labels=name != "saliency") for name in ("s", "saliency")
-    }
-    weights = Weights(SimpleNamespace(models=demo.models, evaluated_methods=methods), DATA)
-    for name, folder in (("s", "shuffled_models"), ("saliency", "models")):
-        cell = of(model="demo-llama", method=name)
-        assert weights.attributed_option(cell) == f"--model-folder {DATA}/{folder}/demo-llama"
-        assert f"{DATA}/{folder}/demo-llama/config.json" in weights.attributed_files(cell)
+def test_a_model_trained_on_shuffled_labels_has_a_folder_of_its_own(demo):
+    weights = Weights(demo, DATA)
+    for variant, folder in (
+        ("", "demo-llama"),
+        ("@reinit-4", "demo-llama"),
+        ("@shuffled-labels", "demo-llama@shuffled-labels"),
+    ):
+        cell = of(model="demo-llama", variant=variant, method="saliency")
+        assert weights.option(cell) == f"--model-folder {DATA}/models/{folder}"
+        assert f"{DATA}/models/{folder}/config.json" in weights.files(cell)
 
 
 def test_records_are_read_from_where_their_source_says(demo, paper):
@@ -130,10 +131,9 @@ def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):
     assert Scores(config, DATA).given(cell) == str(path)
 
 
-def test_permuted_scores_are_those_of_their_method(demo):
-    scores = Scores(demo, DATA)
-    permuted = next(name for name in demo.constructed_methods if "permuted" in name)
-    file = scores.permuted(of(model="demo-llama", method=permuted, part="demo-why"))
+def test_permuted_scores_are_those_of_their_method():
+    scores = Scores(run("demo-trust.yaml"), DATA)
+    file = scores.permuted(of(model="demo-llama", method="saliency-permuted-1", part="demo-why"))
     assert file == f"{DATA}/attributions/demo-llama/saliency/demo-why.parquet"
     assert scores.permuted(of(model="demo-llama", method="oracle", part="demo-why")) == []
 
@@ -184,7 +184,10 @@ def test_the_throughput_is_that_of_the_profile():
 
 def test_displays_that_a_run_has_nothing_of_are_left_out():
     def cells(pattern, name):
-        return [pattern.format(protocol="p", model="m", dataset="d")] if name == "study" else []
+        path = pattern.format(protocol="p", model="m", dataset="d")
+        return [path] if name == "layer_study" else []
+            [pattern.format(protocol="p", model="m", dataset="d")] if name == "layer_study" else []
+        )
 
     tables = Displays("tables", DATA, ROOT / "rules", cells)
     assert list(tables.displays) == ["layer_study"]
