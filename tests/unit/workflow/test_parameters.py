@@ -186,8 +186,6 @@ def test_displays_that_a_run_has_nothing_of_are_left_out():
     def cells(pattern, name):
         path = pattern.format(protocol="p", model="m", dataset="d")
         return [path] if name == "layer_study" else []
-            [pattern.format(protocol="p", model="m", dataset="d")] if name == "layer_study" else []
-        )
 
     tables = Displays("tables", DATA, ROOT / "rules", cells)
     assert list(tables.displays) == ["layer_study"]
