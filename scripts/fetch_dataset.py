@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.datasets.sources import at_commit, fetch
-
 from pisoft.config.jobs import FetchJob
+from pisoft.datasets.sources import at_commit, fetch
 from pisoft.demo.source import made_source
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import run

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.datasets.sampling import sample
-
 from pisoft.config.jobs import SampleJob
+from pisoft.datasets.sampling import sample
 from pisoft.store.parquet import provenance, read_rows, write_rows
 from pisoft.workflow.commandline import run
 

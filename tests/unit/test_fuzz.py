@@ -13,7 +13,6 @@ import torch
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pisoft.datasets.sources import fetch
 
 import attribute
 import evaluate_ranking
@@ -24,6 +23,7 @@ from pisoft.config.evaluation import DrawSettings, RankingSettings
 from pisoft.config.jobs import AttributeJob, EvaluateJob, FetchJob, LoadedModel, RankingJob
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
+from pisoft.datasets.sources import fetch
 from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from pisoft.datasets.files import input_files
-from pisoft.datasets.sources import check_columns, fetch
 
 from eraser import write_eraser
 from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
+from pisoft.datasets.files import input_files
+from pisoft.datasets.sources import check_columns, fetch
 from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import EMPTY_RECORD, OK

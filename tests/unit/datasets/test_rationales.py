@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
-from pisoft.datasets.rationales import with_evidence
-from pisoft.datasets.sources import check_columns, fetch
 
 from pisoft.config.datasets import FileDataset, Rationale
 from pisoft.config.jobs import FetchJob
+from pisoft.datasets.rationales import with_evidence
+from pisoft.datasets.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError
 
 COLUMNS = Rationale(words="tokens", marks="mask")

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pisoft.datasets.sampling import sample
 
+from pisoft.datasets.sampling import sample
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import EMPTY_RECORD, OK
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pisoft.datasets.files import input_files
-from pisoft.datasets.sources import check_columns, fetch
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
+from pisoft.datasets.files import input_files
+from pisoft.datasets.sources import check_columns, fetch
 from pisoft.demo.records import make_records
 from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError

@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from pisoft.datasets.sampling import sample
-from pisoft.datasets.sources import fetch
 from transformers import AutoModelForCausalLM
 
 from pisoft.attribution import available_methods, load_method
@@ -13,6 +11,8 @@ from pisoft.config.evaluation import RankingSettings
 from pisoft.config.jobs import FetchJob, PromptJob, loaded_model
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
+from pisoft.datasets.sampling import sample
+from pisoft.datasets.sources import fetch
 from pisoft.demo.source import made_source
 from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.models.generation import classify

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from pisoft.datasets.sources import fetch
 
 from pisoft.config.datasets import HubDataset, TextField
 from pisoft.config.jobs import FetchJob, LoadedModel
+from pisoft.datasets.sources import fetch
 from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.models.tokenizer import load_tokenizer, model_context
