@@ -23,8 +23,8 @@ pathvars:
 wildcard_constraints:
     protocol=one_of(CONFIG.run_file.protocols),
     # With their mark, or empty.
-    operator="|" + one_of(sorted({c.wildcards["operator"] for c in CONFIG.cells("operators")})),
-    variant="|" + one_of(MARK + name for name in CONFIG.variants),
+    operator=f"|{one_of(sorted({c.wildcards['operator'] for c in CONFIG.cells('operators')}))}",
+    variant=f"|{one_of(f'{MARK}{name}' for name in CONFIG.variants)}",
     model=one_of(CONFIG.models),
     masked_model=one_of(CONFIG.masked_models),
     dataset=one_of(CONFIG.datasets),
