@@ -47,10 +47,10 @@ def fitting_cells(pattern):
     return lambda wildcards: files_of((cell for cell in CELLS if fits(cell, wildcards)), pattern)
 
 
-def files_of(chosen, pattern):
-    """Return a pattern's files for chosen cells."""
+def files_of(cells, pattern):
+    """Return a pattern's files for cells."""
     files = {}
-    for cell in chosen:
+    for cell in cells:
         every = parts(CONFIG, cell.model, cell.dataset) if "{part}" in pattern else [""]
         files |= dict.fromkeys(pattern.format(**cell.wildcards, part=part) for part in every)
     return [*files]

@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from measuring import Row, report, row
 from pisoft.attribution import load_method
+from pisoft.config.cells import Cell
 from pisoft.config.jobs import JOBS, ranked_datasets
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
@@ -113,13 +114,14 @@ def make_results(config: Config, samples: int, root: Path) -> None:
     grid = config.run_file.evaluation.pi_grid
     noise = Noise(samples * (1 + len(grid)) * DRAWS)
     ranked = ranked_datasets(config)
-    for number, cell in enumerate(progress(config.cells, len(config.cells), "making", "cells")):
-        *_, dataset = cell
+    cells = config.cells()
+    for number, cell in enumerate(progress(cells, len(cells), "making", "cells")):
+        dataset = cell.dataset
         names = pa.array([f"{dataset}-{sample:05}" for sample in range(samples)])
-        path = cell_path(root / "soft", *cell)
+        path = cell_file(root, "soft", cell)
         write_table(path, "soft", soft_table(noise, number, names, grid), {})
         if dataset in ranked:
-            path = cell_path(root / "ranking", *cell[1:])
+            path = cell_file(root, "ranking", cell)
             write_table(path, "ranking", ranking_table(noise, number, names), {})
     for model in config.models:
         for dataset in config.datasets:
@@ -194,6 +196,11 @@ def ranking_table(noise: Noise, number: int, names: pa.Array) -> pa.Table:
     return pa.table(columns, schema=SCHEMAS["ranking"])
 
 
+def cell_file(root: Path, kind: str, cell: Cell) -> Path:
+    """Return the file of a kind of a cell."""
+    return root / f"{FILES[kind].path}.parquet".format(**cell.wildcards)
+
+
 def cell_path(folder: Path, *names: str) -> Path:
     """Return the Parquet file of a cell; a name may have dots."""
     return folder.joinpath(*names[:-1], f"{names[-1]}.parquet")
@@ -212,8 +219,9 @@ def jobs(config: Config, root: Path) -> Iterator[Job]:
 def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     """Return the jobs that read every cell or every sample."""
     files, ranked = summary_files(root), ranked_datasets(config)
-    soft = [cell_path(root / "soft", *cell) for cell in config.cells]
-    ranking = [cell_path(root / "ranking", *c[1:]) for c in config.cells if c[-1] in ranked]
+    cells = config.cells()
+    soft = [cell_file(root, "soft", cell) for cell in cells]
+    ranking = [cell_file(root, "ranking", cell) for cell in cells if cell.dataset in ranked]
     samples = [files["soft_samples"], files["ranking_samples"]]
     statistics = ("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise")
     curves = ("curves", "soft_sample_curves")
@@ -295,9 +303,7 @@ def summary_files(root: Path) -> dict[str, Path]:
 
 def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
     """Return the combinations of models, datasets and the like that a rule's files are of."""
-    cells = [
-        dict(zip(("protocol", "model", "method", "dataset"), c, strict=True)) for c in config.cells
-    ]
+    cells = [cell.keys for cell in config.cells()]
     found = dict.fromkeys(tuple((key, cell[key]) for key in keys) for cell in cells)
     return [dict(pairs) for pairs in found]
 

@@ -45,7 +45,7 @@ def test_the_order_of_the_page_is_the_one_that_is_enforced() -> None:
 @pytest.mark.parametrize(
     ("file", "line", "broken"),
     [
-        ("config/records.py", "import pisoft.config.datasets", "circles"),
+        ("records.py", "import pisoft.config.datasets", "circles"),
         ("statistics/metrics.py", "import pisoft.statistics.orders", "circles"),
         ("tables/layout.py", "import pisoft.figures.ranks", "layers"),
         ("models/device.py", "import pisoft.statistics.estimates", "layers"),

@@ -129,7 +129,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     ), "edited numerics re-run what depends on them"
     numerics.write_text(original)
 
-    labels = project.folder / "scripts/pisoft/config/records.py"
+    labels = project.folder / "scripts/pisoft/records.py"
     original = labels.read_text()
     labels.write_text(original + "\n# edited\n")
     assert {"data/datasets/toy-sentiment.parquet", "data/prompts/toy/toy-sentiment.parquet"} <= (

@@ -241,8 +241,8 @@ def test_results_are_those_of_a_local_run_and_gpus_are_asked_for_where_needed(
     asked = [(job["Comment"], job.get("TresPerJob")) for job in site.jobs.values()]
     assert sorted(asked) == [
         ("rule_evaluate_ranking_wildcards_toy_random_toy-sentiment", "gres:gpu:1"),
-        ("rule_evaluate_soft_wildcards_dynamic_toy_random_toy-sentiment", "gres:gpu:1"),
-        ("rule_evaluate_soft_wildcards_dynamic_toy_saliency_toy-sentiment", "gres:gpu:1"),
+        ("rule_evaluate_soft_wildcards_dynamic__toy_random_toy-sentiment", "gres:gpu:1"),
+        ("rule_evaluate_soft_wildcards_dynamic__toy_saliency_toy-sentiment", "gres:gpu:1"),
         ("rule_summarise_accuracy", None),
     ]
     held: dict[str, str] = {}

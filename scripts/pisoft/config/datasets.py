@@ -12,8 +12,8 @@ from pydantic import (
 )
 
 from pisoft.config.base import HubName, Name, OneOrMore, Strict, Task
-from pisoft.config.records import label_key, placeholders
 from pisoft.errors import did_you_mean
+from pisoft.records import label_key, placeholders
 
 
 class HubDataset(Strict):

@@ -111,9 +111,9 @@ def _with_validation(
         name: given_method(control, control.label, "control")
         for name, control in controls(validation).items()
     }
-    chosen = [name for name in config.methods if any(name in of for of in permutable.values())]
+    to_permute = [name for name in config.methods if any(name in of for of in permutable.values())]
     permuted = {}
-    for name, permutation in permutations(validation, chosen).items():
+    for name, permutation in permutations(validation, to_permute).items():
         of = config.methods[permutation.method]
         permuted[name] = given_method(permutation, f"{of.label}, permuted", of.family)
     names = [*constructed, *permuted]

@@ -16,12 +16,12 @@ from typing import Any
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
-from pisoft.config.records import label_key
 from pisoft.datasets.files import DELIMITERS, file_columns, file_records
 from pisoft.datasets.hub import COMMIT, hub_advice, read_commit
 from pisoft.datasets.rationales import with_evidence
 from pisoft.datasets.sentences import first_sentences
 from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.records import label_key
 from pisoft.store.parquet import EMPTY_RECORD, OK, UNKNOWN_LABEL
 
 Row = dict[str, Any]

@@ -15,7 +15,6 @@ from math import ceil
 from typing import Any
 
 from pisoft.config.jobs import PromptJob
-from pisoft.config.records import placeholders
 from pisoft.errors import BenchmarkError
 from pisoft.prompts.chat import (
     ChatFormat,
@@ -28,6 +27,7 @@ from pisoft.prompts.chat import (
     render_with_spans,
 )
 from pisoft.prompts.token_texts import token_texts
+from pisoft.records import placeholders
 from pisoft.store.parquet import CONTROL_TOKEN, NO_CONTENT_TOKENS, OK, PROMPT_TOO_LONG
 
 logger = logging.getLogger(__name__)

@@ -54,12 +54,12 @@ class Samples:
 
     def of_models(self, models: Collection[str]) -> Samples:
         """Return the columns of some models; `model` is a level of the columns."""
-        chosen = self.numerators.columns.isin(list(models), level="model")
+        of_models = self.numerators.columns.isin(list(models), level="model")
         return Samples(
-            self.numerators.loc[:, chosen],
-            self.denominators.loc[:, chosen],
-            self.failed[chosen],
-            np.asarray(self.medians, dtype=bool)[chosen],
+            self.numerators.loc[:, of_models],
+            self.denominators.loc[:, of_models],
+            self.failed[of_models],
+            np.asarray(self.medians, dtype=bool)[of_models],
         )
 
     @property

@@ -55,7 +55,6 @@ _DATASET = Column("dataset", _TEXT, "catalogue name of the dataset")
 _METHOD = Column("method", _TEXT, "catalogue name of the attribution method")
 _METRIC = Column("metric", _TEXT, "name of the metric")
 _VALUE = _optional("value", _REAL, "the number; null: undefined")
-_MEAN_ERROR = _optional("standard_error", _REAL, "standard error of the mean")
 _N = Column("n", _WHOLE, "samples with a value")
 _FAILED = Column("n_failed", _WHOLE, "samples without one")
 _LABEL = _optional("label", _TEXT, "label word of the record; null: open generation")
@@ -70,29 +69,7 @@ _RECORD = (
     _optional("evidence", pa.list_(_SPAN), "known evidence: character offsets into a field"),
     _STATUS,
 )
-_SHOWN_DATASET = Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets")
 _CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
-_STATISTIC = (
-    _optional("protocol", _TEXT, "routing protocol; null: insertion, deletion, evidence"),
-    _MODEL,
-    _METRIC,
-    _SHOWN_DATASET,
-    _METHOD,
-)
-_INTERVAL = (
-    _optional("low", _REAL, "lower end of the 95 % bootstrap interval"),
-    _optional("high", _REAL, "upper end"),
-)
-_MEAN = (_optional("value", _REAL, "mean over samples; null: undefined"), *_INTERVAL, _N, _FAILED)
-_TEST = (
-    _optional("p_value", _REAL, "of a mean of 0: a two-sided sign-flip permutation test"),
-    _optional(
-        "p_adjusted",
-        _REAL,
-        "step-down max-T over all tests of the metric and dataset; what tables show",
-    ),
-    _optional("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
-)
 
 RESULT = (
     Column("question", _TEXT, "what it answers: the name of the file"),

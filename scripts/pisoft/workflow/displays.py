@@ -37,9 +37,9 @@ class Displays:
     ) -> None:
         self.room, self.data, self.rules, self._cells = room, data, rules, cells
         in_order = sorted(displays_in(room).items(), key=lambda display: place_of(display[0]))
-        wanted = {name: one for name, one in in_order if names is None or name in names}
-        self.paths = {name: self._paths_of(name, one) for name, one in wanted.items()}
-        self.displays = {name: one for name, one in wanted.items() if self.paths[name]}
+        selected = {name: one for name, one in in_order if names is None or name in names}
+        self.paths = {name: self._paths_of(name, one) for name, one in selected.items()}
+        self.displays = {name: one for name, one in selected.items() if self.paths[name]}
 
     def single(self) -> Mapping[str, Displays]:
         """Return each display by itself, by name."""

@@ -60,17 +60,17 @@ class Jobs:
 
     def settings(self, name: str) -> Callable[[Any], str]:
         """Return a params function: the job's settings as JSON."""
-        made = JOBS[name]
+        job = JOBS[name]
 
         @cache
         def text(*names: tuple[str, str]) -> str:
-            return made.of(self.config, **dict(names)).to_json()
+            return job.of(self.config, **dict(names)).to_json()
 
         def settings_of(wildcards: Any) -> str:
             names = unmarked(dict(wildcards.items()))
             if "part" in names:
                 names["dataset"] = dataset_of(names["part"])
-            return text(*((key, names[key]) for key in made.wildcards()))
+            return text(*((key, names[key]) for key in job.wildcards()))
 
         return settings_of
 

@@ -21,13 +21,13 @@ from pisoft.config.jobs import (
 )
 from pisoft.config.loading import load_config, load_run
 from pisoft.config.models import Resources
-from pisoft.config.records import label_key, placeholders
 from pisoft.config.resolved import config_hash
 from pisoft.config.shards import sample_limit
 from pisoft.config.validation import read_yaml
 from pisoft.datasets.sources import check_columns
 from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
+from pisoft.records import label_key, placeholders
 
 RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}
 CATALOGUE = {
