@@ -368,7 +368,8 @@ ACCURACY = (
     "Over the n samples that could be evaluated. Accuracy: share whose preferred label word is the "
     "right one. Greedy is label: share whose most probable next token, over the whole vocabulary, "
     f"begins a label word. Both are {NOTHING} for open generation. In brackets: Wilson's 95 % "
-    "interval. Truncated: prompts shortened to fit. Prompt and output tokens: means per sample.",
+    "interval. Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
+    "n failed: samples left out of all means.",
 )
 TIMES = (
     "ms: mean milliseconds per sample, all of its explained steps together, of the method alone "
