@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+import pyarrow as pa
+
 from pisoft.statistics.reading import Files
-from pisoft.store.parquet import provenance, write_rows, write_table
+from pisoft.statistics.results import summary_table
+from pisoft.store.parquet import provenance, write_table
 from pisoft.workflow.commandline import files_parser, room_module, run
 
 
@@ -13,12 +16,15 @@ def main(arguments: argparse.Namespace) -> None:
     """Compute the summaries and write a file of each kind."""
     module = room_module("statistics", arguments.name, "summaries")
     settings = module.Settings.model_validate_json(arguments.settings)
-    found = module.summaries(Files(arguments.files), settings)
+    summaries = module.summaries(Files(arguments.files), settings)
+    tables = {
+        kind: summary if isinstance(summary, pa.Table) else summary_table(kind, summary)
+        for kind, summary in summaries.items()
+    }
     origin = provenance(settings.model_dump(mode="json"), arguments.files)
-    for kind, summary in found.items():
-        write = write_rows if isinstance(summary, list) else write_table
+    for kind, table in tables.items():
         (path,) = arguments.outputs[kind]
-        write(path, kind, summary, origin)
+        write_table(path, kind, table, origin)
 
 
 def parser() -> argparse.ArgumentParser:

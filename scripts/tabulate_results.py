@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pisoft.config.jobs import DisplayJob
 from pisoft.store.files import whole_files
-from pisoft.tables.explorer_links import explorer_links
+from pisoft.tables.layout import explorer_links
 from pisoft.tables.writer import write
 from pisoft.views.view import displayed
 from pisoft.workflow.commandline import display_parser, run

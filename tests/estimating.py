@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from pisoft.config.jobs import UncertaintyJob
 from pisoft.statistics.reading import Files
-from pisoft.statistics.results import select
+from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.uncertainty import summaries
 from pisoft.store.parquet import write_rows
 from pisoft.views.view import View
@@ -29,7 +29,9 @@ def _estimated(written: str, kind: str, resamples: int) -> SimpleNamespace:
         path = Path(folder) / f"{kind}.parquet"
         write_rows(path, kind, rows, {})
         made = summaries(Files({"samples": [path]}), settings)
-        return SimpleNamespace(**{question: table.to_pandas() for question, table in made.items()})
+        return SimpleNamespace(
+            **{question: summary_table(question, made[question]).to_pandas() for question in made}
+        )
 
 
 class Frames(Files):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from pisoft.statistics.reading import Files
-from pisoft.statistics.results import results_table
+from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import write_table
 from pisoft.views.view import View
 from rooms import display_settings
@@ -50,6 +50,6 @@ def view(folder: Path, why: str | None = None, datasets: dict[str, str] = DATASE
             {**row, "other": "rank_change", "value": rank},
         ]
     path = folder / "sensitivity.parquet"
-    write_table(path, "sensitivity", results_table("sensitivity", [pd.DataFrame(rows)]), {})
+    write_table(path, "sensitivity", summary_table("sensitivity", [pd.DataFrame(rows)]), {})
     settings = display_settings(models={"llama": "Llama"}, datasets=datasets, methods=METHODS)
     return View(Files({"sensitivity": [path]}), settings, CELL)

@@ -7,7 +7,7 @@ import pandas as pd
 from estimating import view
 from pisoft.statistics.layer_study import depth_statistics
 from pisoft.statistics.metrics import AUC_METRICS
-from pisoft.statistics.results import results_table
+from pisoft.statistics.results import summary_table
 
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 
@@ -65,6 +65,6 @@ def without_number_of_layers():
 
 def study_view(rows, **cell):
     """Return a view of the study's numbers."""
-    numbers = results_table("depths", [depth_statistics(pd.DataFrame(rows))]).to_pandas()
+    numbers = summary_table("depths", [depth_statistics(pd.DataFrame(rows))]).to_pandas()
     cell = {"protocol": "dynamic", "model": "llama"} | cell
     return view({"depths": numbers}, cell, datasets=DATASETS)

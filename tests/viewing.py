@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pisoft.statistics.reading import Files
-from pisoft.statistics.results import results_table, select
+from pisoft.statistics.results import select, summary_table
 from pisoft.views.view import View
 from rooms import display_settings
 
@@ -18,7 +18,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 def results(question: str, rows: Rows) -> pd.DataFrame:
     """Return rows as a reader of the file gives them; keys and numbers may be missing."""
-    return results_table(question, [pd.DataFrame(list(rows))]).to_pandas()
+    return summary_table(question, [pd.DataFrame(list(rows))]).to_pandas()
 
 
 class InMemory(Files):

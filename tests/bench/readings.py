@@ -185,7 +185,7 @@ def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
             table = pa.Table.from_pandas(table, schema=SCHEMAS["soft"], preserve_index=False)
             write_table(new, "soft", table, {})
         settings = read_provenance(results / "data/summary/soft_samples.parquet")["settings"]
-        samples = summarise(squared, settings["minimum_h0"] ** 2, settings["clamp"]).soft_samples
+        samples, *_ = summarise(squared, settings["minimum_h0"] ** 2, settings["clamp"])
     means = samples.to_pandas().groupby(["dataset", "method", "model", "metric"])["value"].mean()
     averages = means.groupby(["method", "model", "metric"]).mean().unstack(["model", "metric"])
     return averages.reindex(columns=before.columns).fillna(before)  # insertion has no distances

@@ -27,6 +27,7 @@ from pisoft.datasets.sources import fetch
 from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
+from pisoft.statistics.results import summary_table
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import read_rows, write_rows, write_table
 from pisoft.store.schemas import SCHEMAS
@@ -359,9 +360,11 @@ def test_damaged_results_are_summarised_or_refused_in_one_line(tmp_path, data, k
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMAS[kind]), path)
     try:
         if kind == "soft":
-            found = summarise([path], **STATISTICS)._asdict()
+            kinds = ("soft_samples", "curves", "soft_sample_curves")
+            found = dict(zip(kinds, summarise([path], **STATISTICS), strict=True))
         else:
-            found = {"ranking_samples": ranking_samples([path], {})}
+            rows = ranking_samples([path], {})
+            found = {"ranking_samples": summary_table("ranking_samples", rows)}
         for name, table in found.items():
             write_table(tmp_path / f"{name}.parquet", name, table, {})
     except BenchmarkError as error:

@@ -18,9 +18,8 @@ from scipy.optimize import isotonic_regression
 from pisoft.figures.panels import draw, lines, n_text
 from pisoft.figures.pi_curves_all import of_one_range
 from pisoft.figures.style import line_styles, theme
-from pisoft.statistics.metrics import CONTROL, CURVE_METRICS, PROPOSED
+from pisoft.statistics.metrics import CONTROL, CURVE_METRICS, LEVEL, PROPOSED
 from pisoft.statistics.results import select
-from pisoft.statistics.standing import LEVEL
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
@@ -38,9 +37,8 @@ KEYS, LABELS = 1.05, 1.075  # where markers stand and labels begin, in panels
 def plot(view: View) -> Figure:
     """Draw π-Soft-NS and π-Soft-NC over the retaining probability, few methods in colour.
 
-    Each panel colours those of its own AUC, see :func:`standings`, and names them at their line's
-    end: the best in bold, ≈ behind those not significantly different from it, as in tables. Their
-    bands are 95 % confidence intervals of the mean over samples (Student's t).
+    Each panel names those in colour (:func:`standings`) at their line's end: the best in bold, ≈
+    behind those not significantly different from it. Bands are 95 % intervals (Student's t).
     """
     curves, statistics = view.results("curves"), view.results("statistics")
     parts = {
@@ -63,12 +61,8 @@ def plot(view: View) -> Figure:
 def standings(rows: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
     """Return the methods with a number, best first: `best`, `tied` with it, and `coloured`.
 
-    In colour are the best and those not significantly different from it, of many the first
-    :data:`MOST_LEADERS`; the paper's own; random scores; the lowest.
-
-    Args:
-        rows: `statistics` of one metric and dataset, higher is better.
-        methods: those that have curves.
+    In colour are, of those with curves, the best and those not significantly different from it, of
+    many the first :data:`MOST_LEADERS`; the paper's own; random scores; the lowest.
     """
     rows = rows.dropna(subset="value").set_index("method")
     rows = rows.sort_values("value", ascending=False, kind="stable")
@@ -129,12 +123,7 @@ def _name_lines(
 def spread(places: np.ndarray, gap: float) -> np.ndarray:
     """Return the places nearest to the given ones, in least squares, that rise by a gap at least.
 
-    Args:
-        places: from 0 to 1, in the order that is kept.
-        gap: the least difference of neighbours.
-
-    Returns:
-        As many places, from 0 to 1 if so many gaps fit in there.
+    Places are from 0 to 1, if so many gaps fit in there, and keep their order.
     """
     steps = gap * np.arange(places.size)
     moved = isotonic_regression(places - steps).x

@@ -25,7 +25,7 @@ from pisoft.figures.panels import legend_below, n_text
 from pisoft.figures.style import LineStyle, line_styles, theme
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.results import select
-from pisoft.statistics.scores import StepScores, perturbable_counts, read_scores
+from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.parquet import OK, read_table
 from pisoft.views.registry import display
 from pisoft.views.view import Results, View
@@ -47,22 +47,15 @@ class Calibrated:
     alpha: Mapping[str, float]
 
 
-def retaining_shares(samples: pd.DataFrame, tokens: Mapping[str, int]) -> pd.DataFrame:
-    """Return the share of tokens that the original metrics keep on average, E[R] / m.
+def retaining_shares(samples: pd.DataFrame) -> pd.DataFrame:
+    """Return `method`, `share` (E[R] / m, which the original metrics keep) and `soft_nc`.
 
-    Args:
-        samples: `soft_samples` rows of one protocol, model and dataset.
-        tokens: number of perturbable tokens, m, of each sample.
-
-    Returns:
-        method, sample_id, share, soft_nc, of the ok samples.
+    By sample, from `soft_samples` rows of one protocol, model and dataset.
     """
     ok = samples[samples["status"] == OK]
     wide = ok.pivot(index=["method", "sample_id"], columns="metric", values="value")
-    wide = wide.reindex(columns=["expected_retained", "soft_nc"]).reset_index()  # none may be ok
-    counts = wide["sample_id"].map(tokens).astype(np.float64)
-    wide["share"] = wide["expected_retained"].astype(np.float64) / counts
-    return wide[["method", "sample_id", "share", "soft_nc"]]
+    wide = wide.reindex(columns=["mean_score", "soft_nc"]).astype(float)  # none may be ok
+    return wide.rename(columns={"mean_score": "share"}).reset_index("method")
 
 
 def shown_methods(shares: pd.DataFrame, methods: Iterable[str]) -> list[str]:
@@ -87,12 +80,9 @@ def read_alphas(path: Path, pi: float) -> dict[tuple[str, int], float]:
 def calibrated(
     steps: Iterable[StepScores], alphas: Mapping[str, Mapping[tuple[str, int], float]], floor: float
 ) -> Calibrated | None:
-    """Return the first step at which all methods have an α; None if there is none.
+    """Return the first step at which all methods have an α (see :func:`read_alphas`), if any.
 
-    Args:
-        steps: scores.
-        alphas: by method, see :func:`read_alphas`.
-        floor: scores are clipped to [floor, 1 - floor] before they are transformed.
+    Scores are clipped to [floor, 1 - floor] before they are transformed.
     """
     for step in steps:
         key = (step.prompt["sample_id"], step.step)
@@ -115,7 +105,7 @@ def plot(view: View) -> Figure:
     first, prompts = next(iter(settings.datasets_on(view.cell["model"]))), files["prompts"][0]
     cell = {**view.cell, "dataset": first}
     samples, curves = files.rows("soft_samples", **cell), view.results("curves", dataset=first)
-    shares = retaining_shares(samples, perturbable_counts(prompts, settings.scope))
+    shares = retaining_shares(samples)
     drawn = shown_methods(shares, curves.methods)
     pi = min(curves.rows["position"], key=lambda pi: abs(pi - TARGET), default=TARGET)
     soft, scores = (
@@ -131,15 +121,7 @@ def plot(view: View) -> Figure:
 def plot_protocol(
     shares: pd.DataFrame, example: Calibrated | None, curves: Results, pi: float, where: str
 ) -> Figure:
-    """Draw the three panels.
-
-    Args:
-        shares: of all methods, see :func:`retaining_shares`.
-        example: of the methods of panels (b) and (c); None: panel (b) stays empty and says so.
-        curves: of one protocol, model and dataset.
-        pi: the retaining probability of panel (b).
-        where: model, dataset and protocol, for the title.
-    """
+    """Draw the three panels; without an example, panel (b) stays empty and says so."""
     methods, drawn = curves.methods, shown_methods(shares, curves.methods)
     looks = line_styles(methods)
     with theme():

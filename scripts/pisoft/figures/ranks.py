@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 
 from pisoft.figures.panels import GREY, dots, draw, n_text
 from pisoft.figures.style import line_styles
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, LEVEL, METRICS
 from pisoft.statistics.results import select
-from pisoft.statistics.standing import LEVEL
 from pisoft.views.registry import display
 from pisoft.views.view import View
 

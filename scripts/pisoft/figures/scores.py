@@ -37,32 +37,21 @@ class Distribution:
 
 
 def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
-    """Return how a method's scores are distributed.
+    """Return how a method's scores are distributed, of one model and dataset.
 
     A step's tokens, a sample's steps and the samples have equal weight each, so that the mean is
     that of the original metrics' expected retaining share.
-
-    Args:
-        steps: of one model and dataset, the steps of a sample next to each other.
-        method: whose scores.
     """
-    shares, means, n_failed = [], [], 0
-    for _, scored in scores_by_sample(steps, method):
-        if scored:
-            shares.append(np.mean([np.histogram(s, EDGES)[0] / s.size for s in scored], axis=0))
-            means.append(np.mean([scores.mean() for scores in scored]))
-        else:
-            n_failed += 1
-    if not means:
-        return Distribution(np.zeros(EDGES.size - 1), np.nan, 0, n_failed)
-    return Distribution(np.mean(shares, axis=0), float(np.mean(means)), len(means), n_failed)
+    samples = [scored for _, scored in scores_by_sample(steps, method)]
+    ok = [scored for scored in samples if scored]
+    if not ok:
+        return Distribution(np.zeros(EDGES.size - 1), np.nan, 0, len(samples))
+    shares = [np.mean([np.histogram(s, EDGES)[0] / s.size for s in steps], axis=0) for steps in ok]
+    mean = np.mean([np.mean([scores.mean() for scores in steps]) for steps in ok])
+    return Distribution(np.mean(shares, axis=0), float(mean), len(ok), len(samples) - len(ok))
 
 
-@display(
-    title="Distribution of the scores",
-    by=("model",),
-    reads=("prompts", "attributions"),
-)
+@display(title="Distribution of the scores", by=("model",), reads=("prompts", "attributions"))
 def plot(view: View) -> Figure:
     """Draw the figure of one model, reading one method and dataset at a time."""
     files, settings, cell = view.files, view.settings, view.cell
@@ -83,15 +72,10 @@ def plot(view: View) -> Figure:
 def plot_scores(
     distributions: Mapping[str, Mapping[str, Distribution]], methods: Mapping[str, str], where: str
 ) -> Figure:
-    """Draw the distributions of all methods, one row each, in one panel per dataset.
+    """Draw distributions, by dataset's label and by method: a panel and a row each.
 
     Each row is scaled to its highest bin, so that its shape shows whether scores are spread out or
     sparse. The marker and the number beside the row are the mean.
-
-    Args:
-        distributions: by dataset's label, by method.
-        methods: label of each method, from top to bottom.
-        where: the model, for the title.
     """
     columns = min(len(distributions), COLUMNS)
     rows = -(-len(distributions) // columns)

@@ -12,7 +12,7 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -110,13 +110,10 @@ def plot(view: View) -> Figure:
 
 
 def chosen_answers(answers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the samples to show, a choice that no score has a part in.
+    """Return the samples to show, rows of `generations`: a choice that no score has a part in.
 
     With labels, the first correctly answered sample of each predicted label; without labels, or if
     no answer is correct, the first sample that could be answered.
-
-    Args:
-        answers: rows of `generations`, in the order of the samples.
     """
     answered = [answer for answer in answers if answer["status"] == OK]
     correct: dict[str, Mapping[str, Any]] = {}
@@ -129,21 +126,16 @@ def chosen_answers(answers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, An
 def examples(
     answers: Iterable[Mapping[str, Any]],
     steps: Iterable[StepScores],
-    methods: Iterable[str],
+    methods: Collection[str],
     share: float,
 ) -> list[Example]:
     """Return the first explained step of each answer, with every method's top tokens.
 
-    Args:
-        answers: rows of `generations`; see :func:`chosen_answers`.
-        steps: the scores of at least these samples.
-        methods: names.
-        share: of the perturbable tokens that are top tokens, in (0, 1].
+    Their number is a share, in (0, 1], of that of the perturbable tokens, rounded up.
     """
     explained = {(answer["sample_id"], answer["steps"][0]): answer for answer in answers}
-    names = list(methods)
     return [
-        _example(step, explained[key], names, share)
+        _example(step, explained[key], methods, share)
         for step in steps
         if (key := (step.prompt["sample_id"], step.step)) in explained
     ]
@@ -155,23 +147,16 @@ def top_count(tokens: int, share: float) -> int:
 
 
 def top_tokens(raw: np.ndarray, share: float) -> np.ndarray:
-    """Return whether a token is among the highest raw scores, (m,); of equal ones, the earlier.
-
-    Args:
-        raw: raw scores of the perturbable tokens of a step, finite, (m,).
-        share: see :func:`top_count`.
-    """
+    """Return whether a token is among the highest raw scores (m,); of equal ones, the earlier."""
     top = np.zeros(raw.size, dtype=bool)
     top[np.argsort(-raw, kind="stable")[: top_count(raw.size, share)]] = True
     return top
 
 
 def sentences(texts: Sequence[str], positions: np.ndarray) -> list[slice]:
-    """Split tokens after `.`, `!`, `?` or `…` in front of a space, at line ends, and at gaps.
+    """Split tokens (m,) after `.`, `!`, `?` or `…` in front of a space, at line ends and at gaps.
 
-    Args:
-        texts: of the tokens, leading spaces included, (m,).
-        positions: of the tokens in the prompt, (m,); a gap in them is one between two texts.
+    A gap in their positions in the prompt is one between two texts.
     """
     ends = []
     for end, (text, following) in enumerate(itertools.pairwise(texts), start=1):
@@ -245,12 +230,8 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
     """Draw the tokens of examples, one below the other, with bars above every method's top tokens.
 
     Known evidence is underlined. A method without top tokens has a row that says why. Texts of more
-    than :data:`MOST_LINES` lines are cut, and the heading says where.
-
-    Args:
-        examples: none if no sample could be answered, which the figure then says.
-        methods: label of each method, in the order of the rows.
-        where: model and dataset, for the title.
+    than :data:`MOST_LINES` lines are cut, and the heading says where. Without examples, no sample
+    could be answered.
     """
     with theme():
         labels = {
@@ -270,7 +251,10 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
         axes.text(WIDTH / 2, height - MARGIN, printable(title), **place)
         top = height - 2 * HEADING
         for example, lines in zip(examples, texts, strict=True):
-            heading = _clipped(_heading(example, lines), HEADING_SIZE, WIDTH - 2 * MARGIN)
+            n = sum(map(len, lines))
+            cut = "" if n == len(example.texts) else f" · cut: the first {n} tokens are shown"
+            heading = f"{example.heading}{cut} · {example.sample_id}"
+            heading = _clipped(heading, HEADING_SIZE, WIDTH - 2 * MARGIN)
             axes.text(MARGIN, top - HEADING_SIZE, heading, fontsize=HEADING_SIZE)
             top -= HEADING
             for line in lines:
@@ -333,12 +317,6 @@ def _wrapped(example: Example, margin: float) -> list[_Line]:
         pen = left + width
         lines[-1].append(_Token(index, visible, left, pen))
     return lines[:MOST_LINES]
-
-
-def _heading(example: Example, lines: Sequence[_Line]) -> str:
-    shown = sum(map(len, lines))
-    cut = "" if shown == len(example.texts) else f" · cut: the first {shown} tokens are shown"
-    return f"{example.heading}{cut} · {example.sample_id}"
 
 
 def _draw_line(

@@ -31,8 +31,7 @@ from pisoft.statistics.published import (
 )
 from pisoft.statistics.published_settings import differences
 from pisoft.statistics.results import select
-from pisoft.tables.explorer_links import explorer_links
-from pisoft.tables.layout import number_text
+from pisoft.tables.layout import explorer_links, number_text
 
 
 def against_paper_page(

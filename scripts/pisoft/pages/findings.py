@@ -16,10 +16,9 @@ from scipy.stats import spearmanr
 
 from pisoft.config.jobs import LabelSettings
 from pisoft.formatting import signed
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL, METRICS
 from pisoft.statistics.orders import order_changes
 from pisoft.statistics.results import select
-from pisoft.statistics.standing import LEVEL, standing
 from pisoft.store.parquet import OK, meanings
 from pisoft.tables.layout import interval_text, p_text
 from pisoft.views.view import Results
@@ -49,10 +48,11 @@ class Order:
     @cached_property
     def groups(self) -> dict[str, list[str]]:
         """The methods by how they compare with the best."""
-        best, tied = standing(self.rows)
-        p_values = self.rows["p_adjusted"].astype(float).drop(best)
-        worse, untested = p_values.index[p_values < LEVEL], p_values.index[p_values.isna()]
-        return {BEST: best, EQUAL: tied, WORSE: list(worse), UNTESTED: list(untested)}
+        is_best = self.rows["rank"] == self.rows["rank"].min()
+        p_values = self.rows["p_adjusted"].astype(float)[~is_best]
+        groups = {EQUAL: p_values >= LEVEL, WORSE: p_values < LEVEL, UNTESTED: p_values.isna()}
+        others = {name: list(p_values.index[chosen]) for name, chosen in groups.items()}
+        return {BEST: list(self.rows.index[is_best]), **others}
 
     @property
     def best(self) -> list[str]:

@@ -12,8 +12,7 @@ from pisoft.pages.findings import EQUAL, Numbers, Order, failures, reading, size
 from pisoft.pages.links import links
 from pisoft.pages.page import Bar, Figure, Page, Panel, Section
 from pisoft.pages.standings import standings_table
-from pisoft.statistics.metrics import AUC_METRICS, CONTROL, METRICS
-from pisoft.statistics.standing import LEVEL
+from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
 from pisoft.tables.layout import interval_text
 from pisoft.tables.notes import FAMILIES
 

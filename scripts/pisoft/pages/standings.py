@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pisoft.formatting import NOTHING
 from pisoft.pages.findings import SHORT, Numbers
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
-from pisoft.statistics.standing import LEVEL
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, LEVEL
 from pisoft.tables.grid import Column, blocks, each
 from pisoft.tables.layout import Entry, Table, rank_text
 from pisoft.views.view import Number

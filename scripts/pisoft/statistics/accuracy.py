@@ -13,7 +13,6 @@ from statsmodels.stats.proportion import proportion_confint
 from pisoft.config.jobs import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
-from pisoft.statistics.results import results_table
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import OK
 
@@ -36,7 +35,7 @@ def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
         )
     cells = zip(prompts, generations, strict=True)
     rows = pd.DataFrame([row for cell in cells for row in _rows(*cell)])
-    return {"accuracy": results_table("accuracy", [rows])}
+    return {"accuracy": [rows]}
 
 
 def _rows(prompts: Path, generations: Path) -> Iterator[dict[str, Any]]:

@@ -25,7 +25,6 @@ from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.estimates import Samples, estimate_rows, sample_matrix
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
@@ -49,7 +48,7 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
             }
             rows = estimate_rows(datasets, settings, tested=HALVES)
             tables.append(rows.assign(protocol=protocol, model=model))
-    return {"advantage": results_table("advantage", tables)}
+    return {"advantage": tables}
 
 
 def half_weights(grid: np.ndarray) -> np.ndarray:
@@ -74,8 +73,8 @@ def _differences(
     """Return method less random scores, samples by part, π, metric and method.
 
     Args:
-        curves: `soft_sample_curves` rows of one dataset; a sample that failed has no values.
-        weights: of each part and π, of the curve's values (P,).
+        curves: `soft_sample_curves` rows of one dataset.
+        weights: of the curve's values (P,), by part and π.
     """
     lacking = np.full(next(iter(weights.values())).size, np.nan)
     values = np.stack([lacking if curve is None else curve for curve in curves["values"]])

@@ -23,7 +23,7 @@ from pisoft.statistics.published import (
     averaged_columns,
 )
 from pisoft.statistics.published_settings import Difference
-from pisoft.statistics.results import results_table, select
+from pisoft.statistics.results import select, summary_table
 
 INSIDE = "inside"
 OUTSIDE = "outside"
@@ -57,8 +57,7 @@ def compare(
 
     Args:
         published: rows of :func:`pisoft.statistics.published.load_published`.
-        statistics: rows of kind `statistics`.
-        timings: rows of kind `timings`.
+        statistics, timings: results of the run.
         other_models: models of the run that are not the published ones, whatever their name.
         other_datasets: the same of datasets.
         unlike: settings of the run that are not the paper's.
@@ -123,15 +122,11 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
             taus = changes["kendall_tau"].rename("value").reset_index()
             parts += [averages.assign(part="without", best=first, **keys)]
             parts += [taus.assign(part="kendall_tau", **keys)]
-    return results_table("ranks", parts).to_pandas()
+    return summary_table("ranks", parts).to_pandas()
 
 
 def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:
-    """Return Grad-ELLM at the depth that is best on all samples, as rows of `statistics`.
-
-    Args:
-        study: rows of kind `layer_study`.
-    """
+    """Return Grad-ELLM at the depth that is best on all samples, as rows of `statistics`."""
     numbers = select(depth_statistics(study), part=LEAKY)
     numbers = numbers.assign(method=numbers["method"].map(LEAKY_METHODS))
     groups = numbers.groupby([*COLUMN, "method"], sort=False)

@@ -103,12 +103,9 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
 
 
 def alternatives_of(metric: str, clamp: Clamp, new_draws: Container[str]) -> list[str]:
-    """Return the alternatives to a run's choices: other clamps than its own, for π-Soft-NS alone.
+    """Return the alternatives to a run's choices, and those of the new draws that it has.
 
-    Args:
-        metric: of :data:`METRICS`.
-        clamp: of the run.
-        new_draws: alternatives with draws of their own that the run has.
+    Other clamps than the run's are alternatives for π-Soft-NS alone.
     """
     return [
         name
@@ -131,7 +128,7 @@ def alternative_samples(
 
     Args:
         metric: of :data:`METRICS`.
-        dataset: its name.
+        dataset: its name, a key of the halves.
         methods: areas of the run's draws.
         new_draws: areas of other draws, by alternative.
         settings: clamp and seed.

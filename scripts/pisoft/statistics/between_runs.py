@@ -16,25 +16,28 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         and of each run the `best`, of the highest mean, equal ones joined, the fewest samples in a
         mean, `n`, and the most that failed, `n_failed`. Those of the second end in `_other`.
     """
-    numbers = ["value", "n", "n_failed"]
     runs = [
         rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value").set_index([*CELL, "method"])
         for rows in (one, other)
     ]
-    both = pd.concat([run[numbers] for run in runs], axis="columns", keys=["", "_other"])
-    compared = []
-    for cell, rows in both.groupby(level=CELL, sort=False):
-        if rows.notna().any().all():  # both runs have the cell
-            common = rows.dropna().droplevel(CELL)
-            row = dict(zip(CELL, cell, strict=True)) | {"n_methods": len(common)}
-            row["kendall_tau"] = kendall_taus(common["", "value"], common["_other", "value"])
-            for run in ("", "_other"):
-                order = pd.Series(ranks(common[run, "value"].to_numpy(), "highest"), common.index)
-                row[f"best{run}"] = ", ".join(best_methods(order))
-                row[f"n{run}"] = common[run, "n"].min()
-                row[f"n_failed{run}"] = common[run, "n_failed"].max()
-            compared.append(row)
-    return pd.DataFrame(compared)
+    cells = runs[0].index.droplevel("method").unique()
+    cells = cells[cells.isin(runs[1].index.droplevel("method"))]
+    common = runs[0].index.intersection(runs[1].index, sort=False)
+    wide = [
+        {
+            name: run.loc[common, name].unstack("method", sort=False).reindex(cells)
+            for name in ("value", "n", "n_failed")
+        }
+        for run in runs
+    ]
+    compared = pd.DataFrame({"n_methods": wide[0]["value"].count(axis=1)}, cells)
+    compared["kendall_tau"] = kendall_taus(*(run["value"] for run in wide))
+    for suffix, run in zip(("", "_other"), wide, strict=True):
+        order = pd.DataFrame(ranks(run["value"].to_numpy(), "highest"), cells, run["value"].columns)
+        compared[f"best{suffix}"] = [", ".join(best_methods(row)) for _, row in order.iterrows()]
+        compared[f"n{suffix}"] = run["n"].min(axis=1)
+        compared[f"n_failed{suffix}"] = run["n_failed"].max(axis=1)
+    return compared.reset_index()
 
 
 def report(rows: pd.DataFrame) -> str:

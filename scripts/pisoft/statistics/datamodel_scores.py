@@ -39,7 +39,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import retaining_probabilities
 from pisoft.faithfulness.masks import kept_tokens, masks_of
 from pisoft.statistics.metrics import CONTROL
-from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
+from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.statistics.soft_files import Steps, whole_steps
 from pisoft.store.parquet import (
@@ -75,7 +75,7 @@ def summaries(files: Files, settings: DatamodelJob) -> dict[str, Summary]:
             for kind in ("attributions", "soft")
         )
         frames += _cell_samples(path, attributions, soft, settings)
-    return {"datamodel_samples": summary_table("datamodel_samples", frames)}
+    return {"datamodel_samples": frames}
 
 
 def _cell_samples(
@@ -88,35 +88,25 @@ def _cell_samples(
     samples: dict[str, list[StepScores]] = {}
     for step in read_scores(prompts, attributions, settings):
         samples.setdefault(step.prompt["sample_id"], []).append(step)
+    names = ["method", "sample_id", "metric"]
+    index = pd.MultiIndex.from_product([methods, samples, METRICS], names=names)
     frames = []
     for path in soft:
         numbers = [
             _sample([_step(step, methods, path, draws[path], settings) for step in steps])
             for steps in samples.values()
         ]
-        values, statuses = (
-            np.reshape([sample[part] for sample in numbers], (-1, len(METRICS), len(methods)))
-            for part in (0, 1)
-        )
-        for at, method in enumerate(methods):
-            columns = {
-                **FILES["soft"].cell(path)._replace(method=method).keys,
-                "sample_id": np.repeat([*samples], len(METRICS)),
-                "metric": np.tile(METRICS, len(samples)),
-                "value": values[..., at].ravel(),
-                "status": statuses[..., at].ravel(),
-            }
-            frames.append(pd.DataFrame(columns))
+        columns = {
+            name: np.reshape([sample[part] for sample in numbers], (-1, len(methods))).T.ravel()
+            for part, name in enumerate(("value", "status"))
+        }
+        cell = FILES["soft"].cell(path).keys | {"method": index.get_level_values("method")}
+        frames.append(pd.DataFrame(columns, index).reset_index(names[1:]).assign(**cell))
     return frames
 
 
 def read_draws(path: Path, attributions: Path, grid: Sequence[float]) -> Steps:
-    """Read a `soft` file's changes of the log-probability.
-
-    Args:
-        path: the file.
-        attributions: the scores that it was made from.
-        grid: of the retaining probabilities.
+    """Read a `soft` file's changes of the log-probability, and check which scores it is of.
 
     Raises:
         BenchmarkError: an unreadable file, one of other scores, or a step that lacks a retaining
@@ -135,11 +125,6 @@ def masks_and_changes(
     """Return a step's masks, whether a token is kept, (N, m), and what they changed, (N,).
 
     Those of Soft-NS come first, N = (1 + P) · (K of Soft-NS + K of Soft-NC).
-
-    Args:
-        step: with the random scores of the draws.
-        path, draws: the file, and its steps by :func:`read_draws`.
-        settings: of the evaluation.
 
     Raises:
         BenchmarkError: there are no draws of this step, or they were made with other scores.
@@ -166,15 +151,12 @@ def masks_and_changes(
 
 
 def of_masks(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Return the numbers of :data:`METRICS` of one step, NaN where they are undefined.
+    """Return the numbers of :data:`METRICS` of one step, (4, M); NaN where they are undefined.
 
     Args:
         masks: whether a token is kept, (N, m).
         scores: of every method, (m, M).
         changes: of the target's log-probability, (N,).
-
-    Returns:
-        (4, M).
     """
     if len(masks) < FEWEST_MASKS:
         return np.full((len(METRICS), scores.shape[1]), np.nan)
@@ -203,15 +185,11 @@ def correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def infidelity(removed: np.ndarray, drop: np.ndarray) -> np.ndarray:
-    """Return what is left of the drop by the best multiple of the removed mass, as a share, (M,).
+    """Return what the best multiple of removed mass (N, M) leaves of the drop (N, 1), (M,).
 
     The best multiple is β = Σ removed · drop / Σ removed², and leaves
     1 − (Σ removed · drop)² / (Σ removed² · Σ drop²) of Σ drop². NaN where removed mass or drop is
     the same for all masks.
-
-    Args:
-        removed: removed mass, (N, M).
-        drop: of the log-probability, (N, 1).
     """
     undefined = _constant(removed) | _constant(drop)
     scale = (removed**2).sum(axis=0) * (drop**2).sum(axis=0)

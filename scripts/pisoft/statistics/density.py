@@ -27,7 +27,6 @@ from pisoft.config.jobs import DensityJob
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
@@ -58,7 +57,7 @@ def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
         "density": estimate_rows(density, settings),
         "density_correlations": estimate_rows(correlations, settings, tested, FAMILY),
     }
-    return {name: results_table(name, [rows.assign(model=model)]) for name, rows in tables.items()}
+    return {name: [rows.assign(model=model)] for name, rows in tables.items()}
 
 
 def gini(scores: np.ndarray) -> float:
@@ -70,12 +69,7 @@ def gini(scores: np.ndarray) -> float:
 
 
 def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
-    """Return a row per sample and a column per measure; NaN where the method has no scores.
-
-    Args:
-        steps: of one model and dataset, the steps of a sample next to each other.
-        method: whose scores.
-    """
+    """Return a row per sample and a column per measure; NaN where the method has no scores."""
     rows = {
         sample_id: pd.DataFrame([(s.mean(), gini(s)) for s in scores], columns=MEASURES).mean()
         for sample_id, scores in scores_by_sample(steps, method)
@@ -84,14 +78,11 @@ def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
 
 
 def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
-    """Return every sample's rank correlations over methods, with random scores and without.
+    """Return samples by protocol, metric, measure (`other`) and :data:`ALL` or not (`part`).
 
     Args:
         density: samples by (method, metric), the latter of :data:`MEASURES`.
         areas: by sample; `protocol`, `metric`, `method`, `value`.
-
-    Returns:
-        Samples by (protocol, metric, other, part); NaN where a correlation is undefined.
     """
     methods = density.columns.unique("method")
     parts = {ALL: methods} if CONTROL in methods else {}

@@ -102,6 +102,12 @@ class Estimates:
         return self.replicates.columns.to_frame(index=False).assign(**named)
 
 
+def half_widths(standard_errors: pd.Series, n: pd.Series) -> pd.Series:
+    """Return the half-widths of means' intervals by Student's t; NaN for n < 2 samples."""
+    freedom = (n - 1).where(n > 1).astype(np.float64)
+    return standard_errors * stdtrit(freedom, (1 + CONFIDENCE) / 2)
+
+
 def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Return the column `value` as samples by keys, in order of appearance; NaN: no row."""
     groups = rows.groupby(list(keys), sort=False, observed=True)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from itertools import groupby
 
 import numpy as np
+import pandas as pd
 
 from pisoft.config.jobs import EvidenceJob
 from pisoft.statistics.metrics import EVIDENCE_METRICS
@@ -37,17 +38,16 @@ Settings = EvidenceJob
 def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
     """Return one file of samples, from prompts and scores of all datasets with evidence."""
     prompts = {path.parts[-2:]: path for path in files["prompts"]}
-    rows = []
+    frames = []
     for path in files["attributions"]:
         model, method, file = path.parts[-3:]
-        cell = {"model": model, "method": method, "dataset": path.stem}
+        cell = {"model": model, "method": method, "dataset": path.stem, "metric": METRICS}
         steps = read_scores(prompts[model, file], [path], settings)
         for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
             status, values = _sample(list(sample), method)
-            facts = {**cell, "sample_id": sample_id, "status": status}
-            numbers = zip(METRICS, values, strict=True)
-            rows += [{**facts, "metric": metric, "value": value} for metric, value in numbers]
-    return {"evidence_samples": rows}
+            rows = {**cell, "sample_id": sample_id, "status": status, "value": values}
+            frames.append(pd.DataFrame(rows))
+    return {"evidence_samples": frames}
 
 
 def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
@@ -69,13 +69,7 @@ def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
 
 
 def share_of_highest(scores: np.ndarray, evidence: np.ndarray, count: int) -> float:
-    """Return the share of the `count` highest scores that are of evidence, equal ones by lot.
-
-    Args:
-        scores: (m,).
-        evidence: which of them are of evidence, (m,).
-        count: 1 to m.
-    """
+    """Return the share of the `count` highest scores that are of evidence, equal ones by lot."""
     lowest = np.partition(scores, -count)[-count]
     above, tied = scores > lowest, scores == lowest
     by_lot = (count - above.sum()) * evidence[tied].mean()
@@ -86,10 +80,6 @@ def average_precision(scores: np.ndarray, evidence: np.ndarray) -> float:
     """Return the mean over the evidence of the precision among the scores at least as high.
 
     Equal scores are one threshold, so that no order of theirs matters.
-
-    Args:
-        scores: (m,).
-        evidence: which of them are of evidence, at least one, (m,).
     """
     _, threshold = np.unique(-scores, return_inverse=True)  # 0 for the highest scores
     hits = np.bincount(threshold, weights=evidence)

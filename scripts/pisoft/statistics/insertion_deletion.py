@@ -7,11 +7,10 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 
 from pisoft.config.jobs import SummariseRankingJob
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.reading import REPAIR, Files, Summary, summary_table
+from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.store.parquet import NOT_APPLICABLE, OK, read_table
 
 METRICS = {"deletion": "deletion_auc", "insertion": "insertion_auc"}  # by curve
@@ -23,15 +22,11 @@ def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]
     return {"ranking_samples": ranking_samples(files["ranking"], settings.not_applicable)}
 
 
-def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) -> pa.Table:
+def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) -> Summary:
     """Return the `ranking_samples` rows: one per cell, sample and metric.
 
     A dataset that cannot be ranked has one row per model, method and metric, without a sample and
     with the reason.
-
-    Args:
-        paths: `ranking` files `…/{model}/{method}/{dataset}.parquet`.
-        not_applicable: by dataset that cannot be ranked, why.
 
     Raises:
         BenchmarkError: an unreadable file, an unknown curve, a sample that has one twice, or an ok
@@ -42,11 +37,10 @@ def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) ->
     for cell, (dataset, reason) in product(explained, not_applicable.items()):
         without = {"metric": METRICS.values(), "status": NOT_APPLICABLE, "reason": reason}
         frames[*cell, dataset] = pd.DataFrame({"sample_id": None, "value": None, **without})
-    named = [
+    return [
         frame.assign(model=model, method=method, dataset=dataset)
         for (model, method, dataset), frame in frames.items()
     ]
-    return summary_table("ranking_samples", named)
 
 
 def _cell(path: Path) -> pd.DataFrame:

@@ -16,10 +16,9 @@ from pisoft.config.jobs import LayerStudyJob
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.errors import BenchmarkError
 from pisoft.seeds import keyed_generator
-from pisoft.statistics.intervals import half_widths
+from pisoft.statistics.estimates import half_widths
 from pisoft.statistics.metrics import AUC_METRICS
-from pisoft.statistics.reading import Files, Summary, summary_table
-from pisoft.statistics.results import results_table
+from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.soft import SAMPLE_METRICS, summarise
 from pisoft.store.parquet import OK, read_provenance
 
@@ -45,9 +44,9 @@ def summaries(files: Files, settings: LayerStudyJob) -> dict[str, Summary]:
     samples = measured.to_pandas()
     study = study_samples(settings, samples)
     return {
-        "layer_study": summary_table("layer_study", [study]),
-        "depths": results_table("depths", [depth_statistics(study)]),
-        "soft_samples": summary_table("soft_samples", [depth_selected(samples, study)]),
+        "layer_study": [study],
+        "depths": [depth_statistics(study)],
+        "soft_samples": [depth_selected(samples, study)],
     }
 
 
@@ -89,10 +88,6 @@ def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
 
     They are the other samples' at the depth that is best on the development samples, by dataset
     and metric.
-
-    Args:
-        samples: rows of `soft_samples` of the study's cells.
-        study: rows of :func:`study_samples`.
     """
     parts = [samples.iloc[:0]]
     for (*cell, weights, metric), rows in study.groupby(CELL, sort=False):
@@ -120,9 +115,6 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
 
     Best is the highest mean; of equal means, the smaller depth. If a part has fewer than
     :data:`SMALLEST_PART` samples, nothing has a value. `text` counts all samples that failed.
-
-    Args:
-        study: rows of `layer_study`.
     """
     numbers = [
         dict(zip(CELL, key, strict=True)) | number
@@ -136,13 +128,9 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbers(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the numbers of one dataset, token weighting and metric.
+    """Yield :data:`NUMBER` of one dataset, token weighting and metric.
 
-    Args:
-        rows: of `layer_study`.
-
-    Yields:
-        :data:`NUMBER`, and the `name` of the study's method; None: too few samples.
+    `name` is that of the study's method; None: too few samples.
     """
     methods = rows.drop_duplicates("method").set_index("method").sort_values("depth")
     candidates, (fixed,) = (methods.index[methods[name]] for name in ("candidate", "fixed"))

@@ -23,7 +23,6 @@ import pandas as pd
 from pisoft.config.jobs import CompareJob
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores
 
 METRICS = ("kendall_tau", "top_overlap")
@@ -40,7 +39,7 @@ def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:
     numbers = {"value": samples.mean(), "standard_error": samples.sem()}
     counts = {"n": samples.notna().sum(), "n_failed": samples.isna().sum()}
     rows = pd.DataFrame(numbers | counts).reset_index().assign(model=model, dataset=dataset)
-    return {"method_agreement": results_table("method_agreement", [rows])}
+    return {"method_agreement": [rows]}
 
 
 def with_averages(rows: pd.DataFrame) -> pd.DataFrame:
@@ -58,12 +57,7 @@ def with_averages(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd.DataFrame:
-    """Return how far every two methods agree, samples by :data:`KEYS`; NaN: no step counts.
-
-    Args:
-        steps: of one model and dataset, the steps of a sample next to each other.
-        methods: names, in the order in which they are paired.
-    """
+    """Return how far every two methods agree, samples by :data:`KEYS`; NaN: no step counts."""
     columns = pd.MultiIndex.from_tuples(
         [(name, *pair) for pair in itertools.combinations(methods, 2) for name in METRICS],
         names=KEYS,
@@ -76,11 +70,7 @@ def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd
 
 
 def top_overlaps(scores: np.ndarray) -> np.ndarray:
-    """Return the share of common tokens among the top tenth of every two methods, (M, M).
-
-    Args:
-        scores: finite, shape (m tokens, M methods), m ≥ 1.
-    """
+    """Return the share of common tokens in the top tenth of every two methods' scores (m, M)."""
     count = max(1, (len(scores) + 5) // 10)  # a tenth, rounded half up
     top = np.argsort(-scores, axis=0, kind="stable")[:count]
     chosen = np.zeros(scores.shape)

@@ -24,10 +24,7 @@ Labels = Mapping[tuple[str, str], str]
 def ordering_metrics(statistics: pd.DataFrame) -> tuple[Labels, Labels]:
     """Return the metrics to compare, those without a protocol last, and those that are left out.
 
-    Left out are metrics without any value, unless none has one.
-
-    Args:
-        statistics: results of one model.
+    Left out are metrics without any value in the results of a model, unless none has one.
     """
     candidates = {
         (protocol, metric): f"{METRICS[metric].name} · {protocol}"
@@ -47,14 +44,10 @@ def metric_agreement(
     τ = 1 says that both metrics order the methods alike from better to worse, also if lower is
     better for one of them. Methods without a value in either metric are left out of a pair.
 
-    Args:
-        statistics: results of one model.
-        metrics: that are compared.
-        datasets: names, in the order of the rows; the mean over them comes first.
-
     Returns:
-        Every two metrics once per dataset: `dataset`, `protocol` and `metric`, `other` and its
-        protocol as `part`, τ-b as `value`, and how many methods it is over as `n`.
+        Every two metrics once for the mean over datasets and each: `dataset`, `protocol` and
+        `metric`, `other` and its protocol as `part`, τ-b as `value`, and as `n` the methods that
+        it is over.
     """
     values = oriented_values(statistics).droplevel("model")
     keys = [

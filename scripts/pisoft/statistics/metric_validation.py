@@ -27,10 +27,9 @@ from statsmodels.stats.proportion import proportion_confint
 from pisoft.config.jobs import MetricValidationJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
-from pisoft.statistics.intervals import half_widths
+from pisoft.statistics.estimates import half_widths
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 
 NOISY = "noisy"
 CHAIN = [ORACLE, NOISY, CONTROL, "anti-oracle"]
@@ -52,7 +51,7 @@ def summaries(files: Files, settings: MetricValidationJob) -> dict[str, Summary]
         # "diagnosis" is the name of the random stream: with another one, numbers would change.
         key = (settings.seed, "diagnosis", *(cell[name] for name in (*KEYS, "position")))
         tables.append(validation(values, settings, key).assign(**cell))
-    return {"metric_validation": results_table("metric_validation", tables)}
+    return {"metric_validation": tables}
 
 
 def validation(
@@ -63,7 +62,7 @@ def validation(
     Args:
         values: samples by controls and `random`; higher is better, NaN failed.
         settings: names on the ladder of noise.
-        key: of the resampled samples.
+        key: of the random numbers.
     """
     values = values.assign(**{NOISY: values[settings.middle]})
     ordered = list(dict.fromkeys((*CHAIN, *settings.ladder)))
@@ -112,12 +111,7 @@ def _mean(values: pd.Series) -> Numbers:
 
 
 def _in_order(values: np.ndarray, key: Sequence[object]) -> dict[int, float]:
-    """Return by number of samples how often the means of so many fall along the chain.
-
-    Args:
-        values: of the chain, (n, 4).
-        key: of the resampled samples.
-    """
+    """Return by number of samples how often their means fall along the chain, values (n, 4)."""
     generator = keyed_generator(*key)
     shares = {}
     for size in _sizes(len(values)):

@@ -14,6 +14,7 @@ EVIDENCE_METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "e
 # The first is undefined wherever any other is.
 DATAMODEL_METRICS = ("lds_given_count", "lds", "faithfulness_correlation", "infidelity")
 DECIMALS = 12  # numbers equal to so many decimals are ties
+LEVEL = 0.05  # p-values below it are significant
 CONTROL = "random"  # method whose scores depend on nothing
 PROPOSED = ("grad_ellm", "grad_ellm_original")  # the paper's own method, in both variants
 NO_CONTROL = "Nothing to compare: random scores are not among the methods, or are the only one."

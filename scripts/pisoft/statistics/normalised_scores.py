@@ -19,7 +19,6 @@ from pisoft.statistics.controls import ORACLE, sample_values
 from pisoft.statistics.estimates import CONFIDENCE, FEWEST_FOR_INTERVAL, Samples, estimate
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 
 CELL = ["protocol", "model", "metric"]
 TAIL = (1 - CONFIDENCE) / 2
@@ -36,7 +35,7 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
         normalised(cells, dataset, settings).assign(dataset=dataset)
         for dataset, cells in datasets.items()
     ]
-    return {"normalised_scores": results_table("normalised_scores", tables)}
+    return {"normalised_scores": tables}
 
 
 def normalised(
@@ -44,10 +43,7 @@ def normalised(
 ) -> pd.DataFrame:
     """Return a row per cell, method and control of one dataset, whose name keys the resamples.
 
-    Args:
-        cells: by :data:`CELL`, samples by methods and controls; higher is better, NaN failed.
-        dataset: its name.
-        settings: seed and number of resamples.
+    Cells are samples by methods and controls, where higher is better, NaN failed.
     """
     gains, of_oracle = {}, {}
     for key, values in cells.items():

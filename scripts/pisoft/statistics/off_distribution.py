@@ -12,7 +12,6 @@ import pandas as pd
 from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.reading import Files, Summary, load_rows
-from pisoft.statistics.results import results_table
 from pisoft.store.parquet import OK
 
 MEASURES = ("entropy", "label_probability", "attention", "hidden_norm")
@@ -40,7 +39,7 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
         estimate_rows(datasets, settings).assign(protocol=protocol, model=model)
         for (protocol, model), datasets in cells.items()
     ]
-    return {"off_distribution": results_table("off_distribution", frames)}
+    return {"off_distribution": frames}
 
 
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:

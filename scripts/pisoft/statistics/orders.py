@@ -63,13 +63,12 @@ def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
     """Return the mean over datasets and its rank for every method, with each dataset left out.
 
     Args:
-        values: datasets × methods, NaN where a method has no value.
+        values: datasets × methods; a method that lacks a dataset that remains has no mean.
         best: which end of the scale is rank 1.
 
     Returns:
-        `other`, the dataset left out, `method`, `value` and `rank`. The rows of all datasets
-        (empty) come first. A method that lacks one of the datasets that remain has no value. Of a
-        single dataset nothing can be left out.
+        `other`, the dataset left out (first none, and none of a single one), `method`, `value` and
+        `rank`.
     """
     left_out = ["", *values.index] if len(values) > 1 else [""]
     means = pd.DataFrame(

@@ -16,7 +16,6 @@ import pandas as pd
 from pisoft.config.jobs import PermutedJob
 from pisoft.statistics.estimates import Samples, estimate_rows, sample_matrix
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")
 KEYS = ["metric", "method"]
@@ -38,15 +37,13 @@ def summaries(files: Files, settings: PermutedJob) -> dict[str, Summary]:
         if datasets:
             rows = estimate_rows(datasets, settings, tested=[GAIN])
             tables.append(rows.assign(protocol=protocol, model=model))
-    return {"permutation_baseline": results_table("permutation_baseline", tables)}
+    return {"permutation_baseline": tables}
 
 
 def gains(samples: pd.DataFrame, permuted: Mapping[str, str]) -> Samples:
     """Return the samples of every metric, method and part of one protocol, model and dataset.
 
-    Args:
-        samples: `soft_samples` rows of methods and of their permuted scores.
-        permuted: the method whose scores each permutation shuffles.
+    `permuted` is the method whose scores each permutation shuffles.
     """
     rows = samples[samples["method"].isin(list(permuted))]
     # A sample that one of the permutations failed on has no mean over them.

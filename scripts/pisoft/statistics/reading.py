@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pandas as pd
 import pyarrow as pa
@@ -18,12 +18,7 @@ REPAIR = "delete the file and run the workflow again"
 
 
 def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.DataFrame:
-    """Read the rows of summary files whose columns equal the given values.
-
-    Args:
-        path: the file, or several of a kind; of none, there are no rows.
-        kind: its kind, a key of :data:`pisoft.store.schemas.SCHEMAS`.
-        selection: column names with the value to keep, for example `protocol="dynamic"`.
+    """Read the rows of summary files of a kind whose columns equal the given values.
 
     Raises:
         BenchmarkError: an unreadable file, or no such row.
@@ -46,33 +41,15 @@ def _rows(
     return table.to_pandas()
 
 
-Summary = pa.Table | list[dict[str, Any]]
-"""What becomes one Parquet file: a table, or rows, of a kind of :mod:`pisoft.store.parquet`."""
-
-
-def summary_table(kind: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
-    """Return the rows of all frames as the columns of a kind; of no frame, an empty table."""
-    schema = SCHEMAS[kind]
-    tables = [
-        pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
-        for frame in frames
-    ]
-    return pa.concat_tables([schema.empty_table(), *tables]).replace_schema_metadata(None)
+Summary = pa.Table | Iterable[pd.DataFrame]
+"""What becomes a summary file: its table, or the frames of its rows."""
 
 
 class Files(dict[str, list[Path]]):
-    """What a table, a figure or a page is made from: files by the name of the rule's input.
-
-    An input that holds one kind of rows is named after it, a key of
-    :data:`pisoft.store.schemas.SCHEMAS`.
-    """
+    """What a table, a figure or a page is made from: files by kind, the rule's input."""
 
     def __missing__(self, kind: str) -> NoReturn:
-        """Say which files are missing.
-
-        Raises:
-            BenchmarkError: always.
-        """
+        """Say which files are missing."""
         raise BenchmarkError(f"--files: none of kind '{kind}' is given")
 
     def rows(self, kind: str, **selection: str) -> pd.DataFrame:

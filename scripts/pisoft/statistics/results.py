@@ -12,22 +12,31 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.store.schemas import SCHEMAS
+from pisoft.store.schemas import FILES, RESULT, SCHEMAS
 
 KEYS = ["protocol", "operator", "model", "variant", "dataset", "metric", "method", "other", "part"]
 KEYS += ["position"]
 
 
-def results_table(question: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
-    """Return the rows of all frames as a file of results.
+def summary_table(kind: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
+    """Return the rows of all frames as a file of a kind, a key of :data:`SCHEMAS`.
 
-    Args:
-        question: name of the file, a key of :data:`pisoft.store.schemas.SCHEMAS`.
-        frames: some of the columns each; keys that are missing do not apply.
+    Frames of results have some of the columns each; keys that are missing do not apply.
 
     Raises:
         ValueError: a column that results do not have, or two numbers of the same keys.
     """
+    schema = SCHEMAS[kind]
+    if FILES[kind].columns is RESULT:
+        frames = [_completed(kind, frames)]
+    tables = [
+        pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+        for frame in frames
+    ]
+    return pa.concat_tables([schema.empty_table(), *tables]).replace_schema_metadata(None)
+
+
+def _completed(question: str, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     schema = SCHEMAS[question]
     rows = pd.concat([pd.DataFrame(columns=schema.names), *frames], ignore_index=True)
     if odd := [name for name in rows if name not in schema.names]:
@@ -43,8 +52,7 @@ def results_table(question: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
     if len(twice := rows[rows.duplicated(KEYS)]):
         keys = twice[KEYS].iloc[0].to_dict()
         raise ValueError(f"{question}: two numbers of the same keys: {keys}")
-    table = pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False)
-    return table.replace_schema_metadata(None)
+    return rows
 
 
 def select(rows: pd.DataFrame, **keys: Any) -> pd.DataFrame:

@@ -24,7 +24,6 @@ from pisoft.statistics.density import FEWEST, rank_correlations
 from pisoft.statistics.estimates import Samples, estimate_rows
 from pisoft.statistics.metrics import DECIMALS
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.schemas import FILES
 
@@ -58,7 +57,7 @@ def summaries(files: Files, settings: SanityChecksJob) -> dict[str, Summary]:
             for dataset, correlations in datasets.items()
         }
         tables.append(estimate_rows(by_dataset, settings).assign(model=model))
-    return {"sanity_checks": results_table("sanity_checks", tables)}
+    return {"sanity_checks": tables}
 
 
 def similarities(
@@ -80,12 +79,7 @@ def similarities(
 
 
 def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
-    """Return by sample the mean of Spearman's ρ between its scores and other samples' mean ones.
-
-    Args:
-        steps: of one model and dataset.
-        method: whose scores.
-    """
+    """Return by sample the mean of Spearman's ρ between its scores and other samples' mean ones."""
     by_step: dict[int, dict[str, np.ndarray]] = {}
     for step in steps:
         if method in step.raw and step.perturbable.size >= FEWEST:

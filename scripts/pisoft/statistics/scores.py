@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from pisoft.config.base import Normalisation, Scope, ScoresOf
+from pisoft.config.base import Normalisation, ScoresOf
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
@@ -55,8 +55,7 @@ def read_scores(
     """Read the scores of one model and dataset, step by step in the order of the samples.
 
     Args:
-        prompts: `prompts` file.
-        attributions: `attributions` files `…/{model}/{method}/{dataset}.parquet`.
+        prompts, attributions: the files of the model and dataset, of all methods.
         settings: how raw scores become scores.
         samples: how many samples to read, the first ones; None: all.
 
@@ -68,8 +67,7 @@ def read_scores(
     for path in attributions:
         check_inputs(path, prompts=prompts)
         rows = read_table(path, "attributions", where=pc.field("sample_id").isin([*asked]))
-        missing = set(asked) - set(rows["sample_id"].to_pylist())
-        if missing:
+        if missing := set(asked) - set(rows["sample_id"].to_pylist()):
             raise BenchmarkError(f"{path}: lacks sample '{min(missing)}' of {prompts}; {REPAIR}")
         for row in _evaluated(rows.to_pandas(), settings.step_scores):
             check_scores(path, row, asked[row["sample_id"]])
@@ -106,12 +104,6 @@ def scores_by_sample(
     """
     for sample_id, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
         yield sample_id, [step.scores(method) for step in sample if method in step.raw]
-
-
-def perturbable_counts(prompts: Path, scope: Scope) -> dict[str, int]:
-    """Return the number of perturbable tokens, m, of each sample of a `prompts` file."""
-    rows = read_prompts(prompts)
-    return {row["sample_id"]: perturbable_positions(row, scope).size for row in rows}
 
 
 def _evaluated(table: pd.DataFrame, step_scores: ScoresOf) -> list[dict[str, Any]]:

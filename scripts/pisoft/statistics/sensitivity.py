@@ -39,7 +39,6 @@ from pisoft.statistics.estimates import Estimates, estimate
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.orders import FEWEST_METHODS, kendall_taus, ranks
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 from pisoft.store.schemas import FILES
 
 FACTS = ("n_methods", "best_changes", "rank_change")
@@ -61,7 +60,7 @@ def summaries(files: Files, settings: SensitivityJob) -> dict[str, Summary]:
         for metric in METRICS:
             rows = sensitivities(metric, datasets, new_draws, settings)
             frames += [frame.assign(protocol=protocol, model=model) for frame in rows]
-    return {"sensitivity": results_table("sensitivity", frames)}
+    return {"sensitivity": frames}
 
 
 def _cells(

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,12 +30,12 @@ from pisoft.config.jobs import SummariseJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import area_variance, auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
-from pisoft.statistics.intervals import half_widths
+from pisoft.statistics.estimates import half_widths
 from pisoft.statistics.metrics import CURVE_METRICS
-from pisoft.statistics.reading import Files, Summary, summary_table
-from pisoft.statistics.results import results_table
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import summary_table
 from pisoft.statistics.soft_files import Steps, read_soft
-from pisoft.store.schemas import FILES, SCHEMAS
+from pisoft.store.schemas import FILES
 
 METRICS = ("ns", "nc")
 SAMPLE_METRICS = (
@@ -74,33 +73,24 @@ LOW_PI = 0.3
 Settings = SummariseJob
 
 
-class SoftSummaries(NamedTuple):
-    """What :func:`summarise` makes, each a table of the kind that it is named after."""
-
-    soft_samples: pa.Table  # a row per cell, sample and metric of SAMPLE_METRICS
-    curves: pa.Table  # means over samples: a row per cell, metric of CURVE_METRICS and π
-    soft_sample_curves: pa.Table  # a row per cell, sample and metric of CURVE_METRICS
-
-
 def summaries(files: Files, settings: SummariseJob) -> dict[str, Summary]:
-    """Return files of samples, of their curves and of mean curves, from all `soft` files."""
-    return dict(summarise(files["soft"], settings.minimum_h0, settings.clamp)._asdict())
+    """Return files of samples, of mean curves and of samples' curves, from all `soft` files."""
+    tables = summarise(files["soft"], settings.minimum_h0, settings.clamp)
+    return dict(zip(("soft_samples", "curves", "soft_sample_curves"), tables, strict=True))
 
 
-def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSummaries:
-    """Summarise `soft` files, one cell in memory at a time.
-
-    Args:
-        paths: the files; their paths name their cells.
-        minimum_h0: as :func:`pisoft.statistics.soft_files.read_soft` has it.
-        clamp: where Soft-NS is clamped at 0 where it is not called unclamped.
+def summarise(
+    paths: Iterable[Path], minimum_h0: float, clamp: Clamp
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Summarise `soft` files, one cell in memory at a time, as tables of three kinds.
 
     Raises:
-        BenchmarkError: an unreadable file, an ok row without distances, a step that lacks a
-            retaining probability, or cells evaluated on different π grids.
+        BenchmarkError: as :func:`pisoft.statistics.soft_files.read_soft`, or cells evaluated on
+            different π grids.
     """
-    samples = [SCHEMAS["soft_samples"].empty_table()]
-    sample_curves = [SCHEMAS["soft_sample_curves"].empty_table()]
+    samples, sample_curves = (
+        [summary_table(kind, [])] for kind in ("soft_samples", "soft_sample_curves")
+    )
     means = {}
     for path in paths:
         cell, steps = FILES["soft"].cell(path), read_soft(path, minimum_h0)
@@ -110,11 +100,8 @@ def summarise(paths: Iterable[Path], minimum_h0: float, clamp: Clamp) -> SoftSum
         samples.append(summary_table("soft_samples", [of_samples.assign(**cell.keys)]))
         sample_curves.append(summary_table("soft_sample_curves", [of_curves.assign(**cell.keys)]))
         means[cell] = _mean_curves(steps, curves)
-    return SoftSummaries(
-        pa.concat_tables(samples),
-        results_table("curves", _on_common_grid(means)),
-        pa.concat_tables(sample_curves),
-    )
+    curves_table = summary_table("curves", _on_common_grid(means))
+    return pa.concat_tables(samples), curves_table, pa.concat_tables(sample_curves)
 
 
 def metric_of(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> np.ndarray:

@@ -64,13 +64,10 @@ class Steps:
 
 
 def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Steps:
-    """Read the steps of a `soft` file that count.
+    """Read the steps of a `soft` file that count, with further columns of each draw's numbers.
 
-    Args:
-        path: the file.
-        minimum_h0: an ok row with a smaller H₀ counts as `degenerate_baseline`, and so does one
-            whose H₀ is below the largest difference that half precision makes to one of its cell.
-        further: columns of what was measured at every draw, besides both metrics' distances.
+    An ok row whose H₀ is below the minimum counts as `degenerate_baseline`, and so does one whose
+    H₀ is below the largest difference that half precision makes to one of its cell.
 
     Raises:
         BenchmarkError: an unreadable file, an ok row without distances, or a step that lacks a
@@ -99,7 +96,7 @@ def whole_steps(
 
     Args:
         path: the file.
-        rows: `sample_id`, `step`, `pi`, `status`, and numbers.
+        rows: `sample_id`, `step`, `pi`, `status`, and `numbers`.
         measured: lists with a number per draw, in the order of the rows.
         numbers: columns of `rows`.
         grid: retaining probabilities, rising, (P,).

@@ -10,7 +10,6 @@ import pandas as pd
 from pisoft.config.jobs import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
-from pisoft.statistics.results import results_table
 from pisoft.store.parquet import OK, read_provenance, read_table
 
 SECONDS = "seconds_per_sample"
@@ -20,7 +19,7 @@ Settings = RunJob
 
 def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
     """Return the numbers of each cell, from all `attribution_times` files."""
-    return {"timings": results_table("timings", map(timing_rows, files["attribution_times"]))}
+    return {"timings": map(timing_rows, files["attribution_times"])}
 
 
 def timing_rows(path: Path) -> pd.DataFrame:
@@ -29,9 +28,6 @@ def timing_rows(path: Path) -> pd.DataFrame:
     A sample's time is the sum over its steps. Means are over the samples with an ok step, `n` of
     them; the others are `n_failed`. Their spread is not how far times are off: a batch's time is
     shared by tokens, so that it shows how many tokens the samples have.
-
-    Args:
-        path: `attribution_times` file `…/{model}/{method}/{dataset}.parquet`.
 
     Raises:
         BenchmarkError: an unreadable file, or one that does not say on what it was computed.

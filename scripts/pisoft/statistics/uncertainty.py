@@ -7,7 +7,7 @@ because the best was picked by the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from pisoft.statistics.estimates import (
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
 from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.results import results_table
 from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.store.parquet import OK, read_table
 from pisoft.store.schemas import SCHEMAS
@@ -71,7 +70,7 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
             values = sample_matrix(rows, KEYS)
             failed = rows.assign(failed=rows["status"] != OK).groupby(KEYS)["failed"].sum()
             reported[dataset] = reported_samples(values, failed.reindex(values.columns))
-            components.append(variance_components(values).assign(dataset=dataset))
+            components += variance_components(values, dataset)
     ranked, tested = [], []
     for of_models in by_datasets(reported):
         estimates = estimate(of_models, settings)
@@ -79,15 +78,14 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
         tested.append(paired_tests(differences(of_models), settings, [*CELL, "with_control"]))
     statistics = pd.concat(ranked, ignore_index=True)
     comparisons = pd.concat(tested, ignore_index=True)
-    tables = {
-        "statistics": with_p_values(statistics, comparisons).drop(columns=RANKS),
-        "comparisons": comparisons.drop(columns="with_control"),
-        "ranks": pd.concat([rank_rows(statistics), averages_without(statistics)]),
-        "variance_components": pd.concat(components),
-        "coverage": coverage(paths),
-        "noise": noise(paths),
+    return {
+        "statistics": [with_p_values(statistics, comparisons).drop(columns=RANKS)],
+        "comparisons": [comparisons.drop(columns="with_control")],
+        "ranks": [*rank_rows(statistics), *averages_without(statistics)],
+        "variance_components": components,
+        "coverage": [coverage(paths)],
+        "noise": [noise(paths)],
     }
-    return {question: results_table(question, [table]) for question, table in tables.items()}
 
 
 def by_datasets(datasets: Mapping[str, Samples]) -> list[dict[str, Samples]]:
@@ -109,14 +107,14 @@ def by_datasets(datasets: Mapping[str, Samples]) -> list[dict[str, Samples]]:
     ]
 
 
-def rank_rows(statistics: pd.DataFrame) -> pd.DataFrame:
+def rank_rows(statistics: pd.DataFrame) -> list[pd.DataFrame]:
     """Return rank, mean rank and share of first ranks as rows of their own."""
     ranked = statistics.dropna(subset="rank")
     keys = ranked[[*KEYS, "dataset", "n", "n_failed"]]
     interval = {"low": ranked["rank_low"], "high": ranked["rank_high"]}
     parts = [keys.assign(part="rank", value=ranked["rank"], **interval)]
     parts += [keys.assign(part=name, value=ranked[name]) for name in ("mean_rank", "best_share")]
-    return pd.concat(parts)
+    return parts
 
 
 def coverage(paths: Sequence[Path]) -> pd.DataFrame:
@@ -144,39 +142,26 @@ def read_samples(
 ) -> pd.DataFrame:
     """Return samples of some metrics in the order of the files, with texts as categories.
 
-    `protocol` and `reason` are "" where a file or a row has none.
-
-    Args:
-        paths: summary files, named after their kind.
-        metrics: sample metrics to read.
-        columns: to return.
-        where: which rows to read.
+    `protocol` and `reason` are "" where a file, named after its kind, or a row has none.
 
     Raises:
         BenchmarkError: an unreadable file.
     """
     of_metrics = pc.field("metric").isin(list(metrics))
     where = of_metrics if where is None else of_metrics & where
-    tables = []
+    types = {name: pa.float64() if name == "value" else pa.string() for name in columns}
+    tables = [pa.schema(types).empty_table()]
     for path in paths:
         names = [name for name in columns if name in SCHEMAS[path.stem].names]
-        table = read_table(path, path.stem, names, where)
-        for name in OPTIONAL.intersection(columns):
-            texts = table[name].fill_null("") if name in names else pa.repeat("", len(table))
-            table = table.drop_columns(name) if name in names else table
-            table = table.append_column(name, texts)
-        tables.append(table.select(columns))
-    joined = pa.concat_tables(tables, promote_options="default")
-    return joined.to_pandas(strings_to_categorical=True)
+        tables.append(read_table(path, path.stem, names, where))
+    joined = pa.concat_tables(tables, promote_options="default")  # null where there is none
+    rows = joined.to_pandas(strings_to_categorical=True)
+    texts = {name: rows[name].cat.add_categories("").fillna("") for name in OPTIONAL & {*columns}}
+    return rows.assign(**texts)
 
 
 def reported_samples(values: pd.DataFrame, failed: pd.Series) -> Samples:
-    """Return the samples of every reported metric of a dataset.
-
-    Args:
-        values: samples by :data:`KEYS`, of sample metrics.
-        failed: failed samples of each column.
-    """
+    """Return the samples of every reported metric of a dataset, from those of sample metrics."""
     keys = values.columns.to_frame(index=False)
     chosen = pd.concat(
         [
@@ -252,22 +237,20 @@ def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.Dat
     return statistics.merge(both, on=[*keys, "best"], how="left", validate="one_to_one")
 
 
-def averages_without(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return means and ranks over all datasets and, as `other`, without each of them."""
+def averages_without(statistics: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield means and ranks over all datasets and, as `other`, without each of them."""
     single = statistics[statistics["dataset"] != AVERAGE]
-    tables = []
     for cell, rows in single.groupby(CELL, sort=False):
         best = METRICS[str(cell[0])].best
         if best is not None:
             values = rows.set_index(["dataset", "method"])["value"].unstack(sort=False)
             # A method of some datasets alone would come and go with the one that is left out.
             everywhere = rows["method"].value_counts().reindex(values.columns) == len(values)
-            averages = leave_one_out(values.loc[:, everywhere], best)
-            tables.append(averages.assign(**dict(zip(CELL, cell, strict=True))))
-    return pd.concat(tables).assign(dataset=AVERAGE, part="without")
+            keys = dict(zip(CELL, cell, strict=True)) | {"dataset": AVERAGE, "part": "without"}
+            yield leave_one_out(values.loc[:, everywhere], best).assign(**keys)
 
 
-def variance_components(values: pd.DataFrame) -> pd.DataFrame:
+def variance_components(values: pd.DataFrame, dataset: str) -> list[pd.DataFrame]:
     """Return the variance of a sample's AUC, by where it comes from.
 
     The total is the variance between samples, the Monte Carlo variance of each sample's mean over
@@ -276,8 +259,9 @@ def variance_components(values: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         values: samples of one dataset by :data:`KEYS`.
+        dataset: its name.
     """
-    tables = [pd.DataFrame(columns=[*KEYS, "part", "value", "n"])]
+    tables = []
     for metric, (area, draws) in VARIANCES.items():
         if area in values.columns.unique("metric"):
             present = values[area].notna()
@@ -290,7 +274,7 @@ def variance_components(values: pd.DataFrame) -> pd.DataFrame:
             )
             parts = parts.where(present.sum() > 1)
             parts["between_samples"] = parts["total"] - parts["monte_carlo"] - parts["numerical"]
-            parts = parts.assign(metric=metric, n=present.sum()).reset_index()
-            rows = parts.set_index([*KEYS, "n"]).rename_axis(columns="part")
+            parts = parts.assign(metric=metric, n=present.sum(), dataset=dataset).reset_index()
+            rows = parts.set_index([*KEYS, "dataset", "n"]).rename_axis(columns="part")
             tables.append(rows.stack(future_stack=True).rename("value").reset_index())
-    return pd.concat(tables)
+    return tables

@@ -21,10 +21,7 @@ COLUMNS = (
 )
 
 
-@display(
-    title="Accuracy of the models",
-    reads=("accuracy",),
-)
+@display(title="Accuracy of the models", reads=("accuracy",))
 def table(view: View) -> Table:
     """Build the table of the run."""
     results = view.results("accuracy")

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from pisoft.formatting import NOTHING
-from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, NO_CONTROL
+from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, LEVEL, NO_CONTROL
 from pisoft.statistics.results import select
-from pisoft.statistics.standing import LEVEL
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, p_value, with_interval
 from pisoft.tables.layout import Entry, Table
@@ -32,11 +31,7 @@ NO_VALUE = "no value"
 SLOPES = {1: "larger for π > 0.5", -1: "smaller for π > 0.5"}
 
 
-@display(
-    title="Advantage over random scores by π",
-    by=("protocol", "model"),
-    reads=("advantage",),
-)
+@display(title="Advantage over random scores by π", by=("protocol", "model"), reads=("advantage",))
 def table(view: View) -> Table:
     """Build the table of one protocol and model, of the mean over datasets."""
     results = view.results_if_any("advantage")
@@ -66,11 +61,7 @@ def table(view: View) -> Table:
 
 
 def spans_above_zero(rows: pd.DataFrame) -> str:
-    """Return between which π of the grid every interval lies above 0, as `0.3 to 0.9`.
-
-    Args:
-        rows: results of one method, metric and dataset; those without a position are left out.
-    """
+    """Return between which π of the grid every interval of a method lies above 0: `0.3 to 0.9`."""
     points = rows.dropna(subset="position").sort_values("position")
     above = points["low"] > 0
     spans = points["position"][above].groupby((~above).cumsum()).agg(["min", "max"])
@@ -79,13 +70,9 @@ def spans_above_zero(rows: pd.DataFrame) -> str:
 
 
 def half_signs(rows: pd.DataFrame) -> pd.Series:
-    """Return how each of :data:`HALVES` differs significantly from 0.
+    """Return by part whether each of :data:`HALVES` differs significantly from 0.
 
-    Args:
-        rows: results of one method, metric and dataset.
-
-    Returns:
-        By part, 1: above 0, -1: below, 0: not significantly different, NaN: no value.
+    1: it is above 0, -1: below, 0: not significantly different, NaN: no value.
     """
     halves = select(rows, part=HALVES).set_index("part").reindex(list(HALVES))
     return np.sign(halves["value"]) * (halves["p_adjusted"] < LEVEL)

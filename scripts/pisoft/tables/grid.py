@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.standing import LEVEL
+from pisoft.statistics.metrics import LEVEL, METRICS
 from pisoft.tables.layout import (
     Block,
     Entry,
@@ -62,21 +62,16 @@ def blocks(
     """
     made = []
     for title, block in titles.items():
-        keyed = {label: {**block, **keys} for label, keys in lines.items()}
-        if order_by is not None:
-            places = {
-                label: _place(results.number({**keys, **order_by.keys}))
-                for label, keys in keyed.items()
-            }
-            keyed = {label: keyed[label] for label in sorted(keyed, key=places.__getitem__)}
         rows = []
-        for label, keys in keyed.items():
+        for label, line in lines.items():
+            keys = {**block, **line}
             numbers = [results.number({**keys, **column.keys}) for column in columns]
             if not (sparse and all(number is MISSING for number in numbers)):
                 entries = (column.show(n) for column, n in zip(columns, numbers, strict=True))
                 family = (families or {}).get(str(keys.get("method")), "")
-                rows.append(Row(label, tuple(entries), family))
-        made.append(Block(title, tuple(rows)))
+                place = _place(results.number({**keys, **order_by.keys})) if order_by else 0.0
+                rows.append((place, Row(label, tuple(entries), family)))
+        made.append(Block(title, tuple(row for _, row in sorted(rows, key=itemgetter(0)))))
     return tuple(made)
 
 
@@ -89,25 +84,16 @@ def _place(number: Number) -> float:
 def grid_table(
     view: View,
     results: Results,
-    columns: Sequence[Column | str],
+    columns: Sequence[Column],
     made: Iterable[Block],
     notes: Iterable[str | None],
     corner: str = "Method",
 ) -> Table:
-    """Return a table.
-
-    Args:
-        view: has the title.
-        results: what the CSV holds; see :attr:`Results.values`.
-        columns: of the blocks, or their headings.
-        made: the blocks.
-        notes: below the table; empty ones are left out.
-        corner: heading of the lines' labels.
-    """
+    """Return a table of blocks, whose CSV holds all results; empty notes are left out."""
     return Table(
         title=view.heading,
         corner=corner,
-        columns=tuple(column if isinstance(column, str) else column.label for column in columns),
+        columns=tuple(column.label for column in columns),
         blocks=tuple(made),
         notes=tuple(filter(None, notes)),
         values=results.values,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
@@ -67,6 +68,25 @@ class Table:
     values: pd.DataFrame  # full precision: what the CSV holds
     spanners: tuple[tuple[str, int], ...] = ()  # headings over so many columns each, of all columns
     links: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def explorer_links(
+    explorer: str, models: Mapping[str, str], datasets: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return where the explorer shows samples, by the labels of their model and dataset.
+
+    Args:
+        explorer: its address, relative to the page with the table; empty: there is none.
+        models, datasets: their labels.
+    """
+    return {
+        of_model: {
+            of_dataset: f"{explorer}#{urlencode({'model': model, 'dataset': dataset})}"
+            for dataset, of_dataset in datasets.items()
+        }
+        for model, of_model in models.items()
+        if explorer
+    }
 
 
 # Numbers --------------------------------------------------------------------------------------

@@ -23,12 +23,7 @@ SHARES = {
 NEEDED = "samples_needed"
 
 
-@display(
-    title="Metric validation",
-    by=("model",),
-    reads=("metric_validation",),
-    cells="controls",
-)
+@display(title="Metric validation", by=("model",), reads=("metric_validation",), cells="controls")
 def table(view: View) -> Table:
     """Build the table of one model; what is at a single π is in the CSV and the figure alone."""
     results = view.results("metric_validation")

@@ -14,12 +14,7 @@ from pisoft.views.view import View
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc", "insertion_auc")
 
 
-@display(
-    title="Normalised scores",
-    by=("model",),
-    reads=("normalised_scores",),
-    cells="controls",
-)
+@display(title="Normalised scores", by=("model",), reads=("normalised_scores",), cells="controls")
 def table(view: View) -> Table:
     """Build the table of one model."""
     results = view.results("normalised_scores")

@@ -11,7 +11,7 @@ from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.formatting import NOTHING
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
-from pisoft.statistics.standing import LEVEL
+from pisoft.statistics.metrics import LEVEL
 from pisoft.store.parquet import OK, meanings
 from pisoft.views.view import Keys, Results
 
@@ -33,33 +33,25 @@ def marks(results: Results) -> str:
         by = ", by number of samples" if len(ends) > 1 else ""
         reach = f" The smallest attainable p-value is {' to '.join(ends)}{by}."
     return (
-        "In brackets: 95 % bootstrap interval over samples. Bold: the best of its column. ≈: not "
-        "distinguishable from it (paired sign-flip permutation test on the common samples, "
-        f"p ≥ {LEVEL}, {FAMILIES}).{reach}"
+        f"{BOOTSTRAP} Bold: the best of its column. ≈: not distinguishable from it (paired "
+        f"sign-flip permutation test on the common samples, p ≥ {LEVEL}, {FAMILIES}).{reach}"
     )
 
 
 def clamp(where: Clamp) -> str:
     """Say where Soft-NS is clamped at 0."""
-    sentence = f"Soft-NS is {CLAMPS[where]}."
-    if where != "none":
-        return sentence
-    return (
-        f"{sentence} It may be negative, and a sample whose zero baseline hardly changes the "
-        "prediction (small H₀) can then dominate a mean: see the other statistics."
+    unbounded = (
+        " It may be negative, and a sample whose zero baseline hardly changes the prediction "
+        "(small H₀) can then dominate a mean: see the other statistics."
     )
+    return f"Soft-NS is {CLAMPS[where]}." + (unbounded if where == "none" else "")
 
 
 # Samples ----------------------------------------------------------------------------------------
 
 
 def samples(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
-    """Say how many samples are in each dataset's numbers, and how many failed.
-
-    Args:
-        rows: results.
-        datasets: label of each dataset.
-    """
+    """Say how many samples are in each dataset's numbers, and how many failed."""
     counts = rows.groupby("dataset").agg({"n": ["min", "max"], "n_failed": "max"})
     listed = []
     for name in (name for name in datasets if name in counts.index):
@@ -88,11 +80,7 @@ def of_average(coverage: Results) -> list[str]:
 
 
 def of_coverage(coverage: Results) -> list[str]:
-    """Say how many samples there are, which of them failed, and why.
-
-    Args:
-        coverage: results of this question, by one metric.
-    """
+    """Say how many samples there are, by one metric, which of them failed, and why."""
     rows, methods, failures = coverage.rows, coverage.methods, _failures(coverage.rows)
     totals = rows.groupby(["dataset", "method"])["value"].sum().groupby("dataset").max()
     listed = ", ".join(f"{label} {totals[name]:.0f}" for name, label in coverage.datasets.items())
@@ -119,9 +107,7 @@ def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
 def of_depths(results: Results, lines: Mapping[str, Keys]) -> list[str]:
     """Say how many samples the layer study has, which of them failed why, and what has no value.
 
-    Args:
-        results: of `depths`.
-        lines: dataset and token weighting (`method`) of each line.
+    `lines` have the dataset and token weighting (`method`) of each line.
     """
     counts = results.rows.groupby(["dataset", "method", "part"]).first()
     samples, failed, missing = {}, [], []
@@ -147,12 +133,7 @@ def of_depths(results: Results, lines: Mapping[str, Keys]) -> list[str]:
 
 
 def of_timings(results: Results, baselines: Collection[str]) -> list[str]:
-    """Say what times and memory are, and of which device.
-
-    Args:
-        results: of `timings`.
-        baselines: methods that cannot be the fastest.
-    """
+    """Say what times and memory are, and of which device; baselines cannot be the fastest."""
     excepted = ", ".join(label for name, label in results.methods.items() if name in baselines)
     on_device = results.rows.loc[results.rows["metric"] == "peak_device_memory_mb", "value"].notna()
     memory = {
@@ -176,12 +157,7 @@ def without_row(labels: Sequence[str], why: str) -> str:
 
 
 def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
-    """Say how many methods are in an order, and which alternatives have no number, and why.
-
-    Args:
-        results: of the question `sensitivity`.
-        alternatives: their labels.
-    """
+    """Say how many methods are in an order, and which alternatives have no number, and why."""
     rows = results.select(dataset=results.summary).rows
     counts = rows.loc[(rows["other"] == "n_methods") & (rows["value"] > 0), "value"]
     ends = dict.fromkeys(f"{n:.0f}" for n in (counts.min(), counts.max())) if len(counts) else "0"
@@ -199,6 +175,9 @@ def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
 
 # What the numbers of a table are ----------------------------------------------------------------
 
+BOOTSTRAP = "In brackets: 95 % bootstrap interval over samples."
+TEST = "p: two-sided sign-flip permutation test of {}, corrected by step-down max-T over all {}"
+SEVERAL_STEPS = "An answer of several explained tokens counts as their mean."
 AREAS = (
     "Mean over samples of the area under the curve (trapezoid) on the grid π = {:g}, …, {:g} ({} "
     "values), so a curve that is 1 everywhere has {:.3g}. Higher is better."
@@ -216,8 +195,7 @@ NOISE_OF_HALF_PRECISION = (
 ROBUST = (
     "A mean of ratios is dominated by samples whose zero baseline hardly changes the prediction "
     "(small H₀). Ratio of means: mean area before division by H₀, over mean H₀; never clamped. "
-    "Median: of the samples' areas; not tested. π ≤ 0.3: mean of the areas over that part of the "
-    "grid, where few tokens are kept or removed."
+    "Median: of the samples' areas; not tested. π ≤ 0.3: mean area over that part of the grid."
 )
 ORIGINAL = (
     "Rank: by Soft-NS ↑. Means over samples, scores used as they are (no calibration). Higher is "
@@ -240,27 +218,25 @@ EVIDENCE_RECOVERY = (
     "Agreement with evidence that people have marked or a generator has planted is plausibility. A "
     "plausible explanation need not be faithful to the model, which may rely on other words.",
     "Ties are ordered at random (the mean over all orders is given) and are one threshold of "
-    "AUPRC. An answer of several explained tokens counts as their mean. An interval without width "
-    "says that all samples agree, not that new ones would.",
+    f"AUPRC. {SEVERAL_STEPS} An interval without width says that all samples agree, not that new "
+    "ones would.",
 )
 DATAMODEL_SCORES = (
     "This table takes no forward pass. Its masks are those of random scores, at every π and at "
-    "α = 1, regenerated from their keys: they are the same for all methods and favour none but "
-    "Random. The prediction target is the change of the target's log-probability that the run "
-    "stored for each mask.",
+    "α = 1, regenerated from their keys. The prediction target is the change of the target's "
+    "log-probability that the run stored for each mask.",
     "LDS (linear datamodeling score): Spearman's ρ, over the masks of a step, between the sum of "
     "the kept tokens' scores and the change. Faithfulness correlation: Pearson's r between the sum "
     "of the removed tokens' scores and the drop. Higher is better. Infidelity: the share of the "
     "squared drop that the best multiple of the removed sum leaves unexplained; lower is better.",
     "Over many π, the number of kept tokens explains much of the change by itself: scores that are "
     "all equal have a high LDS and faithfulness correlation and a low infidelity. LDS given count "
-    "is the partial rank correlation given that number, so that only the choice of tokens counts; "
-    "uninformative scores are at 0 on average.",
+    "is the partial rank correlation given that number; uninformative scores are at 0 on average.",
     "Random is no fair control here, as the masks were drawn with its scores: its LDS is below "
     "that of other random scores, and its LDS given count scatters more, though about 0. Compare "
     "LDS given count with 0, and the other numbers between methods.",
-    "An answer of several explained tokens counts as their mean. Samples that failed are those "
-    "without an LDS given count; some may have the other numbers (n is in the CSV).",
+    f"{SEVERAL_STEPS} Samples that failed are those without an LDS given count; some may have the "
+    "other numbers (n is in the CSV).",
 )
 VARIANCE_COMPONENTS = (
     "Deviation: standard deviation of the samples' AUC (π-Soft-NS not clamped). The other columns "
@@ -276,9 +252,9 @@ SENSITIVITY = (
     "one choice of the metric changed, computed from the same stored draws; other operators ablate "
     "by the same masks. 1: the same order; 0: unrelated orders; −1: reversed. τ does not say how "
     "large the differences between methods are.",
-    "In brackets: 95 % bootstrap interval over samples. Both orders are recomputed on each "
-    "resample, the same in every row. Resamples repeat samples, so their orders are less certain "
-    "than the run's: an interval reaches further down than up.",
+    f"{BOOTSTRAP} Both orders are recomputed on each resample, the same in every row. Resamples "
+    "repeat samples, so their orders are less certain than the run's: an interval reaches further "
+    "down than up.",
     "Half of the samples, half of the draws and a single draw are parts of what they are compared "
     "with. Half of the samples is a yardstick: the mean over 20 random halves shows how far the "
     "order depends on the choice of samples alone. An alternative with a higher τ matters less.",
@@ -291,8 +267,8 @@ SENSITIVITY = (
 OFF_DISTRIBUTION = (
     "What the model makes of inputs of which random tokens are ablated, whatever the methods: each "
     "perturbable token is kept with probability π. Means over a few masks, a sample's explained "
-    "steps, and samples; in brackets, 95 % bootstrap interval over samples. No column has a better "
-    "direction: they show how far such inputs are from the clean one.",
+    f"steps, and samples. {BOOTSTRAP} No column has a better direction: they show how far such "
+    "inputs are from the clean one.",
     "Entropy and probability are of the next token. Attention: what the last position pays to the "
     "ablated tokens, mean over heads and layers; before: to the same tokens of the clean input. "
     "Norm: of the last layer's output at the last position, relative to that of the clean input. "
@@ -311,10 +287,9 @@ RANKS = (
 ADVANTAGE = (
     "Difference to random scores of the same samples, mean over samples, then over the datasets "
     "with equal weight; above 0 is better than random scores. A half's difference is the area "
-    "under the curve of differences over that part of the grid, divided by its width. In "
-    "brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
-    "test of a difference of 0, corrected by step-down max-T over all tests of the metric; better "
-    f"means above 0 with p < {LEVEL}.",
+    "under the curve of differences over that part of the grid, divided by its width. "
+    f"{BOOTSTRAP} {TEST.format('a difference of 0', 'tests of the metric')}; better means above 0 "
+    f"with p < {LEVEL}.",
     "Above 0 at π: between which π of the grid every interval, taken by itself, lies above 0; "
     f"{NOTHING}: nowhere. All curves meet at π = 1. The CSV has every π and every dataset.",
 )
@@ -324,28 +299,23 @@ PERMUTATION_BASELINE = (
     "is better, and 0 says that the method's value comes from the shape of its scores alone. "
     "Method and Permuted are the means whose difference is the last gain, over the samples that "
     "have both.",
-    "In brackets: 95 % bootstrap interval over samples. p: two-sided paired sign-flip permutation "
-    "test of the last gain against 0, corrected by step-down max-T over all methods of the metric; "
-    f"below {LEVEL} a gain differs significantly from 0. All methods share the permutations of a "
-    "sample.",
+    f"{BOOTSTRAP} {TEST.format('a last gain of 0', 'methods of the metric')}; below {LEVEL} it "
+    "differs significantly from 0. All methods share the permutations of a sample.",
 )
 SANITY_CHECKS = {
     "layers": "Last layers: Spearman's ρ between a method's scores and its scores for the same "
     "answer after that many of the model's last decoder layers are reinitialised (normal weights, "
     "with each weight matrix's own mean and deviation; embeddings and output head stay); mean over "
-    "samples. A low ρ is expected: scores that do not change do not explain what the layers do. A "
-    "low ρ alone does not make a method faithful.",
+    "samples. A low ρ alone does not make a method faithful.",
     "labels": "Shuffled labels: the same with a model trained on answers that were shuffled over "
-    "the same records: of the task it has learnt how often each answer is given. A low ρ is "
-    "expected: scores that do not change do not explain what the model has learnt from the "
-    "answers.",
+    "the same records: of the task it has learnt how often each answer is given.",
     "input": "Another input: Spearman's ρ between the scores of a text and the mean of the other "
-    "texts' scores at the same relative position. A low ρ is expected: near 1, the scores are the "
-    "same for every text.",
+    "texts' scores at the same relative position.",
 }
-SANITY_CHECKS_OF_RANDOM = (
-    "In brackets: 95 % bootstrap interval over samples. Random scores depend on no model: "
-    "their ρ is 1 for every model, and about 0 with another input."
+SANITY_CHECKS_OF_ALL = (
+    "A low ρ is expected: scores that do not change do not explain what these layers do, what "
+    f"labels have taught the model, or what a text says. {BOOTSTRAP} Random scores depend on no "
+    "model: their ρ is 1 for every model, and about 0 with another input."
 )
 UNCHANGED = {
     "layers": "with {:g} layers reinitialised, and so do not depend on what these have learnt",
@@ -361,10 +331,8 @@ DENSITY = (
     "makes a sample hard for all methods drops out; mean over the samples with at least three "
     "methods. If dense scores were what the metric rewards, ρ would be near 1 with the mean score "
     "and near −1 with the Gini index.",
-    "In brackets: 95 % bootstrap interval over samples. p: two-sided sign-flip permutation test of "
-    "a mean ρ of 0, corrected by step-down max-T over all tests of the metric (below "
-    f"{LEVEL}: significantly different from 0). {NOTHING}: no value. The CSV has every dataset's "
-    "densities.",
+    f"{BOOTSTRAP} {TEST.format('a mean ρ of 0', 'tests of the metric')} (below {LEVEL}: "
+    f"significantly different from 0). {NOTHING}: no value. The CSV has every dataset's densities.",
 )
 METRIC_VALIDATION = (
     "The oracle's scores are 1 for the tokens of the evidence and 0 elsewhere, the anti-oracle's "
@@ -382,11 +350,10 @@ METRIC_VALIDATION = (
 )
 NORMALISED_SCORES = (
     "Normalised score: the difference of the method's mean to that of random scores, divided by "
-    "that of the oracle; higher is better for every metric. Random scores have 0, the oracle has "
-    "1. In brackets: 95 % bootstrap interval over samples. No value: the oracle is not "
-    "significantly better than random scores, or the metric was not evaluated.",
-    "The oracle's scores are the evidence; on a model that decides by other tokens, methods can "
-    "score above 1.",
+    "that of the oracle, which is the evidence; higher is better for every metric. Random scores "
+    f"have 0, the oracle has 1. {BOOTSTRAP} No value: the oracle is not significantly better than "
+    "random scores, or the metric was not evaluated. On a model that decides by other tokens than "
+    "the evidence, methods can score above 1.",
 )
 LAYER_STUDY = (
     "Depth d: AUC of Grad-ELLM over the last d decoder layers (at most all of them), mean over the "
@@ -401,14 +368,12 @@ ACCURACY = (
     "Over the n samples that could be evaluated. Accuracy: share whose preferred label word is the "
     "right one. Greedy is label: share whose most probable next token, over the whole vocabulary, "
     f"begins a label word. Both are {NOTHING} for open generation. In brackets: Wilson's 95 % "
-    "interval.",
-    "Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
+    "interval. Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
     "n failed: samples left out of all means.",
 )
 TIMES = (
-    "ms: mean milliseconds per sample, all of its explained steps together. Timed is the method "
-    "alone, the device synchronised before and after, without a first warm-up run. Lower is "
-    "better; bold marks the fastest method of a column{}. Samples of a batch share its time in "
-    "proportion to the tokens read, so their spread would show how long they are, not how far the "
-    "times are off; none is given."
+    "ms: mean milliseconds per sample, all of its explained steps together, of the method alone "
+    "(device synchronised before and after, without a first warm-up run). Lower is better; bold "
+    "marks the fastest method of a column{}. No interval is given, as the samples of a batch share "
+    "its time in proportion to the tokens read."
 )

@@ -18,12 +18,7 @@ def ranking(
 ) -> Table:
     """Return a table with a block for each metric: methods by datasets and their average.
 
-    Args:
-        view: of a protocol and model.
-        names: of the metrics.
-        counted: metric whose failures are listed.
-        on_metrics: notes on the metrics.
-        chance: lines of a last block, "By chance", with the keys that each fixes.
+    Failures are those of the `counted` metric. `chance` are the lines of a last block.
     """
     coverage = view.results("coverage", metric=counted)
     coverage = coverage.of(coverage.rows[coverage.rows["text"] == ""])

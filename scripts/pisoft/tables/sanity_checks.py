@@ -49,7 +49,7 @@ def table(view: View) -> Table:
     below = [
         *unchanged,
         *(notes.SANITY_CHECKS[part] for part in strongest),
-        notes.SANITY_CHECKS_OF_RANDOM,
+        notes.SANITY_CHECKS_OF_ALL,
         notes.samples(results.rows, results.datasets),
     ]
     return grid_table(view, results, grid, made, below)

@@ -18,11 +18,7 @@ from pisoft.views.registry import display
 from pisoft.views.view import Number, View
 
 
-@display(
-    title="Time and memory of attribution",
-    reads=("timings",),
-    cells="timed",
-)
+@display(title="Time and memory of attribution", reads=("timings",), cells="timed")
 def table(view: View) -> Table:
     """Build the table of milliseconds per sample and peak memory."""
     methods, baselines = view.settings.methods, view.settings.baselines

@@ -19,7 +19,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import METRICS, evaluations_of_sample, measure_draws
 from pisoft.models.layers import checkpointed_layers
-from pisoft.statistics.results import results_table, select
+from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.soft import summarise
 from pisoft.statistics.timings import timing_rows
 from pisoft.statistics.uncertainty import coverage
@@ -462,7 +462,7 @@ def test_a_sample_too_long_for_memory_is_counted_and_explained_up_to_the_tables(
     assert {row["n_failed"] for row in curves.to_pylist()} == {1}
     path = written.with_name("soft_samples.parquet")
     write_table(path, "soft_samples", samples, {})
-    rows = results_table("coverage", [coverage([path])]).to_pandas()
+    rows = summary_table("coverage", [coverage([path])]).to_pandas()
     results = Results(select(rows, metric="identity"), {"mine": "Mine"}, {"toy": "Toy"})
     *_, note = of_coverage(results)
     assert note == (

@@ -3,7 +3,6 @@
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 
 from drawn import GRID, METHODS, WHERE, curve_rows, view
 from pisoft.figures.pi_curves_all import plot
@@ -13,14 +12,6 @@ from pisoft.statistics.metrics import CURVE_METRICS
 
 def draw(rows, methods=METHODS):
     return plot(view(methods, curves=rows))
-
-
-def looks(figure):
-    """Colour, marker and dash of every line of the first panel, by label."""
-    return {
-        line.get_label(): (to_hex(line.get_color()), line.get_marker(), line.get_linestyle())
-        for line in figure.axes[0].get_lines()
-    }
 
 
 def test_lines_show_the_means_and_bands_the_intervals():
@@ -53,22 +44,6 @@ def test_wide_bands_leave_the_lines_most_of_the_panel():
         assert np.ptp(values) > 0.6 * (high - low)
 
 
-def test_legend_has_every_method_in_order():
-    (legend,) = draw(curve_rows()).legends
-    assert [text.get_text() for text in legend.get_texts()] == list(METHODS.values())
-
-
-def test_legend_lies_below_the_panels_and_inside_the_figure():
-    methods = {f"m{k}": f"A rather long name of method {k}" for k in range(14)}
-    figure = draw(curve_rows(methods), methods)
-    figure.draw_without_rendering()
-    box = figure.legends[0].get_window_extent()
-    assert box.x0 >= 0
-    assert box.y0 >= 0
-    assert box.x1 <= figure.bbox.x1
-    assert all(box.y1 <= panel.get_tightbbox().y0 for panel in figure.axes)
-
-
 def test_a_method_without_any_value_is_named_in_the_legend():
     rows = curve_rows(["random", "attention"]) + curve_rows(["mine"], n=0)
     (legend,) = draw(rows).legends
@@ -83,12 +58,6 @@ def test_title_states_the_number_of_samples():
     rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=0)
     assert draw(rows).get_suptitle().endswith("n = 18")
     assert draw(curve_rows(n=0)).get_suptitle().endswith("n = 0")
-
-
-def test_methods_look_the_same_in_every_figure():
-    few = {name: METHODS[name] for name in ("grad_ellm", "random")}
-    every, some = looks(draw(curve_rows())), looks(draw(curve_rows(few), few))
-    assert some == {label: every[label] for label in few.values()}
 
 
 def test_known_methods_keep_their_look_when_others_are_added():

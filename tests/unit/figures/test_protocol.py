@@ -17,7 +17,7 @@ from pisoft.figures.protocol import (
 )
 from pisoft.figures.style import line_styles
 from pisoft.statistics.reading import load_rows
-from pisoft.statistics.scores import perturbable_counts, read_scores
+from pisoft.statistics.scores import read_scores
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import write_table
 from pisoft.views.view import Results
@@ -76,8 +76,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def shares(files):
-    counts = perturbable_counts(files["prompts"], "content")
-    return retaining_shares(load_rows(files["soft_samples"], "soft_samples"), counts)
+    return retaining_shares(load_rows(files["soft_samples"], "soft_samples"))
 
 
 @pytest.fixture
@@ -107,7 +106,7 @@ def points(panel):
 
 
 def test_shares_are_the_means_of_each_sample_s_scores(shares):
-    found = shares.set_index(["method", "sample_id"])["share"]
+    found = shares.set_index("method", append=True).swaplevel()["share"]
     for method, sample in found.index:
         assert found[method, sample] == pytest.approx(scores_of(method, sample).mean(), rel=1e-5)
     assert len(found) == 9, "five methods, two samples, one of them failed"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from pisoft.config.jobs import LabelSettings
@@ -15,6 +17,7 @@ from pisoft.pages.findings import (
     NS,
     OPEN,
     Numbers,
+    Order,
     paper_findings,
     reading,
     verdict,
@@ -167,3 +170,9 @@ def test_a_finding_that_hinges_on_a_missing_test_is_inconclusive() -> None:
         )["highest"]
         == OPEN
     )
+
+
+def test_equal_methods_are_all_best_and_untested_ones_are_not_tied():
+    numbers = {"rank": [1.5, 1.5, 3, 4, 5], "p_adjusted": [1.0, np.nan, 0.05, 0.049, np.nan]}
+    groups = Order(pd.DataFrame(numbers, index=[*"abcde"]), pd.DataFrame(), {}).groups
+    assert list(groups.values()) == [["a", "b"], ["c"], ["d"], ["e"]]

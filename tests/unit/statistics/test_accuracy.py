@@ -59,7 +59,8 @@ def test_accuracy_is_over_ok_samples(tmp_path):
 def by_metric(paths):
     """Return the numbers of one model and dataset."""
     files = Files(dict(zip(("prompts", "generations"), ([path] for path in paths), strict=True)))
-    return summaries(files, RunJob(run="demo"))["accuracy"].to_pandas().set_index("metric")
+    (rows,) = summaries(files, RunJob(run="demo"))["accuracy"]
+    return rows.set_index("metric")
 
 
 def wilson(share, n, z=1.959963984540054):

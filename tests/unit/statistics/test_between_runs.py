@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kendalltau
 
 import rooms
-from pisoft.statistics.results import results_table
+from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import write_table
 
 METRIC = "auc_pi_soft_nc"
@@ -19,7 +19,7 @@ def run_folder(folder, values, dataset="sst2"):
         for method, value in values.items()
     ]
     path = folder / "data/summary/statistics.parquet"
-    write_table(path, "statistics", results_table("statistics", [pd.DataFrame(rows)]), {})
+    write_table(path, "statistics", summary_table("statistics", [pd.DataFrame(rows)]), {})
     return folder
 
 

@@ -12,7 +12,7 @@ import rooms
 from pisoft.config.jobs import DatamodelJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.faithfulness.scores import aggregated
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
 from pisoft.statistics.datamodel_scores import METRICS, masks_and_changes, of_masks, read_draws
 from pisoft.statistics.scores import StepScores
@@ -114,35 +114,6 @@ def test_the_true_weights_of_a_linear_model_are_perfect():
     assert found[:, 0] == pytest.approx([1, 1, 1, 0], abs=1e-9)
     assert found[:, 1] == pytest.approx([1, 1, 1, 0], abs=1e-9), "whatever their scale"
     assert found[:3, 2] == pytest.approx([-1, -1, -1], abs=1e-9)
-
-
-def test_over_many_retaining_probabilities_equal_scores_look_good_until_the_count_is_given():
-    masks = np.concatenate([random_masks(60, pi, seed) for seed, pi in enumerate(GRID)])
-    generator = np.random.default_rng(2)
-    scores = np.stack([np.full(TOKENS, 0.5), WEIGHTS, *generator.random((300, TOKENS))], axis=1)
-    found = of_masks(masks, scores, linear(masks))
-    lds, given = found[:2]
-    assert lds[0] > 0.8
-    assert np.isnan(given[0]), "the number of tokens is all that it knows"
-    assert lds[1] == pytest.approx(1)
-    assert given[1] == pytest.approx(1)
-    assert lds[2:].mean() > 0.7, "nor do random scores know more"
-    assert abs(given[2:].mean()) < 0.05
-
-
-def test_random_scores_know_nothing_of_their_own_masks_but_are_no_fair_control():
-    settings = settings_of(draws=5)
-    generator = np.random.default_rng(8)
-    found = []
-    for step in range(200):
-        own, other = (normalise(generator.random(TOKENS), "minmax") for _ in range(2))
-        masks, _ = evaluated(explained.attribution("a", own, step), settings)
-        found.append(of_masks(masks, np.stack([own, other], axis=1), linear(masks))[:2])
-    (lds, given), scatter = np.mean(found, axis=0), np.std(found, axis=0)
-    error = scatter[1] / np.sqrt(len(found))
-    assert (np.abs(given) < 3 * error).all()
-    assert scatter[1, 0] > 1.1 * scatter[1, 1]
-    assert lds[0] < lds[1] - 0.05
 
 
 def test_masks_of_equal_mass_are_ties_however_they_were_added_up():

@@ -99,13 +99,6 @@ def test_correlations_are_taken_within_samples_over_the_methods_with_both_number
     assert (rows["p_adjusted"] >= rows["p_value"]).all()
 
 
-def test_an_order_by_density_is_a_correlation_of_one_whatever_samples_differ_by():
-    density = GENERATOR.random((5, 6))
-    areas = density**3 + np.arange(5)[:, None] * 100
-    assert rank_correlations(density, areas) == pytest.approx(1)
-    assert rank_correlations(density, -areas) == pytest.approx(-1)
-
-
 def test_ties_two_methods_and_equal_numbers():
     one = np.array([[1, 2, 2, 3], [1, 2, np.nan, np.nan], [1, 1, 1, 1]])
     other = np.array([[1, 3, 2, 4], [1, 2, 3, 4], [1, 2, 3, 4]])

@@ -75,14 +75,6 @@ def test_average_precision_is_that_of_sklearn_with_equal_scores_as_one_threshold
         assert average_precision(scores, evidence) == pytest.approx(expected)
 
 
-def test_random_scores_are_where_chance_is_on_average():
-    evidence = np.arange(12) < 3
-    drawn = [on_evidence(GENERATOR.random(12), evidence) for _ in range(4000)]
-    *found, precision, chance, precision_by_chance = np.mean(drawn, axis=0)
-    assert [*found, chance] == pytest.approx([0.25] * 4, abs=0.03)
-    assert precision == pytest.approx(precision_by_chance, abs=0.03)
-
-
 def summarised(folder, asked, attributions, **changes):
     """Return values and status by sample and metric, of one method."""
     prompts = explained.write(folder, "prompts", asked, "llama")
@@ -134,11 +126,3 @@ def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_p
         assert found["failed", metric] == (None, "nonfinite_attribution")
         assert found["unmarked", metric] == (None, "no_evidence")
         assert found["nowhere", metric] == (None, "no_evidence")
-
-
-def test_only_tokens_that_a_perturbation_may_touch_count(tmp_path):
-    """Template tokens have the highest raw score in these rows."""
-    asked = [explained.prompt("a", ["t"] * 3, evidence=[2])]
-    found = summarised(tmp_path, asked, [explained.attribution("a", [1, 2, 3])])
-    assert found["a", "top_1_in_evidence"] == (1.0, "ok")
-    assert found["a", "evidence_by_chance"] == (pytest.approx(1 / 3), "ok")

@@ -5,6 +5,7 @@ import pytest
 from pisoft.config.jobs import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
+from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import read_provenance, read_rows, write_rows
 from rooms import summarise
 
@@ -45,8 +46,13 @@ def written(tmp_path):
     return cells
 
 
+def samples_of(paths, not_applicable):
+    frames = ranking_samples(paths, not_applicable)
+    return summary_table("ranking_samples", frames).to_pylist()
+
+
 def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_reason(written):
-    rows = ranking_samples([path for _, path in written], NOT_APPLICABLE).to_pylist()
+    rows = samples_of([path for _, path in written], NOT_APPLICABLE)
     names = ("model", "method", "dataset", "sample_id", "metric", "value", "status", "reason")
     expected = [
         (*cell, row["sample_id"], f"{row['curve']}_auc", row["auc"], row["status"], None)
@@ -59,15 +65,14 @@ def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_re
         for metric in ("deletion_auc", "insertion_auc")
     ]
     assert rows == [dict(zip(names, row, strict=True)) for row in expected]
-    without = ranking_samples([path for _, path in written], {})
-    assert without.to_pylist() == rows[:-4]
+    assert samples_of([path for _, path in written], {}) == rows[:-4]
 
 
 def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written):
     (_, first), *_, (_, last) = written
     other = last.parents[2] / "mistral" / "mine" / "imdb.parquet"
     write_rows(other, "ranking", written[-1][0], {})
-    rows = ranking_samples([first, other], NOT_APPLICABLE).to_pylist()
+    rows = samples_of([first, other], NOT_APPLICABLE)
     cells = {(row["model"], row["method"]) for row in rows}
     assert cells == {("llama", "random"), ("mistral", "mine")}
 

@@ -17,7 +17,7 @@ from pisoft.config.studies import LayerStudy, study_methods
 from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
-from pisoft.statistics.results import select
+from pisoft.statistics.results import select, summary_table
 from pisoft.store.parquet import read_rows
 from rooms import plot, summarise, tabulate
 from studying import (
@@ -213,7 +213,7 @@ def height(depth, sample):
 
 
 def summarised(paths, study=STUDY, kind="layer_study"):
-    return summaries(Files({"soft": paths}), study)[kind]
+    return summary_table(kind, summaries(Files({"soft": paths}), study)[kind])
 
 
 def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
@@ -228,16 +228,6 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
     assert {(row["token_weights"], row["depth"]) for row in rows} == {
         (weights, depth) for weights in ("loosened", "original") for depth in (1, 2, None)
     }
-
-
-def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_path):
-    (*_, whole) = STUDY.methods
-    shared = whole.shared({"grad_ellm_original": whole.method})
-    study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], shared)})
-    rows = summarised(write_study(tmp_path, study=study), study).to_pylist()
-    found = {(row["method"], row["token_weights"], row["depth"], row["fixed"]) for row in rows}
-    assert len(found) == 6
-    assert ("grad_ellm_original", "original", None, True) in found
 
 
 def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
@@ -286,6 +276,7 @@ def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_no
 
 @pytest.mark.parametrize("samples", [0, 1])
 def test_without_samples_in_both_parts_no_depth_is_selected(tmp_path, samples):
-    made = summaries(Files({"soft": write_study(tmp_path, samples=samples)}), STUDY)
-    assert made["soft_samples"].num_rows == 0
-    assert made["depths"].column("value").null_count == made["depths"].num_rows
+    paths = write_study(tmp_path, samples=samples)
+    assert summarised(paths, kind="soft_samples").num_rows == 0
+    depths = summarised(paths, kind="depths")
+    assert depths.column("value").null_count == depths.num_rows

@@ -7,8 +7,8 @@ import pytest
 import rooms
 from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.normalised_scores import normalised
+from pisoft.store.parquet import read_rows
 from summarising import soft_rows, soft_summaries
-from typesetting import needs_latex, typeset
 
 
 def by_method(values):
@@ -46,23 +46,15 @@ def test_without_an_oracle_that_is_better_there_are_none():
         assert row["n"] == len(changed)
 
 
-@needs_latex
-def test_the_table_orders_methods_by_its_first_column(tmp_path):
-    scales = {"random": 0.8, "oracle": 0.1, "first": 0.3, "last": 0.6}  # of distances
-    rows = {name: soft_rows({"a": 1, "b": 1, "c": 1}, seed=1) for name in scales}
-    for name, scale in scales.items():
-        for row in rows[name]:
-            row["ns_distances"] = [scale * distance for distance in row["ns_distances"]]
-    files = soft_summaries(tmp_path, rows)
-    made = {"normalised_scores": tmp_path / "normalised_scores.parquet"}
-    rooms.summarise("normalised_scores", ResamplingJob(seed=1, resamples=100), files, made)
-    settings = {
-        "models": {"llama": "Llama"},
-        "datasets": {"sst2": "SST2"},
-        "methods": {"random": "Random", "last": "Last", "first": "First"},
-        "controls": {"oracle": "Oracle"},
+def test_the_summary_has_every_method_that_stands_beside_an_oracle(tmp_path):
+    rows = {name: soft_rows({"a": 1, "b": 1}) for name in ("random", "oracle", "mine")}
+    path = tmp_path / "normalised_scores.parquet"
+    settings, files = ResamplingJob(seed=1, resamples=100), soft_summaries(tmp_path, rows)
+    rooms.summarise("normalised_scores", settings, files, {path.stem: path})
+    found = read_rows(path, path.stem)
+    assert {(row["protocol"], row["dataset"], row["method"]) for row in found} == {
+        ("dynamic", "sst2", "mine")
     }
-    paths = rooms.tabulate("normalised_scores", settings, made, tmp_path, model="llama")
-    text = paths["html"].read_text(encoding="utf-8")
-    assert text.index("dynamic routing") < text.index("First") < text.index("Last")
-    typeset(paths["tex"])
+    counts = {row["metric"]: row["n"] for row in found}
+    assert counts.pop("auc_low_pi_soft_ns") == counts.pop("auc_low_pi_soft_nc") == 0
+    assert set(counts.values()) == {2}

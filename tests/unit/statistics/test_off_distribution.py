@@ -1,4 +1,4 @@
-"""Means of what a model makes of perturbed inputs, from rows to the table and the figure."""
+"""Means of what a model makes of perturbed inputs, from rows to their summary."""
 
 import itertools
 
@@ -10,14 +10,9 @@ import rooms
 from pisoft.faithfulness.inspection import CLEAN, READ
 from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
 from pisoft.store.parquet import read_rows, write_rows
-from typesetting import needs_latex, typeset
 
 GRID = (0.1, 0.5, 0.95)
 OPERATORS = ("zero", "hide")
-SHOWN = {
-    "models": {"llama": "Llama"}, "datasets": {"sst2": "SST2", "why": "Why"}, "methods": {},
-}  # fmt: skip
-CELL = {"protocol": "dynamic", "model": "llama"}
 
 
 def input_rows(samples, seed=0, labels=True):
@@ -91,18 +86,3 @@ def test_means_are_over_samples_and_failures_are_counted(summary):
         assert row.low <= row.value <= row.high
     unknown = found[(found["dataset"] == "why") & (found["metric"] == "label_probability")]
     assert unknown["value"].isna().all()
-
-
-@needs_latex
-def test_table_and_figure_show_the_clean_input_and_every_dataset(summary, tmp_path):
-    files = {"off_distribution": summary[0]}
-    made = rooms.tabulate("off_distribution", SHOWN, files, tmp_path, **CELL)
-    typeset(made["tex"])
-    page = made["html"].read_text(encoding="utf-8")
-    for text in ("Clean input", "Zeroed, π = 0.1", "Keys hidden, π = 0.95", "at most 2 failed"):
-        assert text in page
-    assert "Mean embedding" not in page
-    drawn = rooms.plot("off_distribution", SHOWN, files, tmp_path, **CELL)["svg"]
-    text = drawn.read_text(encoding="utf-8")
-    for words in ("SST2", "Why", "Keys hidden", "Clean input", "no value"):
-        assert words in text

@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pisoft.statistics.results import KEYS, constant_keys, results_table, select
+from pisoft.statistics.results import KEYS, constant_keys, select, summary_table
 from pisoft.store.schemas import SCHEMAS
 
 NUMBERS = pd.DataFrame({"metric": ["a", "a"], "method": ["x", "y"], "value": [1, np.nan]})
 
 
 def test_a_missing_key_is_empty_and_a_missing_number_null():
-    table = results_table("ranks", [NUMBERS, NUMBERS.assign(position=0.5, text=None, n=3)])
+    table = summary_table("ranks", [NUMBERS, NUMBERS.assign(position=0.5, text=None, n=3)])
     assert table.schema == SCHEMAS["ranks"]
     rows = table.to_pandas()
     assert (rows["question"] == "ranks").all()
@@ -23,27 +23,27 @@ def test_a_missing_key_is_empty_and_a_missing_number_null():
 
 
 def test_no_frame_is_an_empty_table():
-    assert results_table("ranks", []).equals(SCHEMAS["ranks"].empty_table())
+    assert summary_table("ranks", []).equals(SCHEMAS["ranks"].empty_table())
 
 
 def test_a_column_that_results_do_not_have_is_an_error():
     with pytest.raises(ValueError, match=r"ranks: results have no column \['pi'\]"):
-        results_table("ranks", [NUMBERS.assign(pi=0.5)])
+        summary_table("ranks", [NUMBERS.assign(pi=0.5)])
 
 
 def test_two_numbers_with_the_same_keys_are_an_error():
     with pytest.raises(ValueError, match=r"two numbers of the same keys: .*'method': 'x'"):
-        results_table("ranks", [NUMBERS, NUMBERS.assign(value=2.0)[:1]])
+        summary_table("ranks", [NUMBERS, NUMBERS.assign(value=2.0)[:1]])
 
 
 def test_rows_are_selected_by_one_value_or_several():
-    rows = results_table("ranks", [NUMBERS]).to_pandas()
+    rows = summary_table("ranks", [NUMBERS]).to_pandas()
     assert select(rows, method="x")["method"].tolist() == ["x"]
     assert select(rows, method={"y": "Label"}, metric=("a", "b"))["method"].tolist() == ["y"]
     assert select(rows, metric="b").empty
 
 
 def test_a_key_is_constant_if_all_rows_share_it():
-    rows = results_table("ranks", [NUMBERS]).to_pandas()
+    rows = summary_table("ranks", [NUMBERS]).to_pandas()
     assert constant_keys(rows) == [key for key in KEYS if key != "method"]
     assert constant_keys(rows[:0]) == []

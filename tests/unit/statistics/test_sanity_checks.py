@@ -92,17 +92,6 @@ def test_each_text_is_compared_with_the_mean_of_all_others_at_the_same_step():
     assert found["d"] == pytest.approx(rho("d", 0))
 
 
-def test_scores_that_tell_a_tokens_place_have_one_and_random_ones_have_none():
-    generator = np.random.default_rng(0)
-    steps = [
-        step(f"{n}", 0, size, growing=np.arange(30) ** 2.0, random=generator.random(30))
-        for n, size in enumerate(generator.integers(10, 29, 300))
-    ]
-    assert list(input_similarities(steps, "growing")) == pytest.approx([1.0] * 300)
-    found = input_similarities(steps, "random")
-    assert abs(found.mean()) < 4 * found.std() / 300**0.5
-
-
 def test_what_has_no_other_text_to_be_compared_with_has_no_rho():
     steps = [
         step("a", 0, mine=scores(1)),

@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.results import results_table, select
+from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.timings import timing_rows
 from pisoft.store.parquet import read_rows, write_rows
 from rooms import summarise, tabulate
@@ -60,7 +60,7 @@ def test_a_samples_time_is_the_sum_of_its_steps_and_failed_samples_are_counted(t
 def test_without_a_sample_there_is_no_mean(tmp_path):
     one = write_steps(tmp_path / "m/one/d.parquet", [step("a", 0, 0.5)])
     none = write_steps(tmp_path / "m/none/d.parquet", [step("a", 0, None, status="empty_record")])
-    rows = results_table("timings", [timing_rows(one), timing_rows(none)]).to_pandas()
+    rows = summary_table("timings", [timing_rows(one), timing_rows(none)]).to_pandas()
     single, empty = (select(rows, method=name).set_index("metric") for name in ("one", "none"))
     assert single.loc["seconds_per_sample", ["n", "value"]].tolist() == [1, 0.5]
     assert (empty[["n", "n_failed"]] == [0, 1]).all(axis=None)

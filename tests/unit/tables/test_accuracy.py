@@ -4,7 +4,7 @@ import pandas as pd
 
 from estimating import view
 from pisoft.formatting import NOTHING
-from pisoft.statistics.results import results_table
+from pisoft.statistics.results import summary_table
 from pisoft.tables.accuracy import table
 
 MODELS, DATASETS = {"llama": "Llama", "mistral": "Mistral"}, {"sst2": "SST2", "imdb": "IMDb"}
@@ -29,7 +29,7 @@ def test_shares_have_intervals_and_open_generation_has_none():
         for dataset in DATASETS
         for metric, value in VALUES.items()
     )  # fmt: skip
-    frames = {"accuracy": results_table("accuracy", [rows]).to_pandas()}
+    frames = {"accuracy": summary_table("accuracy", [rows]).to_pandas()}
     made = table(view(frames, {}, models=MODELS, datasets=DATASETS))
     (sst2, imdb), missing = (block.rows for block in made.blocks)
     expected = ["0.938", "0.500", "1", "41.2", "1.0", "98", "2"]

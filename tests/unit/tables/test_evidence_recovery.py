@@ -5,7 +5,7 @@ import pytest
 from pisoft.statistics.metrics import EVIDENCE_METRICS
 from pisoft.tables import evidence_recovery
 from pisoft.tables.evidence_recovery import CHANCE
-from soft_tables import DATASETS, table_of, value_of
+from soft_tables import table_of, value_of
 
 MEANS = {"random": 0.1, "attention": 0.4, "mine": 1.0}
 SHARES = [0.1, 0.2, 0.3]  # of evidence among the tokens of each sample
@@ -49,9 +49,3 @@ def test_failed_samples_are_counted_and_chance_is_of_the_method_with_most_sample
     assert (cell["value"], cell["n"], cell["n_failed"]) == (pytest.approx(0.1), 2, 1)
     assert table.blocks[-1].rows[0].entries[1].text == "0.200"
     assert "SST2 (Random): 1 no_evidence" in " ".join(table.notes)
-
-
-def test_the_average_is_over_datasets_with_evidence():
-    table = evidence_of(datasets=DATASETS)
-    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
-    assert value_of(table, "recovery_at_k", "average", "mine")["value"] == pytest.approx(1.0)

@@ -109,8 +109,8 @@ def test_a_table_has_headings_notes_and_its_numbers():
     rows = frame([row("a", 0.1, p_value=0.5), row("b", 0.2)])
     shown = view({"statistics": rows}, {"model": "llama"}, methods=METHODS)
     results = shown.results("statistics")
-    table = grid_table(shown, results, ["Words", BY_VALUE], [], ["One.", None, "", "Two."])
-    assert (table.title, table.columns) == ("Llama", ("Words", "Value"))
+    table = grid_table(shown, results, [BY_VALUE], [], ["One.", None, "", "Two."])
+    assert (table.title, table.columns) == ("Llama", ("Value",))
     assert table.notes == ("One.", "Two.")
     numbers = ["value", "low", "high", "n", "n_failed", "p_value"]
     assert list(table.values)[-7:] == ["method", *numbers]

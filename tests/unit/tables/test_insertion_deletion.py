@@ -1,10 +1,8 @@
 """The table of insertion and deletion: directions, what is left out, failures."""
 
-import pytest
-
 from pisoft.statistics.metrics import RANKING_METRICS
 from pisoft.tables import insertion_deletion
-from soft_tables import DATASETS, METHODS, table_of, value_of
+from soft_tables import DATASETS, METHODS, table_of
 
 RANKING = {
     ("random", "sst2"): (0.2, 0.3),
@@ -67,13 +65,3 @@ def test_a_dataset_that_cannot_be_ranked_is_named_and_in_no_mean():
         "Samples per dataset: SST2 3, IMDb 3.",
     ):
         assert note in table.notes
-
-
-def test_failed_samples_of_a_ranking_are_counted_and_left_out():
-    table = ranking_of(failed={("mine", "imdb", 0), *((m, "sst2", 2) for m in METHODS)})
-    cell = value_of(table, "insertion_auc", "imdb", "mine")
-    assert (cell["value"], cell["n"], cell["n_failed"]) == (pytest.approx(0.105), 2, 1)
-    assert value_of(table, "deletion_auc", "average", "mine")["n"] == 4
-    notes = " ".join(table.notes)
-    assert "SST2 (all methods): 1 nonfinite_logits" in notes
-    assert "IMDb (Mine): 1 nonfinite_logits" in notes

@@ -11,38 +11,20 @@ import pytest
 from browsing import check_accessible, chromium, visit
 from pisoft.formatting import NOTHING
 from pisoft.statistics.soft import SAMPLE_METRICS
-from pisoft.tables.explorer_links import explorer_links
-from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.tables.layout import Block, Entry, Row, Table, explorer_links
 from pisoft.tables.writer import write
 from soft_tables import MEANS, areas_of, sample_rows, written
-from typesetting import assert_latex_fits, needs_latex, typeset
+from typesetting import needs_latex, typeset
 
 
 def test_csv_holds_every_number_in_full_precision(tmp_path):
     rows = sample_rows({cell: mean / 3 for cell, mean in MEANS.items()})
     path, _, _ = written(areas_of(rows), tmp_path)
     lines = list(csv.DictReader(path.open(encoding="utf-8")))
-    assert list(lines[0]) == [
-        *(
-            "protocol",
-            "model",
-            "dataset",
-            "metric",
-            "method",
-            "value",
-            "low",
-            "high",
-            "standard_error",
-        ),
-        *("n", "n_failed", "rank", "best", "p_value", "p_adjusted", "p_smallest"),
-    ]
     assert len(lines) == 2 * (2 + 1) * 3
     first = lines[0]
-    assert (first["metric"], first["dataset"], first["method"]) == (
-        "auc_pi_soft_ns",
-        "sst2",
-        "random",
-    )
+    keys = [first[key] for key in ("metric", "dataset", "method")]
+    assert keys == ["auc_pi_soft_ns", "sst2", "random"]
     values = [row["value"] for row in rows[:: len(SAMPLE_METRICS)]][:3]
     assert float(first["value"]) == pytest.approx(sum(values) / 3, rel=1e-15)
 
@@ -118,21 +100,6 @@ def test_latex_shows_ranks_the_best_in_bold_ties_by_a_sign_and_intervals(tmp_pat
     assert r"Mine & 1 & \textbf{0.930} & 0.130 & \textbf{0.530} \\" in text
     assert rf"Attention & 2 & 0.430 & \textbf{{0.530}} & 0.480{tie} \\" in text
     assert text.count(r"{\tiny {[}.") == 2 * 3 * 3  # an interval below every number
-
-
-def test_what_is_not_distinguishable_from_the_best_is_marked(tmp_path):
-    near = sample_rows({("random", "sst2"): 0.1, ("mine", "sst2"): 0.5}, samples=9)
-    third = sample_rows({("attention", "sst2"): 0.5}, samples=9)
-    for row in third:  # as good as `mine` on average, better on some samples and worse on others
-        if row["value"] is not None:
-            row["value"] += -0.05 if int(row["sample_id"][1:]) % 2 else 0.039
-    table = areas_of([*near, *third], datasets={"sst2": "SST2"})
-    own = {row.label: row.entries[1] for row in table.blocks[0].rows}
-    assert [name for name, entry in own.items() if entry.tied] == ["Attention"]
-    assert [name for name, entry in own.items() if entry.strong] == ["Mine"]
-    _, latex, html = written(table, tmp_path)
-    assert latex.read_text(encoding="utf-8").count(r"\,$\approx$") == 2
-    assert html.read_text(encoding="utf-8").count('<span class="tied"> ≈</span>') == 2
 
 
 def test_latex_is_a_float_of_each_part_that_fits_a_page_the_notes_below_the_last(tmp_path):
@@ -260,8 +227,3 @@ def test_a_warning_stands_above_the_page_and_in_the_notes_of_the_paper(tmp_path)
     assert r"Not \textless{}real\textgreater{} \& not big.\par" in tex.read_text(encoding="utf-8")
     write(table, csv, tex, html)
     assert 'class="warning"' not in html.read_text(encoding="utf-8")
-
-
-@needs_latex
-def test_latex_with_hostile_labels_fits_a_column_or_both(tmp_path):
-    assert_latex_fits(hostile_table(), tmp_path)
