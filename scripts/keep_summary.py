@@ -41,10 +41,10 @@ def main(arguments: argparse.Namespace) -> None:
     if not drawn.is_file():
         raise BenchmarkError(f"{drawn}: not found; the run has to be finished")
     by_model = {"density_correlations": f"density_correlations/{model}"}
-    rows = {
-        kind: load_rows(data / f"summary/{by_model.get(kind, kind)}.parquet", kind, model=model)
-        for kind in KEPT
-    }
+    files = {kind: [data / f"summary/{by_model.get(kind, kind)}.parquet"] for kind in KEPT}
+    if not config.permuted:
+        files["permutation_baseline"] = []
+    rows = {kind: load_rows(paths, kind) for kind, paths in files.items()}
     label = labels.models[model]
     answers = cell_path(f"generations/{model}", dataset, shards(config, model, dataset))
     origin = read_provenance(data / answers)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
-MEASURES = ("mean_score", "gini")
+from pisoft.statistics.density import MEASURES, METRICS
+
 METHODS = {"random": "Random", "saliency": "Saliency", "mine": "$ M_{"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 LABELS = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}

@@ -84,6 +84,6 @@ def comparison_rows(
 
 def frame(rows: Rows) -> pd.DataFrame:
     """Return rows as a reader of a summary file gives them: missing numbers are NaN."""
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=None if rows else SCHEMAS["statistics"].names)
     whole = ("n", "n_failed")
     return table.astype({name: float for name in table if name not in (*TEXTS, *whole)})

@@ -1,26 +1,24 @@
-"""What results say, in sentences: who leads, what the tests show, which findings of the paper hold.
+"""What results say, in sentences: who leads, and what the tests show.
 
 A method without a p-value was not tested; no sentence counts it as different or as equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
 from pisoft.config.jobs import LabelSettings
-from pisoft.formatting import signed
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL
 from pisoft.statistics.orders import order_changes
 from pisoft.statistics.results import select
 from pisoft.store.parquet import OK, meanings
-from pisoft.tables.layout import interval_text, p_text
+from pisoft.tables.layout import interval_text
 from pisoft.views.view import Results
 
 NS, NC = AUC_METRICS
@@ -168,7 +166,7 @@ def verdict(order: Order) -> str:
     if untested:
         above.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
     clauses = [leads, *order.rivals(named=False), *above]
-    return f"{'. '.join(map(_begun, clauses))}."
+    return f"{'. '.join(map(begun, clauses))}."
 
 
 def reading(numbers: Numbers, **cell: str) -> tuple[str, ...]:
@@ -192,7 +190,7 @@ def reading(numbers: Numbers, **cell: str) -> tuple[str, ...]:
             f"{ratio.listed(ratio.best)} {'is' if len(ratio.best) == 1 else 'are'} highest instead"
         )
     if any((groups := order.against(CONTROL)).values()):
-        sentences.append(f"Against random scores, {_grouped(order, groups)}")
+        sentences.append(f"Against random scores, {grouped(order, groups)}")
     changes = order_changes(numbers.averages("ranks", part="without", **cell))
     listed = "; ".join(
         f"without {numbers.labels.datasets[row.other]} it is {order.listed(row.best)}"
@@ -232,144 +230,11 @@ def failures(numbers: Numbers) -> str:
     return f"Left out of all means, and counted in the tables: {listed} ({why})."
 
 
-def _grouped(order: Order, groups: Mapping[str, Iterable[str]]) -> str:
+def grouped(order: Order, groups: Mapping[str, Iterable[str]]) -> str:
+    """Return labels by kind, as `significantly better: A, B; not tested: C`."""
     return "; ".join(f"{kind}: {order.listed(names)}" for kind, names in groups.items() if names)
 
 
-# The paper's findings ---------------------------------------------------------------------------
-
-HOLDS, FAILS, OPEN = "holds", "does not hold", "inconclusive at this sample size"
-PAPERS = "grad_ellm"
-INPUT_GRADIENTS = ("input_x_gradient", "saliency", "deeplift")
-HALVES = ("lower", "upper")  # of the grid of π, cut at 0.5
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A sentence of the paper, whether it holds here, and why."""
-
-    claim: str
-    verdict: str
-    why: str
-
-
-def paper_findings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[Finding]:
-    """Yield the paper's findings (sec. 5, app. on distributions, app. on fixed routing).
-
-    Args:
-        numbers: of one model: statistics, comparisons, density_correlations and advantage.
-        protocols: that were run.
-    """
-    if "dynamic" in protocols:
-        yield _retained(numbers)
-        yield _best_by_nc(numbers.order(protocol="dynamic", metric=NC))
-        yield _no_dominant(numbers.order(protocol="dynamic", metric=NS), SHORT[NS])
-        yield _late_advantage(numbers)
-        yield _density(numbers)
-    if "fixed" in protocols:
-        yield _gradients(numbers.order(protocol="fixed", metric=NS))
-        fixed = numbers.order(protocol="fixed", metric=NC)
-        yield _no_dominant(fixed, f"{SHORT[NC]} under fixed routing")
-        yield _beyond_attention(numbers)
-
-
-def _retained(numbers: Numbers) -> Finding:
-    kept = numbers.order(protocol="dynamic", metric="soft_ns").rows.index
-    retained = numbers.order(protocol="dynamic", metric="expected_retained").rows["value"]
-    clauses, significant = [], []
-    for metric, label in {"soft_ns": "Soft-NS", "soft_nc": "Soft-NC", NS: SHORT[NS]}.items():
-        values = numbers.order(protocol="dynamic", metric=metric).rows["value"]
-        rho, p_value = spearmanr(retained.reindex(kept), values.reindex(kept))
-        clauses.append(f"{label} ρ = {signed(f'{rho:.2f}')} ({_p(p_value)})")
-        significant.append(rho > 0 and p_value < LEVEL)
-    return Finding(
-        "The original Soft-NS and Soft-NC rank methods by how many tokens they keep.",
-        HOLDS if all(significant[:2]) else OPEN,
-        f"Spearman's ρ over the {len(kept)} methods, of the expected number of kept tokens with "
-        f"{', '.join(clauses)}; this test is over methods, not samples.",
-    )
-
-
-def _best_by_nc(order: Order) -> Finding:
-    why = f"Highest is {order.value(order.best[0])}"
-    if PAPERS in order.rows.index and PAPERS not in order.best:
-        why += f"; {order.value(PAPERS)}, {_p(order.rows['p_adjusted'][PAPERS])}"
-    clear = PAPERS in order.best and not order.groups[EQUAL] and not order.groups[UNTESTED]
-    return Finding(
-        "Grad-ELLM has the highest average π-Soft-NC.",
-        HOLDS if clear else FAILS if PAPERS in order.groups[WORSE] else OPEN,
-        ". ".join([why, *map(_begun, order.rivals(named=False))]) + ".",
-    )
-
-
-def _no_dominant(order: Order, of: str) -> Finding:
-    equal, untested = order.groups[EQUAL], order.groups[UNTESTED]
-    also = f"; {UNTESTED}: {order.listed(untested)}" if untested else ""
-    return Finding(
-        f"No method dominates {of}.",
-        OPEN if equal or untested or len(order.best) > 1 else FAILS,
-        f"Highest is {', '.join(map(order.value, order.best))}; {EQUAL}: {order.listed(equal)}"
-        f"{also}.",
-    )
-
-
-def _late_advantage(numbers: Numbers) -> Finding:
-    rows = numbers.averages("advantage", protocol="dynamic", metric=NS.removeprefix("auc_"))
-    ahead = rows[(rows["value"] > 0) & (rows["p_adjusted"] < LEVEL)]
-    lower, upper = (list(ahead.loc[ahead["part"] == part, "method"]) for part in HALVES)
-    listed = numbers.order(protocol="dynamic", metric=NS).listed
-    return Finding(
-        "By π-Soft-NS, methods are ahead of random scores only where π > 0.5.",
-        FAILS if lower else HOLDS if upper else OPEN,
-        f"Significantly ahead over π ≤ 0.5: {listed(lower)}; over π ≥ 0.5: {listed(upper)}.",
-    )
-
-
-def _density(numbers: Numbers) -> Finding:
-    clauses, signs = [], []
-    measure = {"protocol": "dynamic", "other": "mean_score"}
-    for metric in AUC_METRICS:
-        rows = numbers.averages("density_correlations", metric=metric, **measure)
-        row = next(rows.sort_values("part").itertuples())  # with random scores if they were run
-        label = METRICS[metric].label.removesuffix(" ↑")
-        ends = interval_text(row.low, row.high, 3)
-        clauses.append(f"{label} ρ = {signed(f'{row.value:.3f}')} {ends}, {_p(row.p_adjusted)}")
-        signs.append(np.sign(row.value) if row.p_adjusted < LEVEL else 0)
-    return Finding(
-        "π-Soft-NS and π-Soft-NC do not merely reward dense scores.",
-        FAILS if max(signs) > 0 else HOLDS if max(signs) < 0 else OPEN,
-        "Spearman's ρ between a method's mean score and its AUC, within samples: "
-        f"{'; '.join(clauses)}.",
-    )
-
-
-def _gradients(order: Order) -> Finding:
-    groups = {
-        kind.removeprefix("significantly "): [name for name in INPUT_GRADIENTS if name in methods]
-        for kind, methods in order.against(CONTROL).items()
-    }
-    better, equal, worse, untested = groups.values()
-    return Finding(
-        "Under fixed routing, Input×Gradient, Saliency and DeepLIFT do well by π-Soft-NS.",
-        FAILS if worse else HOLDS if better and not equal and not untested else OPEN,
-        f"Against random scores, {_grouped(order, groups) or 'none of them was compared'}.",
-    )
-
-
-def _beyond_attention(numbers: Numbers) -> Finding:
-    orders = {label: numbers.order(protocol="fixed", metric=m) for m, label in SHORT.items()}
-    better = {label: order.against("attention")[BETTER] for label, order in orders.items()}
-    listed = "; ".join(f"by {key}: {orders[key].listed(names)}" for key, names in better.items())
-    return Finding(
-        "Under fixed routing, several methods beat raw attention.",
-        HOLDS if all(len(names) > 1 for names in better.values()) else OPEN,
-        f"Significantly better than attention {listed}.",
-    )
-
-
-def _begun(clause: str) -> str:
+def begun(clause: str) -> str:
+    """Return a clause as the beginning of a sentence."""
     return clause[0].upper() + clause[1:]
-
-
-def _p(p_value: float) -> str:
-    return f"p = {p_text(p_value)}".replace("= <", "< ")

@@ -18,9 +18,12 @@ import pyarrow as pa
 from pisoft.config.jobs import LabelSettings
 from pisoft.config.reference import markdown_table
 from pisoft.errors import BenchmarkError
-from pisoft.pages.findings import HALVES, Numbers, paper_findings
+from pisoft.pages.findings import Numbers
+from pisoft.pages.paper_findings import paper_findings
 from pisoft.pages.readme import markdown_rows, sample_counts
+from pisoft.statistics.advantage import HALVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
+from pisoft.statistics.permutation_baseline import GAIN
 from pisoft.statistics.results import select
 from pisoft.store.files import whole_files
 from pisoft.store.schemas import RESULT
@@ -32,8 +35,9 @@ from pisoft.tables.grid import blocks, columns, each, ranked
 KEPT: dict[str, dict[str, Any]] = {
     "statistics": {"metric": [*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained"]},
     "comparisons": {"metric": AUC_METRICS, "dataset": AVERAGE},
-    "density_correlations": {"metric": AUC_METRICS, "dataset": AVERAGE},
+    "density_correlations": {"metric": [*AUC_METRICS, "soft_ns", "soft_nc"], "dataset": AVERAGE},
     "advantage": {"metric": ["pi_soft_ns", "pi_soft_nc"], "dataset": AVERAGE, "part": HALVES},
+    "permutation_baseline": {"metric": AUC_METRICS, "dataset": AVERAGE, "part": GAIN},
     "accuracy": {},
 }
 ABOUT = "about.json"
@@ -64,13 +68,16 @@ class About:
 
 
 def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
-    """Write a summary: the rows :data:`KEPT`, without columns that have no entry."""
+    """Write a summary: the rows :data:`KEPT`, without columns that have no entry.
+
+    A question that was not run is a file without rows.
+    """
     paths = [folder / f"{kind}.csv" for kind in KEPT]
     with whole_files("{}", *paths, folder / ABOUT) as (*written, facts):
         for path, (kind, keys) in zip(written, KEPT.items(), strict=True):
-            chosen = select(rows[kind], **keys).drop(columns="question")
-            filled = chosen.replace("", np.nan).dropna(axis=1, how="all")
-            filled.to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
+            chosen = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
+            filled = chosen.columns[chosen.notna().any() | chosen.empty]
+            chosen[filled].to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
         facts.write_text(json.dumps(vars(about), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
@@ -145,5 +152,5 @@ def _answers(numbers: Numbers) -> Iterator[str]:
     yield markdown_table(headings, markdown_rows(block))
     yield " ".join(notes.ACCURACY)
     yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
-    yield "answers. Scores explain the prediction the model makes, right or wrong; whether that"
-    yield "prediction is worth explaining is yours to judge.\n"
+    yield "answers. Scores explain the preferred label word, which need not be the word that the"
+    yield "model would say (Greedy is label), while the metrics measure the whole distribution.\n"

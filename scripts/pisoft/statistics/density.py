@@ -9,9 +9,10 @@ one step are, over its m perturbable tokens in rising order (i = 1 … m), is me
   where a single token has all of it; uniformly distributed scores have 1 / 3.
 
 A sample's value is the mean over its explained steps. Of one sample, methods are ranked by density
-and by AUC, and Spearman's ρ between the two is taken over the methods with both, at least three:
-what makes a sample hard for all of them drops out. Its mean over samples is tested against 0, with
-random scores among the methods and without. P-values are corrected over all tests of a metric.
+and by a metric, and Spearman's ρ between the two is taken over the methods with both, at least
+three: what makes a sample hard for all of them drops out. Its mean over samples is tested against
+0, with random scores among the methods and without. P-values are corrected over all tests of a
+metric.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
+METRICS = (*AUC_METRICS, "soft_ns", "soft_nc")
 FEWEST = 3  # methods of a correlation
 ALL, WITHOUT_CONTROL = "all", "without random"  # methods that are correlated
 FAMILY = ["protocol", "metric"]
@@ -37,7 +39,7 @@ Settings = DensityJob
 
 
 def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
-    """Return densities and their correlations with both AUCs, of one model."""
+    """Return densities and their correlations with the metrics, of one model."""
     prompts = {path.stem: path for path in files["prompts"]}
     model = files["prompts"][0].parent.name
     by_method: dict[str, dict[str, pd.DataFrame]] = {}
@@ -46,7 +48,7 @@ def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
         steps = read_scores(prompts[dataset], [path], settings)
         by_method.setdefault(dataset, {})[method] = densities(steps, method)
     areas = files.rows("soft_samples", model=model)
-    areas = areas[areas["metric"].isin(AUC_METRICS)].set_index(["dataset", "sample_id"])
+    areas = areas[areas["metric"].isin(METRICS)].set_index(["dataset", "sample_id"])
     density, correlations = {}, {}
     for dataset, frames in by_method.items():
         values = pd.concat(frames, axis="columns", names=["method", "metric"])

@@ -21,10 +21,10 @@ HALVES = {
     "upper": "π > 0.5",
     "upper_minus_lower": "Larger for π > 0.5 by",
 }
-VERDICTS = {  # by whether it is better than random scores in the lower and in the upper half
+VERDICTS = {  # by whether it is significantly better than random scores below 0.5, and above it
     (True, True): "in both halves",
-    (False, True): "only for π > 0.5",
-    (True, False): "only for π ≤ 0.5",
+    (False, True): "for π > 0.5",
+    (True, False): "for π ≤ 0.5",
     (False, False): "in neither half",
 }
 NO_VALUE = "no value"
@@ -100,7 +100,7 @@ def _better(
 
 
 def _grouped(labels: Mapping[str, str], outcomes: Mapping[str, str], order: Iterable[str]) -> str:
-    """List methods by their outcome, as `in both halves: A, B; only for π > 0.5: C`."""
+    """List methods by their outcome, as `in both halves: A, B; for π > 0.5: C`."""
     groups = {
         outcome: [label for name, label in labels.items() if outcomes[name] == outcome]
         for outcome in order

@@ -327,10 +327,11 @@ DENSITY = (
     "all are equal, 1/3 if they are spread evenly over 0 to 1, near 1 if few tokens have nearly "
     "all. Mean over a sample's steps, over samples, and over the datasets with equal weight; "
     "neither has a better direction.",
-    "Spearman's ρ: within each sample, between the methods' density and their AUC, so that what "
-    "makes a sample hard for all methods drops out; mean over the samples with at least three "
-    "methods. If dense scores were what the metric rewards, ρ would be near 1 with the mean score "
-    "and near −1 with the Gini index.",
+    "Spearman's ρ: within each sample, between the methods' density and their values, so that "
+    "what makes a sample hard for all methods drops out; mean over the samples with at least three "
+    "methods. If a metric rewarded dense scores alone, ρ would be near 1 with the mean score and "
+    "near −1 with the Gini index. Other values show no cause, as better methods may also have "
+    "denser or sparser scores: the permutation baseline keeps a method's density and tests that.",
     f"{BOOTSTRAP} {TEST.format('a mean ρ of 0', 'tests of the metric')} (below {LEVEL}: "
     f"significantly different from 0). {NOTHING}: no value. The CSV has every dataset's densities.",
 )

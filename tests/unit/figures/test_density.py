@@ -15,7 +15,7 @@ def draw(folder, correlations):
             **CELL, "metric": metric, "method": method, "value": value,
             "low": value and value - 0.125, "high": value and value + 0.125,
         }
-        for metric in (*METRICS, "soft_ns")
+        for metric in METRICS
         for method, value in AREAS.items()
     ]  # fmt: skip
     rows = {"density": density_rows(), "density_correlations": correlations, "statistics": areas}

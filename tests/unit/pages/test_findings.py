@@ -4,44 +4,48 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pisoft.config.jobs import LabelSettings
-from pisoft.pages.findings import (
-    FAILS,
-    HOLDS,
-    NC,
-    NS,
-    OPEN,
-    Numbers,
-    Order,
-    paper_findings,
-    reading,
-    verdict,
-)
+from pisoft.pages.findings import NC, NS, Numbers, Order, reading, verdict
+from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 from uncertainty import frame, left_out_rows, result_row, statistics_row
 
 METHODS = {
-    name: name.title()
-    for name in ("grad_ellm", "saliency", "deeplift", "input_x_gradient", "attention", "random")
+    "grad_ellm_selected": "Grad_Ellm",
+    **{
+        name: name.title()
+        for name in ("saliency", "deeplift", "input_x_gradient", "attention", "random")
+    },
 }
+ALL_LAYERS = "grad_ellm"
 APART, NOT_APART = 0.01, 0.4
 CLAIMS = (
     "original", "highest", "dominant", "late", "dense", "gradients", "fixed_dominant", "attention"
 )  # fmt: skip
 
 
-def numbers_of(p_value: float, order: list[str], untested: Collection[str], **changes: float):
+def numbers_of(
+    p_value: float,
+    order: list[str],
+    untested: Collection[str],
+    *,
+    permuted: bool = True,
+    **changes: float,
+):
     """Return the results of methods whose values fall from the first to the last.
 
     Args:
         p_value: of each pair of methods.
         order: methods, the best first; the original metrics prefer the last, which keeps most.
         untested: methods without a p-value.
-        changes: `rho` of dense scores, and the advantage over the `lower` half.
+        permuted: whether the permutation baseline was run.
+        changes: `rho` with dense scores of the original metrics, the advantage over the `lower`
+            half and the `slope` of both metrics, the `gain` over permuted scores.
     """
     values = {name: 0.9 - place / 10 for place, name in enumerate(order)}
     rising = {name: 1 - value for name, value in values.items()}
@@ -56,32 +60,42 @@ def numbers_of(p_value: float, order: list[str], untested: Collection[str], **ch
             ends = {"low": value - 0.1, "high": value + 0.1}
             row = statistics_row(metric, "average", method, value, **ends, **tests)
             statistics.append({**row, "protocol": protocol})
-        for pair in itertools.combinations(METHODS, 2):
+        for pair in itertools.combinations(order, 2):
             keys = {"metric": metric, "dataset": "average", "method": pair[0], "other": pair[1]}
             difference, tested = values[pair[0]] - values[pair[1]], not {*pair} & set(untested)
             p_adjusted = p_value if tested else None
             row = result_row("comparisons", difference, **keys, p_adjusted=p_adjusted)
             comparisons.append({**row, "protocol": protocol})
     average = {"dataset": "average", "p_adjusted": p_value}
+    dense = {NS: -0.2, NC: -0.2, "soft_ns": 0.8, "soft_nc": changes.get("rho", 0.7)}
     density = [
-        {**result_row("statistics", changes.get("rho", 0.1), metric=metric, **average),
-         "other": "mean_score", "part": "all", "low": 0.0, "high": 0.2}
-        for metric in (NS, NC)
+        {**result_row("statistics", rho, metric=metric, **average),
+         "other": "mean_score", "part": "all", "low": rho - 0.1, "high": rho + 0.1}
+        for metric, rho in dense.items()
     ]  # fmt: skip
+    parts = {"lower": changes.get("lower", -0.1), "upper": 0.1}
+    parts["upper_minus_lower"] = changes.get("slope", 0.2)
     advantage = [
-        result_row(
-            "statistics", value, metric="pi_soft_ns", method="saliency", part=part, **average
-        )
-        for part, value in (("lower", changes.get("lower", -0.1)), ("upper", 0.1))
+        result_row("statistics", value, metric=metric, method="saliency", part=part, **average)
+        for metric in ("pi_soft_ns", "pi_soft_nc")
+        for part, value in parts.items()
+    ]
+    gains = {NS: 0.1, NC: changes.get("gain", 0.1)}
+    baseline = [
+        result_row("statistics", gain, metric=metric, method="saliency", part="gain", **average)
+        for metric, gain in gains.items()
     ]
     rows = {
         "statistics": statistics,
         "comparisons": comparisons,
         "density_correlations": density,
         "advantage": advantage,
+        "permutation_baseline": baseline if permuted else [],
         "ranks": left_out_rows(NS, {"": dict.fromkeys(order, 1.0)}),
     }
-    labels = LabelSettings(models={"llama": "Llama"}, datasets={}, methods=METHODS)
+    labels = LabelSettings(
+        models={"llama": "Llama"}, datasets={}, methods=METHODS | {ALL_LAYERS: "Grad"}
+    )
     return Numbers({question: frame(given) for question, given in rows.items()}, labels)
 
 
@@ -89,7 +103,7 @@ def verdicts(
     p_value: float = APART,
     order: list[str] | None = None,
     untested: Collection[str] = (),
-    **changes: float,
+    **changes: Any,
 ):
     """Return the verdict of each claim; see :func:`numbers_of`."""
     numbers = numbers_of(p_value, order or list(METHODS), untested, **changes)
@@ -100,26 +114,43 @@ def verdicts(
 
 def test_significant_differences_confirm_or_contradict() -> None:
     assert verdicts() == {
-        "original": HOLDS, "highest": HOLDS, "dominant": FAILS, "late": HOLDS, "dense": FAILS,
-        "gradients": HOLDS, "fixed_dominant": FAILS, "attention": HOLDS,
+        "original": HOLDS, "highest": HOLDS, "dominant": FAILS, "late": HOLDS, "dense": HOLDS,
+        "gradients": FAILS, "fixed_dominant": FAILS, "attention": HOLDS,
     }  # fmt: skip
 
 
 def test_without_significant_differences_all_is_inconclusive() -> None:
-    told = verdicts(NOT_APART)
-    assert told.pop("original") == HOLDS, "a test over methods"
-    assert set(told.values()) == {OPEN}
+    assert set(verdicts(NOT_APART).values()) == {OPEN}
 
 
 @pytest.mark.parametrize("p_value", [APART, NOT_APART])
 def test_another_best_method_contradicts_only_if_it_is_significantly_better(p_value: float) -> None:
-    told = verdicts(p_value, order=["saliency", "grad_ellm", *list(METHODS)[2:]])
+    told = verdicts(p_value, order=["saliency", "grad_ellm_selected", *list(METHODS)[2:]])
     assert told["highest"] == (FAILS if p_value == APART else OPEN)
 
 
-def test_gradients_below_random_scores_contradict() -> None:
-    told = verdicts(order=["grad_ellm", "random", *list(METHODS)[1:-1]])
-    assert told["gradients"] == FAILS
+GRADIENTS = ["deeplift", "input_x_gradient", "saliency"]
+REST = [name for name in METHODS if name not in GRADIENTS]
+
+
+@pytest.mark.parametrize(
+    ("order", "p_value", "verdict"),
+    [
+        ([*GRADIENTS, *REST], APART, HOLDS),
+        ([*GRADIENTS, *REST], NOT_APART, OPEN),
+        ([*GRADIENTS[1:], *REST], APART, OPEN),  # one of the three was not run
+        ([*GRADIENTS[:2], REST[0], GRADIENTS[2], *REST[1:]], APART, FAILS),
+        ([*GRADIENTS[:2], REST[0], GRADIENTS[2], *REST[1:]], NOT_APART, OPEN),
+        (REST, APART, NOT_RUN),
+    ],
+)
+def test_gradients_are_the_three_best_if_every_other_method_is_worse(order, p_value, verdict):
+    assert verdicts(p_value, order)["gradients"] == verdict
+
+
+def test_grad_ellm_over_all_layers_is_not_what_the_paper_judges():
+    for order in ([ALL_LAYERS, *list(METHODS)[1:]], ["saliency", ALL_LAYERS]):
+        assert verdicts(order=order)["highest"] == NOT_RUN
 
 
 def test_no_method_above_attention_leaves_it_open() -> None:
@@ -127,12 +158,32 @@ def test_no_method_above_attention_leaves_it_open() -> None:
     assert told["attention"] == OPEN
 
 
-def test_an_early_advantage_contradicts_a_late_one() -> None:
-    assert verdicts(lower=0.1)["late"] == FAILS
+@pytest.mark.parametrize("changes", [{"lower": 0.1}, {"slope": -0.2}])
+def test_an_early_advantage_contradicts_a_late_one(changes):
+    assert verdicts(**changes)["late"] == FAILS
 
 
-def test_dense_scores_that_lose_confirm() -> None:
-    assert verdicts(rho=-0.3)["dense"] == HOLDS
+def test_a_lower_half_that_is_not_significant_confirms_nothing():
+    numbers = numbers_of(APART, list(METHODS), ())
+    rows = numbers.rows["advantage"]
+    for part, p_value in {"lower": 0.4, "upper_minus_lower": 0.3}.items():
+        rows.loc[rows["part"] == part, "p_adjusted"] = p_value
+    late = list(paper_findings(numbers, ["dynamic"]))[3]
+    assert late.verdict == OPEN
+    assert "larger over π ≥ 0.5 for 0 and smaller for 0" in late.why
+
+
+def test_original_metrics_that_reward_few_tokens_leave_their_finding_open_or_contradict():
+    assert verdicts(rho=-0.7)["original"] == OPEN, "the two metrics disagree"
+    numbers = numbers_of(APART, list(METHODS), (), rho=-0.7)
+    rows = numbers.rows["density_correlations"]
+    rows.loc[rows["metric"] == "soft_ns", "value"] = -0.8
+    assert next(paper_findings(numbers, ["dynamic"])).verdict == FAILS
+
+
+def test_density_needs_the_permutation_baseline_of_both_metrics():
+    assert verdicts(gain=-0.1)["dense"] == OPEN
+    assert verdicts(permuted=False)["dense"] == NOT_RUN
 
 
 def sentences(p_value: float, untested: Collection[str]) -> tuple[str, str]:
@@ -162,7 +213,7 @@ def test_without_any_test_no_method_is_said_to_be_worse() -> None:
 
 def test_a_finding_that_hinges_on_a_missing_test_is_inconclusive() -> None:
     given = verdicts(untested=["saliency"])
-    assert given["highest"] == given["dominant"] == given["gradients"] == OPEN
+    assert given["highest"] == given["dominant"] == OPEN
     assert (
         verdicts(
             order=["saliency", *(name for name in METHODS if name != "saliency")],

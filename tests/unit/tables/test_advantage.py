@@ -46,7 +46,7 @@ def test_numbers_p_values_spans_and_verdicts():
     texts = {row.label: [entry.text for entry in row.entries] for row in block.rows}
     assert texts == {
         "Late": ["0.010", "0.600", "0.200", "0.010", "0.190", "0.020", "0.5 to 0.9",
-                 "only for π > 0.5"],
+                 "for π > 0.5"],
         "Both": ["0.300", "0.010", "0.100", "0.040", "−0.200", "0.040", "0.1 to 0.5",
                  "in both halves"],
         "None": ["−0.300", "0.001", "0.100", "0.050", "0.400", "0.300", "0.1, 0.9",
@@ -59,7 +59,7 @@ def test_numbers_p_values_spans_and_verdicts():
 def test_notes_say_for_which_methods_the_claim_holds_and_whether_the_clamp_applies():
     notes = table_of(rows_of()).notes
     assert notes[0] == (
-        "π-Soft-NS ↑: better than random scores in both halves: Both; only for π > 0.5: Late; in "
+        "π-Soft-NS ↑: better than random scores in both halves: Both; for π > 0.5: Late; in "
         "neither half: None; no value: $ M_{. The advantage is larger for π > 0.5: Late; smaller "
         "for π > 0.5: Both."
     )

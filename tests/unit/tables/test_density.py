@@ -29,6 +29,10 @@ def test_densities_of_methods_and_correlations_of_datasets(table_of):
         "Spearman's ρ with AUC π-Soft-NS ↑, without random scores",
         "Spearman's ρ with AUC π-Soft-NC ↑, all methods",
         "Spearman's ρ with AUC π-Soft-NC ↑, without random scores",
+        "Spearman's ρ with Soft-NS ↑, all methods",
+        "Spearman's ρ with Soft-NS ↑, without random scores",
+        "Spearman's ρ with Soft-NC ↑, all methods",
+        "Spearman's ρ with Soft-NC ↑, without random scores",
     ]
     texts = [[(r.label, *(e.text for e in r.entries)) for r in b.rows] for b in made.blocks]
     assert texts[0] == [
@@ -54,5 +58,5 @@ def test_a_small_p_value_and_a_negative_correlation_are_written_as_such(table_of
 def test_without_random_scores_the_table_says_so_in_one_line(table_of):
     methods = [name for name in METHODS if name != "random"]
     made = table_of(density_rows(methods), correlation_rows(["without random"]))
-    assert len(made.blocks) == 3
+    assert len(made.blocks) == 5
     assert "Random scores are not among the methods." in made.notes
