@@ -6,12 +6,18 @@ import argparse
 from pathlib import Path
 
 from pisoft.attribution import available_methods, load_method
+from pisoft.config.jobs import PublishedJob
+from pisoft.config.loading import load_config, read_yaml
 from pisoft.config.reference import PAGE as CONFIGURATION
 from pisoft.config.reference import reference
 from pisoft.config.schema import schemas
 from pisoft.pages.contracts import PAGE as CONTRACTS
 from pisoft.pages.contracts import contracts_page
+from pisoft.pages.paper_settings import PAGE as PAPER_SETTINGS
+from pisoft.pages.paper_settings import paper_settings_page
 from pisoft.workflow.commandline import run
+
+CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -25,7 +31,14 @@ def main(arguments: argparse.Namespace) -> None:
 def generated() -> dict[str, str]:
     """Return the text of every generated file by its path in the repository."""
     methods = {name: load_method(name) for name in available_methods()}
-    return {**schemas(), CONFIGURATION: reference(methods), CONTRACTS: contracts_page()}
+    paper = CONFIG_FOLDER / "paper.yaml"
+    config = load_config(read_yaml(paper), CONFIG_FOLDER / "catalogue", str(paper), load_method)
+    return {
+        **schemas(),
+        CONFIGURATION: reference(methods),
+        CONTRACTS: contracts_page(),
+        PAPER_SETTINGS: paper_settings_page(PublishedJob.of(config)),
+    }
 
 
 def parser() -> argparse.ArgumentParser:

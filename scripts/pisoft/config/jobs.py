@@ -49,7 +49,7 @@ from pisoft.config.models import (
 )
 from pisoft.config.operators import allowed
 from pisoft.config.resolved import Config
-from pisoft.config.run_file import GenerationSettings
+from pisoft.config.run_file import GenerationSettings, PromptSettings
 from pisoft.config.shards import Shards, dataset_of, first_place, places, sample_limit, shards
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, StudyDepth
 from pisoft.errors import BenchmarkError
@@ -708,6 +708,7 @@ class PublishedJob(JobSettings, of="run_file"):
     # Of each method, with defaults.
     options: Annotated[dict[str, dict[str, Any]], At("methods.*.resolved")]
     masked_model: str
+    prompts: PromptSettings
     generation: GenerationSettings
     evaluation: EvaluationSettings
     ranking: RankingSettings | None

@@ -29,7 +29,12 @@ from pisoft.statistics.published import (
     MODELS,
     average_deviations,
 )
-from pisoft.statistics.published_settings import differences
+from pisoft.statistics.published_settings import (
+    LEFT_OPEN,
+    as_text,
+    compared_settings,
+    differences,
+)
 from pisoft.statistics.results import select
 from pisoft.tables.layout import explorer_links, number_text
 
@@ -112,13 +117,13 @@ def _scope(settings: PublishedJob, models: Sequence[str]) -> Iterator[str]:
             "IMDb and of SST-2 and states no number for the others; n stands beside every number. "
             "The paper's BoolQ is ERASER's, in the catalogue boolq_eraser."
         )
-        yield from _settings(settings, models)
+        yield from _settings(settings)
 
 
-def _settings(settings: PublishedJob, models: Sequence[str]) -> Iterator[str]:
-    """Say which settings are not those that the paper states, and how those are that it omits."""
+def _settings(settings: PublishedJob) -> Iterator[str]:
+    """Say which settings are not those of the paper, and how those are that it leaves open."""
     unlike = "; ".join(
-        f"{one.what}: {_words(one.here)} (paper: {_words(one.paper)}, {one.where})"
+        f"{one.key}: {as_text(one.here)} (paper: {as_text(one.setting.paper)}, {one.setting.where})"
         for one in differences(settings)
     )
     yield (
@@ -128,25 +133,17 @@ def _settings(settings: PublishedJob, models: Sequence[str]) -> Iterator[str]:
         if unlike
         else "Settings that the paper states are the same here."
     )
-    types = ", ".join(f"{MODELS[name]} in {settings.types[name]}" for name in models)
-    ranking = settings.ranking
-    removal = (
-        f"deletion by '{ranking.operator}', flips of the {ranking.flip_of}, " if ranking else ""
-    )
-    yield (
-        f"Settings that the paper leaves open: scope '{settings.evaluation.scope}', normalisation "
-        f"'{settings.evaluation.normalisation}', {removal}answers of at most "
-        f"{settings.generation.max_new_tokens} tokens, {types}."
-    )
-
-
-def _words(setting: object) -> str:
-    """Return a setting in words."""
-    if isinstance(setting, bool):
-        return "yes" if setting else "no"
-    if isinstance(setting, tuple):
-        return f"{setting[0]:g}, …, {setting[-1]:g} ({len(setting)} values)"
-    return str(setting)
+    left_open = [one for one in compared_settings(settings) if one.verdict == LEFT_OPEN]
+    usual, unusual = [], []
+    for one in left_open:
+        text = f"{one.key}: {as_text(one.here)}"
+        if one.here == one.setting.paper:
+            usual.append(text)
+        else:
+            unusual.append(f"{text} (not {as_text(one.setting.paper)})")
+    for texts, how in ((unusual, "not as in"), (usual, "as in")):
+        if texts:
+            yield f"Left open by the paper, and {how} config/paper.yaml: {'; '.join(texts)}."
 
 
 # Results --------------------------------------------------------------------------------------

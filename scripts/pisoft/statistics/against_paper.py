@@ -22,7 +22,7 @@ from pisoft.statistics.published import (
     VARIANTS,
     averaged_columns,
 )
-from pisoft.statistics.published_settings import Difference
+from pisoft.statistics.published_settings import Comparison
 from pisoft.statistics.results import select, summary_table
 
 INSIDE = "inside"
@@ -48,7 +48,7 @@ def compare(
     *,
     other_models: Collection[str],
     other_datasets: Collection[str],
-    unlike: Iterable[Difference] = (),
+    unlike: Iterable[Comparison] = (),
 ) -> pd.DataFrame:
     """Set every published number beside the run's.
 

@@ -1,8 +1,9 @@
-"""The settings that the paper states, and how those of a run differ.
+"""Every setting that can change a number, beside what the paper says of it.
 
-A setting that decides what a number is (`decides`) makes the run's numbers other ones, which are
-not set beside the paper's; how many draws there are, and whether they are spread evenly, only says
-how precisely a number is known.
+A setting is the same as in the paper, different from it, or left open by the paper; then it stands
+beside the reading that `config/paper.yaml` takes. Numbers that a different setting decides are not
+set beside the paper's. How many draws there are, and whether they are spread evenly, only says how
+precisely a number is known.
 """
 
 from __future__ import annotations
@@ -15,101 +16,175 @@ import pandas as pd
 
 from pisoft.config.jobs import PublishedJob
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.published import METHODS
 
-_NS = frozenset({"auc_pi_soft_ns", "soft_ns"})
-_CURVES = frozenset({"auc_pi_soft_ns", "auc_pi_soft_nc"})
-_SOFT = _NS | _CURVES | {"soft_nc"}
-_RANKING = frozenset({"deletion_auc", "insertion_auc"})
-_OPEN = frozenset({"tellmewhy", "wikibio", AVERAGE})  # where answers of several steps count
-_ALL: frozenset[str] = frozenset()  # no restriction
-_METRICS, _DETAILS = "§Faithfulness Metrics", "app:implementation"  # where the paper states it
-
-# Options that the paper gives, or takes over from Inseq's defaults (app:implementation).
-_GRADIENT = {"attributed_function": "probability"}
-_BASELINE = {**_GRADIENT, "baseline": "reference"}
-STATED_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "attention": {"layers": 1},
-    "saliency": _GRADIENT,
-    "input_x_gradient": _GRADIENT,
-    "deeplift": _BASELINE,
-    "integrated_gradients": {**_BASELINE, "steps": 16},
-    "value_zeroing": {
-        "threshold": 1e-5,
-        "normalise_layers": True,
-        "final_norm": True,
-        "layers": None,
-    },
-    "reagent": {
-        "keep_top_n": 3,
-        "stopping_condition_top_k": 3,
-        "replacing_ratio": 0.25,
-        "max_probe_steps": 32,
-        "num_probes": 2,
-    },
-    "grad_ellm": {"token_weights": "loosened", "relu": "layer"},
-    "grad_ellm_original": {"token_weights": "original", "relu": "layer"},
-}
+SAME, DIFFERENT, LEFT_OPEN = "same", "different", "left open"
+ALL: frozenset[str] = frozenset()  # no restriction
+NS = frozenset({"auc_pi_soft_ns", "soft_ns"})
+CURVES = frozenset({"auc_pi_soft_ns", "auc_pi_soft_nc"})
+SOFT = NS | CURVES | {"soft_nc"}
+RANKING = frozenset({"deletion_auc", "insertion_auc"})
+OPEN_TEXT = frozenset({"tellmewhy", "wikibio", AVERAGE})  # where answers of several steps count
+METRICS, DETAILS, SETUP = "§Faithfulness Metrics", "app:implementation", "§Setup"
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A setting of the run that is not the one that the paper states.
+class Setting:
+    """What the paper says of a setting.
 
     Attributes:
-        what: the setting, in words.
-        here: of the run.
-        paper: of the paper.
-        where: in the paper.
-        decides: whether the numbers that it concerns are other ones by it.
-        metrics, datasets, methods: which numbers it concerns; all if empty.
+        paper: its value there; if the paper leaves it open, that of `config/paper.yaml`.
+        where: in the paper; empty: it leaves the setting open.
+        precision: other values that change the precision of numbers alone; None: all of them.
+        metrics, datasets: the numbers that it decides; all if empty.
     """
 
-    what: str
-    here: Any
     paper: Any
-    where: str
-    decides: bool = True
-    metrics: frozenset[str] = _ALL
-    datasets: frozenset[str] = _ALL
-    methods: frozenset[str] = _ALL
+    where: str = ""
+    precision: tuple[Any, ...] | None = ()
+    metrics: frozenset[str] = ALL
+    datasets: frozenset[str] = ALL
+
+
+GRADIENT = {"attributed_function": Setting("probability", DETAILS)}
+BASELINE = {**GRADIENT, "baseline": Setting("reference", DETAILS)}
+GRAD_ELLM = {
+    "layers": Setting(None),
+    "similarity": Setting("dot"),
+    "normalise_over": Setting("prompt"),
+    "heads": Setting("merged"),
+    "relu": Setting("layer", DETAILS),
+}
+# By method, options that the paper gives or takes over from Inseq's defaults, and those it omits.
+OPTIONS: Mapping[str, Mapping[str, Setting]] = {
+    "attention": {"layers": Setting(1, DETAILS)},
+    "saliency": GRADIENT,
+    "input_x_gradient": GRADIENT,
+    "deeplift": BASELINE,
+    "integrated_gradients": {**BASELINE, "steps": Setting(16, DETAILS)},
+    "value_zeroing": {
+        "threshold": Setting(1e-5, DETAILS),
+        "normalise_layers": Setting(True, DETAILS),
+        "final_norm": Setting(True, DETAILS),
+        "layers": Setting(None, DETAILS),
+    },
+    "reagent": {
+        "keep_top_n": Setting(3, DETAILS),
+        "stopping_condition_top_k": Setting(3, DETAILS),
+        "replacing_ratio": Setting(0.25, DETAILS),
+        "max_probe_steps": Setting(32, DETAILS),
+        "num_probes": Setting(2, DETAILS),
+        "candidates": Setting(10),
+    },
+    "grad_ellm": {**GRAD_ELLM, "token_weights": Setting("loosened", DETAILS)},
+    "grad_ellm_original": {**GRAD_ELLM, "token_weights": Setting("original", DETAILS)},
+}
+# By key of the run file, `METHOD.OPTION` or `MODEL.dtype`.
+SETTINGS: Mapping[str, Setting] = {
+    "prompts.max_tokens": Setting(None),
+    "generation.max_new_tokens": Setting(50, datasets=OPEN_TEXT),
+    "generation.step_interval": Setting(5, METRICS, metrics=SOFT, datasets=OPEN_TEXT),
+    "evaluation.scope": Setting("content"),
+    "evaluation.normalisation": Setting("minmax"),
+    "evaluation.step_scores": Setting("aggregated", DETAILS, metrics=SOFT, datasets=OPEN_TEXT),
+    "evaluation.score_floor": Setting(1e-6, metrics=CURVES),
+    "evaluation.pi_grid": Setting(
+        tuple(round(0.05 * k, 2) for k in range(1, 20)), METRICS, metrics=CURVES
+    ),
+    # No mask of Eq. 1 has the law of `count`.
+    "evaluation.sampler": Setting("iid", "Eq. 1", ("latin",), metrics=SOFT),
+    "evaluation.operator": Setting("zero", "Eq. 1", metrics=SOFT),
+    "evaluation.mask": Setting("token", "Eq. 1", metrics=SOFT),
+    "evaluation.draws": Setting(15, METRICS, None, metrics=SOFT),
+    "evaluation.minimum_h0": Setting(1e-4, metrics=SOFT),
+    "evaluation.clamp": Setting("draw", "Eq. 4", metrics=NS),
+    "ranking.operator": Setting("remove", metrics=RANKING),
+    "ranking.flip_of": Setting("label_word", metrics=RANKING),
+    "ranking.steps": Setting(20, "app:insertion/deletion", metrics=RANKING),
+    "masked_model": Setting("roberta-base", SETUP),
+    "llama-3.1-8b-instruct.dtype": Setting("bfloat16"),
+    "mistral-7b-instruct-v0.3.dtype": Setting("bfloat16"),
+    "llama-3.1-70b-instruct.dtype": Setting("bfloat16, nf4", f"{SETUP}: 4 bit"),
+    **{f"{name}.{key}": one for name, options in OPTIONS.items() for key, one in options.items()},
+}
+# Keys that change no number: they set others, save memory, or only refuse.
+NO_NUMBER = {"evaluation.preset", "integrated_gradients.internal_batch_size"}
+NO_NUMBER |= {f"{name}.clip_layers" for name in ("grad_ellm", "grad_ellm_original")}
+SECTIONS = ("prompts", "generation", "evaluation", "ranking")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A setting of the run beside the paper's."""
+
+    key: str
+    here: Any
+    setting: Setting
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is the paper's, whatever the run has where the paper leaves it open."""
+        if not self.setting.where:
+            return LEFT_OPEN
+        return SAME if self.here == self.setting.paper else DIFFERENT
+
+    @property
+    def decides(self) -> bool:
+        """Whether the run's numbers are other ones by it, and not only less precise."""
+        precision = self.setting.precision
+        only_precision = precision is None or self.here in precision
+        return self.verdict == DIFFERENT and not only_precision
 
     def concerns(self, cells: pd.DataFrame) -> pd.Series:
         """Return which of the published rows it concerns."""
+        owner = self.key.split(".")[0]
+        restrictions = {
+            "metric": self.setting.metrics,
+            "dataset": self.setting.datasets,
+            "method": {owner} & METHODS.keys() or ({"reagent"} if owner == "masked_model" else ALL),
+            "model": {owner} if self.key.endswith(".dtype") else ALL,
+        }
         chosen = pd.Series(data=True, index=cells.index)
-        for column in ("metric", "dataset", "method"):
-            if names := getattr(self, f"{column}s"):
+        for column, names in restrictions.items():
+            if names:
                 chosen &= cells[column].isin(list(names))
         return chosen
 
 
-def differences(settings: PublishedJob) -> list[Difference]:
-    """Return every setting of a run that is unlike what the paper states."""
-    return [one for one in _stated(settings) if one.here != one.paper]
+def settings_of(job: PublishedJob) -> dict[str, Any]:
+    """Return the settings of a run that can change a number of the paper, by key."""
+    sections = {name: section for name in SECTIONS if (section := getattr(job, name)) is not None}
+    values = {
+        f"{name}.{key}": getattr(section, key)
+        for name, section in sections.items()
+        for key in type(section).model_fields
+    }
+    values |= {
+        f"{name}.{key}": value
+        for name, options in job.options.items()
+        if name in METHODS
+        for key, value in options.items()
+    }
+    values |= {f"{name}.dtype": text for name, text in job.types.items()}
+    return {**values, "masked_model": job.masked_model}
 
 
-def _stated(settings: PublishedJob) -> Iterator[Difference]:
-    """Yield every setting that the paper states, beside that of the run."""
-    here = settings.evaluation
-    step_interval = settings.generation.step_interval
-    grid = tuple(round(0.05 * k, 2) for k in range(1, 20))
-    soft: dict[str, Any] = {"metrics": _SOFT}
-    steps = {**soft, "datasets": _OPEN}
-    counted = here.sampler == "count"  # no mask of Eq. 1 has this law
-    yield Difference("draws per retaining probability", here.draws, 15, _METRICS, decides=False)
-    yield Difference("sampler of the masks", here.sampler, "iid", "Eq. 1", counted, **soft)
-    yield Difference("one bit per", here.mask, "token", "Eq. 1", **soft)
-    yield Difference("tokens are ablated by", here.operator, "zero", "Eq. 1", **soft)
-    yield Difference("Soft-NS clamped at 0 by", here.clamp, "draw", "Eq. 4", metrics=_NS)
-    yield Difference("retaining probabilities", here.pi_grid, grid, _METRICS, metrics=_CURVES)
-    yield Difference("scores of a step", here.step_scores, "aggregated", _DETAILS, **steps)
-    between = "tokens from one explained step to the next"
-    yield Difference(between, step_interval, 5, _METRICS, **steps)
-    model, reagent = settings.masked_model, frozenset({"reagent"})
-    yield Difference("ReAGent's masked model", model, "roberta-base", "§Setup", methods=reagent)
-    if settings.ranking is not None:
-        what, n_steps = "steps of insertion and deletion", settings.ranking.steps
-        yield Difference(what, n_steps, 20, "app:insertion/deletion", metrics=_RANKING)
-    for name, options in settings.options.items():
-        for option, stated in STATED_OPTIONS.get(name, {}).items():
-            what, value = f"option {option} of method {name}", options.get(option, "not known")
-            yield Difference(what, value, stated, _DETAILS, methods=frozenset({name}))
+def compared_settings(job: PublishedJob) -> Iterator[Comparison]:
+    """Yield every setting of a run beside the paper's; those of other models are left out."""
+    for key, value in settings_of(job).items():
+        if key in SETTINGS:
+            yield Comparison(key, value, SETTINGS[key])
+
+
+def differences(job: PublishedJob) -> list[Comparison]:
+    """Return the settings of a run that are unlike what the paper states."""
+    return [one for one in compared_settings(job) if one.verdict == DIFFERENT]
+
+
+def as_text(value: Any) -> str:
+    """Return the value of a setting as it stands in a run file."""
+    if isinstance(value, bool | None):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, tuple):
+        return f"{value[0]:g}, …, {value[-1]:g} ({len(value)} values)"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -130,7 +130,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     }  # fmt: skip
     louder = {**raw["metric_validation"], "noise": [0.5, 3]}
     assert changed(raw, metric_validation=louder) == {"metric_validation", "display"}
-    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt"}
+    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "published"}
     assert changed(raw, methods=["saliency"]) == {
         "compare", "index", "published",
         "permuted",  # of other methods are none then

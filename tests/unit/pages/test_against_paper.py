@@ -16,7 +16,7 @@ from pisoft.attribution import load_method
 from pisoft.config.jobs import PublishedJob
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
-from pisoft.pages.against_paper import against_paper_page
+from pisoft.pages.against_paper import _settings, against_paper_page
 from pisoft.pages.against_paper_tables import cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex
 from pisoft.statistics.against_paper import (
@@ -28,7 +28,14 @@ from pisoft.statistics.against_paper import (
     published_robustness,
 )
 from pisoft.statistics.published import METHODS, MODELS, load_published
-from pisoft.statistics.published_settings import STATED_OPTIONS, differences
+from pisoft.statistics.published_settings import (
+    NO_NUMBER,
+    SETTINGS,
+    as_text,
+    compared_settings,
+    differences,
+    settings_of,
+)
 from pisoft.store.parquet import write_rows
 from pisoft.store.schemas import RESULT, SCHEMAS
 from pisoft.tables.layout import Block, Entry, Row, Table
@@ -335,10 +342,9 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
     same = slice_of(tmp_path, monkeypatch, "paper")
     words = words_of(page_of(published, cells, same))
     assert "Settings that the paper states are the same here." in words
-    assert "scope 'content', normalisation 'minmax', deletion by 'remove', flips of" in words
-    assert "answers of at most 50 tokens" in words
-    assert "Llama-3.1-8B-Instruct in bfloat16" in words
-    assert "Mistral-7B-Instruct-v0.3 in" not in words
+    assert "as in config/paper.yaml: prompts.max_tokens: null; generation.max_new_tok" in words
+    assert "generation.max_new_tokens: 50; evaluation.scope: content" in words
+    assert f"{LLAMA}.dtype: bfloat16" in words
     unlike = slice_of(
         tmp_path, monkeypatch, "paper",
         evaluation={
@@ -347,14 +353,13 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
         ranking={"steps": 5},
     )  # fmt: skip
     words = words_of(page_of(published, cells, unlike))
-    assert "draws per retaining probability: 1 (paper: 15, §Faithfulness Metrics)" in words
-    assert "sampler of the masks: latin (paper: iid, Eq. 1)" in words
-    assert "retaining probabilities: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
-    assert "scores of a step: own (paper: aggregated, app:implementation)" in words
-    assert "tokens are ablated by: mean (paper: zero, Eq. 1)" in words
-    assert "Soft-NS clamped at 0 by: none (paper: draw, Eq. 4)" in words
-    assert "steps of insertion and deletion: 5 (paper: 20, app:insertion/deletion)" in words
-    assert "longest answer" not in words
+    assert "evaluation.draws: 1 (paper: 15, §Faithfulness Metrics)" in words
+    assert "evaluation.sampler: latin (paper: iid, Eq. 1)" in words
+    assert "evaluation.pi_grid: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
+    assert "evaluation.step_scores: own (paper: aggregated, app:implementation)" in words
+    assert "evaluation.operator: mean (paper: zero, Eq. 1)" in words
+    assert "evaluation.clamp: none (paper: draw, Eq. 4)" in words
+    assert "ranking.steps: 5 (paper: 20, app:insertion/deletion)" in words
 
 
 def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monkeypatch):
@@ -582,9 +587,55 @@ def test_numbers_that_an_unlike_setting_decides_are_not_compared(published, tmp_
 def test_options_unlike_the_papers_decide_their_methods_numbers(published, tmp_path, monkeypatch):
     made = slice_of(tmp_path, monkeypatch, "paper")
     assert differences(made) == []
-    assert set(STATED_OPTIONS) <= set(made.options)
     changed = {**made.options, "attention": {**made.options["attention"], "layers": None}}
     (found,) = differences(made.model_copy(update={"options": changed}))
-    assert (found.what, found.here, found.paper) == ("option layers of method attention", None, 1)
+    assert (found.key, found.here, found.setting.paper) == ("attention.layers", None, 1)
     rows = published[found.concerns(published)]
     assert set(rows["method"]) == {"attention"}
+
+
+def test_every_setting_that_can_change_a_number_is_beside_the_paper(tmp_path, monkeypatch):
+    made = slice_of(tmp_path, monkeypatch, "paper")
+    assert settings_of(made).keys() == SETTINGS.keys() | NO_NUMBER
+    for one in compared_settings(made):
+        assert one.here == one.setting.paper, "of open settings, SETTINGS has paper.yaml's reading"
+
+
+UNLIKE = {
+    "prompts": {"max_tokens": 64},
+    "generation": {"max_new_tokens": 1},
+    "evaluation": {"scope": "all", "normalisation": "rank", "score_floor": 0.1, "minimum_h0": 0.5},
+    "ranking": {"operator": "zero"},
+}
+
+
+def test_readings_unlike_those_of_paper_yaml_are_named_and_compared(tmp_path, monkeypatch):
+    raw = read_yaml(ROOT / "config/paper.yaml")
+    changes = {name: {**raw.get(name, {}), **given} for name, given in UNLIKE.items()}
+    made = slice_of(tmp_path, monkeypatch, "paper", **changes)
+    options = {**made.options["grad_ellm"], "heads": "per_head"}
+    types = {**made.types, LLAMA: "float32", "llama-3.1-70b-instruct": "bfloat16"}
+    made = made.model_copy(
+        update={"options": made.options | {"grad_ellm": options}, "types": types}
+    )
+    (decided,) = differences(made)
+    assert decided.key == "llama-3.1-70b-instruct.dtype", "the paper's is of 4 bit"
+    text = " ".join(_settings(made))
+    for section, given in UNLIKE.items():
+        for key, value in given.items():
+            assert f"{section}.{key}: {as_text(value)} (not " in text
+    assert "grad_ellm.heads: per_head (not merged)" in text
+    assert f"{LLAMA}.dtype: float32 (not bfloat16)" in text
+
+
+def test_readings_of_the_paper_are_stated_where_a_reader_looks():
+    """Each key of the docs' table stands in paper.yaml, or with the method's options."""
+    page = (ROOT / "docs/explanation/what-the-paper-leaves-open.md").read_text("utf-8")
+    keys = re.findall(r"\| `([a-z_0-9.]+)` \|$", page, re.MULTILINE)
+    assert len(keys) > 15
+    methods = read_yaml(ROOT / "config/catalogue/methods.yaml")
+    stated = read_yaml(ROOT / "config/paper.yaml")
+    for key in keys:
+        section, _, name = key.partition(".")
+        of = methods[section]["options"] if section in methods else stated.get(section, {})
+        assert of if not name else name in of, f"{key}: not stated"
