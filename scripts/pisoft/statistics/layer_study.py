@@ -1,7 +1,8 @@
 """The layer study: how many layers Grad-ELLM should sum (paper, app:layer-ablation).
 
-A depth is selected on the development samples and reported on the rest. The paper selects on the
-samples that it reports; that number is computed too, as `leaky`.
+As in the paper, one depth is selected for each model and dataset, here by the mean of both AUCs
+over all protocols. It is selected on the development samples and reported on the rest. The paper
+selects on the samples that it reports; that number is computed too, as `leaky`.
 """
 
 from __future__ import annotations
@@ -17,23 +18,17 @@ from pisoft.config.studies import SELECTED_METHODS
 from pisoft.errors import BenchmarkError
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.estimates import half_widths
-from pisoft.statistics.metrics import AUC_METRICS
+from pisoft.statistics.metrics import AUC_METRICS, DECIMALS
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.soft import SAMPLE_METRICS, summarise
+from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import OK, read_provenance
 
 DEVELOPMENT, REST = "development", "rest"
 SELECTED, FIXED, LEAKY = "selected", "fixed", "leaky"
 SMALLEST_PART = 2  # samples: fewer have no standard error
-CELL = ["protocol", "model", "dataset", "token_weights", "metric"]
-NUMBER = ["part", "position", "value", "standard_error", "n", "n_failed", "text"]
-_AREAS = {name for name in SAMPLE_METRICS if name.startswith(("auc_", "monte_carlo_"))}
-_OF_NC = {name for name in _AREAS if "_nc" in name}
-# Metrics that tables show of the depth selected by the first. What both have in common is of one.
-_MEASURED = {
-    "auc_pi_soft_ns": {*(_AREAS - _OF_NC), "h0", "identity", "numerical"},
-    "auc_pi_soft_nc": _OF_NC,
-}
+CELL = ["model", "dataset", "token_weights"]  # what has a depth
+NUMBER = ["protocol", "metric", "part", "position", "value", "standard_error", "n", "n_failed"]
+NUMBER += ["text"]
 Settings = LayerStudyJob
 
 
@@ -86,15 +81,12 @@ def study_samples(settings: LayerStudyJob, samples: pd.DataFrame) -> pd.DataFram
 def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `soft_samples` of the methods that :data:`SELECTED_METHODS` names.
 
-    They are the other samples' at the depth that is best on the development samples, by dataset
-    and metric.
+    They are the other samples' at the depth that is best on the development samples.
     """
     parts = [samples.iloc[:0]]
-    for (*cell, weights, metric), rows in study.groupby(CELL, sort=False):
-        (best,) = (number["name"] for number in _numbers(rows) if number["part"] == SELECTED)
-        evaluated = samples[["protocol", "model", "dataset", "method"]]
-        chosen = (evaluated == [*cell, best]).all(axis="columns")
-        chosen &= samples["metric"].isin(_MEASURED[metric])
+    for (*cell, weights), rows in study.groupby(CELL, sort=False):
+        best = next(number["name"] for number in _numbers(rows) if number["part"] == SELECTED)
+        chosen = (samples[["model", "dataset", "method"]] == [*cell, best]).all(axis="columns")
         chosen &= samples["sample_id"].isin(rows.loc[rows["part"] == REST, "sample_id"])
         parts.append(samples[chosen].assign(method=SELECTED_METHODS[weights]))
     return pd.concat(parts, ignore_index=True)
@@ -103,8 +95,8 @@ def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
 def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
     """Return the study's numbers, rows of `depths`, in the order of the samples.
 
-    Every number of a dataset, token weighting (`method`) and metric is over the samples that could
-    be evaluated at every depth (`position`). Its `part` is
+    Every number of a dataset and token weighting (`method`) is over the samples that could be
+    evaluated at every depth (`position`). Its `part` is
 
     * `development`, `rest`: mean over that part at each candidate depth;
     * `selected`: mean over the rest at the candidate that is best on the development part;
@@ -113,8 +105,9 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
       has no interval: the best of several noisy means is too high, which no interval over samples
       shows.
 
-    Best is the highest mean; of equal means, the smaller depth. If a part has fewer than
-    :data:`SMALLEST_PART` samples, nothing has a value. `text` counts all samples that failed.
+    Best is the highest mean over metrics and protocols; of equals, the smaller depth. If a part has
+    fewer than :data:`SMALLEST_PART` samples, nothing has a value. `text` counts all samples that
+    failed.
     """
     numbers = [
         dict(zip(CELL, key, strict=True)) | number
@@ -128,30 +121,35 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbers(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield :data:`NUMBER` of one dataset, token weighting and metric.
+    """Yield :data:`NUMBER` of one model, dataset and token weighting.
 
     `name` is that of the study's method; None: too few samples.
     """
     methods = rows.drop_duplicates("method").set_index("method").sort_values("depth")
     candidates, (fixed,) = (methods.index[methods[name]] for name in ("candidate", "fixed"))
-    values = rows.pivot(index=["sample_id", "part"], columns="method", values="value")
+    values = rows.pivot(
+        index=["sample_id", "part"], columns=["protocol", "metric", "method"], values="value"
+    )
     part_of_sample = values.index.get_level_values("part")
     samples = {name: values[part_of_sample == name] for name in (DEVELOPMENT, REST)}
     samples[LEAKY] = values
     complete = {name: of_part.dropna() for name, of_part in samples.items()}
     enough = min(len(complete[name]) for name in (DEVELOPMENT, REST)) >= SMALLEST_PART
-    best = {  # of equal means, that of the smaller depth
-        name: complete[name][candidates].mean().idxmax() if enough else None
+    means = {name: complete[name].mean().groupby("method").mean() for name in complete}
+    best = {
+        name: means[name][candidates].round(DECIMALS).idxmax() if enough else None
         for name in (DEVELOPMENT, LEAKY)
     }
     failed = rows[rows["status"] != OK].drop_duplicates("sample_id")["status"].value_counts()
     failures = ", ".join(f"{count} {status}" for status, count in failed.items())
     numbers = [(part, part, name) for part in (DEVELOPMENT, REST) for name in candidates]
     numbers += [(SELECTED, REST, best[DEVELOPMENT]), (FIXED, REST, fixed)]
-    for number, part, name in [*numbers, (LEAKY, LEAKY, best[LEAKY])]:
-        of_part = complete[part]
-        chosen = of_part[name] if enough and name else pd.Series(dtype=float)
-        depth = methods["depth"].astype(float).get(name)
-        counts = len(of_part), len(samples[part]) - len(of_part)
-        described = (number, depth, chosen.mean(), chosen.sem(), *counts, failures, name)
-        yield dict(zip([*NUMBER, "name"], described, strict=True))
+    numbers += [(LEAKY, LEAKY, best[LEAKY])]
+    for protocol, metric in values.columns.droplevel("method").unique():
+        for number, part, name in numbers:
+            of_part = complete[part]
+            chosen = of_part[protocol, metric, name] if enough and name else pd.Series(dtype=float)
+            depth = methods["depth"].astype(float).get(name)
+            counts = len(of_part), len(samples[part]) - len(of_part)
+            described = (protocol, metric, number, depth, chosen.mean(), chosen.sem(), *counts)
+            yield dict(zip([*NUMBER, "name"], (*described, failures, name), strict=True))

@@ -18,7 +18,7 @@ from pisoft.views.view import Keys, Results
 FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
 SELECTED = (
     "Depth selected: the number of layers with the highest mean on the development samples of the "
-    "layer study, by dataset and metric; the numbers are of its other samples."
+    "layer study, by dataset; the numbers are of its other samples."
 )
 
 # What is computed -------------------------------------------------------------------------------
@@ -359,8 +359,9 @@ NORMALISED_SCORES = (
 LAYER_STUDY = (
     "Depth d: AUC of Grad-ELLM over the last d decoder layers (at most all of them), mean over the "
     "samples that had no part in selecting a depth. Higher is better.",
-    "Selected depth: the one with the highest mean on the development samples (of equals, the "
-    "smaller). Selected and fixed depth: mean ± standard error on the other samples.",
+    "Selected depth: one for each dataset, with the highest mean of both AUCs over all protocols "
+    "on the development samples (of equals, the smaller). Selected and fixed depth: mean ± "
+    "standard error on the other samples.",
     "Leaky, for comparison only: the depth is selected on the very samples that are reported (all "
     "of them), as in the paper. The best of several noisy means is too high on average; to see by "
     "how much on equal samples, compare Selected with the best Depth column.",

@@ -68,6 +68,20 @@ def test_no_reported_sample_moves_the_selection(metric):
     assert numbers_of(study_rows(other), metric)["selected"]["position"] == 1
 
 
+def test_metrics_and_protocols_that_disagree_have_one_depth():
+    """Depth 1 is better by .3 for NS; depth 2 by .2 for NC and, under fixed routing, for both."""
+    gains = {("dynamic", NS): -0.3, ("dynamic", NC): 0.2, ("fixed", NS): 0.2, ("fixed", NC): 0.2}
+    rows = []
+    for (protocol, metric), gain in gains.items():
+        values = {1: [0.5, 0.5], 2: [0.5 + gain, 0.5 + gain]}
+        parts = {d: {"development": of, "rest": of} for d, of in values.items()}
+        made = study_rows(parts, candidates=(1, 2))
+        rows += [{**row, "protocol": protocol} for row in made if row["metric"] == metric]
+    numbers = select(depth_statistics(pd.DataFrame(rows)), part=["selected", "leaky"])
+    assert len(numbers) == 8
+    assert set(numbers["position"]) == {2}
+
+
 @pytest.mark.parametrize("order", [(1, 2, 4), (4, 2, 1)])
 def test_of_equal_depths_the_smaller_one_is_selected(order):
     equal = {"development": [0.1, 0.2, 0.7], "rest": [0.4, 0.3]}
@@ -136,11 +150,13 @@ def random_rows(seed=3, samples=40, failed=("s7", "s20")):
 @pytest.mark.parametrize("weights", ["loosened", "original"])
 def test_every_number_equals_a_plain_computation(metric, weights):
     rows = random_rows()
-    value = {
-        (row["sample_id"], row["depth"]): row["value"]
-        for row in rows
-        if (row["metric"], row["token_weights"]) == (metric, weights)
-    }
+    value, both = {}, {}
+    for row in rows:
+        if row["token_weights"] == weights:
+            key = row["sample_id"], row["depth"]
+            both.setdefault(key, []).append(row["value"])
+            if row["metric"] == metric:
+                value[key] = row["value"]
     names = sorted({name for name, _ in value})
     whole = [n for n in names if all(value[n, depth] is not None for depth in (1, 4, 8))]
     in_development = [n for n in names if part_of(1, "sst2", n, 0.25) == "development"]
@@ -151,8 +167,11 @@ def test_every_number_equals_a_plain_computation(metric, weights):
     def mean(part, depth):
         return statistics.fmean(value[name, depth] for name in part)
 
-    selected = max((1, 4, 8), key=lambda depth: mean(development, depth))
-    leaky = max((1, 4, 8), key=lambda depth: mean(whole, depth))
+    def mean_of_both(part, depth):
+        return statistics.fmean(one for name in part for one in both[name, depth])
+
+    selected = max((1, 4, 8), key=lambda depth: mean_of_both(development, depth))
+    leaky = max((1, 4, 8), key=lambda depth: mean_of_both(whole, depth))
     expected = {
         **{("development", depth): (depth, development, depth) for depth in (1, 4, 8)},
         **{("rest", depth): (depth, rest, depth) for depth in (1, 4, 8)},
