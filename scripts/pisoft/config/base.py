@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -42,8 +44,7 @@ Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 def check_selection(names: Any) -> Any:
     """Return a selection (names, or `all`) as it is; it must not be empty or repeat a name."""
     if names != "all":
-        repeated = sorted({name for name in names if list(names).count(name) > 1})
-        if repeated:
+        if repeated := sorted({name for name in names if list(names).count(name) > 1}):
             raise ValueError(f"listed twice: {', '.join(repeated)}")
         if not names:
             raise ValueError("nothing is selected")
@@ -63,8 +64,16 @@ Selection = Annotated[
 ]
 
 
-def check_one_or_more(names: Any) -> Any:
-    """Return a text or a list of texts as it is; a list must not be empty or repeat a text."""
+def _increasing(numbers: Sequence[float]) -> Sequence[float]:
+    if any(after <= before for before, after in itertools.pairwise(numbers)):
+        raise ValueError("must increase")
+    return numbers
+
+
+Increasing = AfterValidator(_increasing)
+
+
+def _one_or_more(names: Any) -> Any:
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
         raise ValueError("expected a text or a list of texts")
@@ -72,17 +81,17 @@ def check_one_or_more(names: Any) -> Any:
     return names
 
 
-OneOrMore = Annotated[str | tuple[str, ...], BeforeValidator(check_one_or_more)]
+OneOrMore = Annotated[str | tuple[str, ...], BeforeValidator(_one_or_more)]
 
 
-def check_hub_name(name: str) -> str:
-    """Return a repository or a revision as it is; both become parts of paths."""
+def _hub_name(name: str) -> str:
     if not re.fullmatch(r"[\w.+@=-]+(/[\w.+@=-]+)*", name) or {".", ".."} & set(name.split("/")):
         raise ValueError("must be letters, digits and '._+@=-', in parts between '/'")
     return name
 
 
-HubName = Annotated[str, AfterValidator(check_hub_name)]
+# A repository or a revision; both become parts of paths.
+HubName = Annotated[str, AfterValidator(_hub_name)]
 
 
 class UnknownKeyError(ValueError):

@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from pisoft.config.base import Ablation
 
 MARK = "@"  # no name has one
@@ -77,7 +75,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:^|/){literal.format_map(values)}$")
 
 
-class Study(BaseModel):
+class Study(NamedTuple):
     """Which cells are computed for one purpose.
 
     Attributes:
@@ -87,26 +85,10 @@ class Study(BaseModel):
         variants: of each model; methods are attributed on these, and not evaluated.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     methods: dict[str, tuple[str, ...]]
     datasets: tuple[str, ...]
     operators: tuple[Ablation, ...] | None = None
     variants: dict[str, tuple[str, ...]] | None = None
 
 
-class Variant(BaseModel):
-    """A randomised version of a model, for sanity checks."""
-
-    model_config = ConfigDict(frozen=True)
-
-    reinitialised_layers: int | None  # the last ones; None: it is trained on shuffled labels
-
-    @property
-    def name(self) -> str:
-        """What paths and results call it."""
-        layers = self.reinitialised_layers
-        return SHUFFLED_LABELS if layers is None else f"reinit-{layers}"
-
-
-SHUFFLED_LABELS = "shuffled-labels"
+SHUFFLED_LABELS = "shuffled-labels"  # variant of a model

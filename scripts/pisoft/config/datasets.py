@@ -143,7 +143,11 @@ class DatasetEntry(Strict):
     label: str = Field(description="Name in tables and figures.")
     task: Task = Field(description="`classification` (label words) or `generation` (open text).")
     source: Annotated[HubDataset | FileDataset | EmbeddedDataset, Field(discriminator="kind")]
-    fields: dict[Name, TextField] = Field(min_length=1, description="Text fields of a record.")
+    fields: dict[Name, TextField] = Field(
+        min_length=1,
+        description="Text fields of a record; `text: sentence` is short for "
+        "`text: {column: sentence}`.",
+    )
     labels: Labels | None = Field(None, description="Label column; classification only.")
     id_column: str | None = Field(
         None, description="Column with a unique id; without it the id is a hash of the texts."
@@ -175,6 +179,17 @@ class DatasetEntry(Strict):
         if isinstance(source, FileDataset):
             return source.format == "eraser" or source.rationale is not None
         return source.kind == "embedded"
+
+    @property
+    def ranking_obstacle(self) -> str | None:
+        """Why the records cannot be ranked by flips of the label word; None: they can."""
+        is_open = self.task == "generation"
+        return "open generation has no label word that could flip" if is_open else None
+
+    @property
+    def label_words(self) -> tuple[str, ...]:
+        """What the model is asked to answer with; empty: anything."""
+        return tuple(self.labels.words.values()) if self.labels else ()
 
     @field_validator("fields", mode="before")
     @classmethod

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pisoft.config.methods import ScoresFile
-from pisoft.config.metric_validation import Control
 from pisoft.config.models import MaskedModelEntry, ModelEntry, TrainedModel, UnigramMaskedModel
 from pisoft.config.resolved import Config
+from pisoft.config.studies import Control
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError, did_you_mean
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import (
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from pisoft.config.base import Name, Protocol, Selection, Strict, check_selection
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
-from pisoft.config.metric_validation import MetricValidation
 from pisoft.config.models import Resources
-from pisoft.config.operators import HIDE, Operators
-from pisoft.config.sanity_checks import SanityChecks
-from pisoft.config.studies import LayerStudy
+from pisoft.config.studies import HIDE, LayerStudy, MetricValidation, Operators, SanityChecks
 
 
 class PromptSettings(Strict):

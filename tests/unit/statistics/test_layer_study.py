@@ -12,8 +12,9 @@ import scipy.stats
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.jobs import LayerStudyJob
+from pisoft.config.layer_study import study_depths
 from pisoft.config.models import HubModel
-from pisoft.config.studies import LayerStudy, study_methods
+from pisoft.config.studies import LayerStudy
 from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
@@ -180,12 +181,10 @@ def test_every_number_equals_a_plain_computation(metric, weights):
 
 
 STUDY_DATASETS = ("imdb", "sst2")
+HUB = HubModel(kind="hub", repository="o/large")
+DEPTHS = study_depths(LayerStudy(depths=(1, 2)), "llama", HUB, {}, load_method)
 STUDY = LayerStudyJob(
-    methods=study_methods(
-        LayerStudy(depths=(1, 2)),
-        {"llama": HubModel(kind="hub", repository="o/large")},
-        load_method,
-    ),
+    methods=[depth for depth, _ in DEPTHS],
     development_share=0.4,
     seed=5,
     minimum_h0=1e-4,
@@ -232,7 +231,7 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
 
 def test_a_depth_that_the_main_tables_show_too_is_found_by_its_name_there(tmp_path):
     (*_, whole) = STUDY.methods
-    shared = whole.shared({"grad_ellm_original": whole.method})
+    shared = whole.model_copy(update={"name": "grad_ellm_original"})
     study = STUDY.model_copy(update={"methods": (*STUDY.methods[:-1], shared)})
     rows = summarised(write_study(tmp_path, study=study), study).to_pylist()
     found = {(row["method"], row["token_weights"], row["depth"], row["fixed"]) for row in rows}
