@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import itertools
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -102,10 +105,32 @@ class UnknownKeyError(ValueError):
         self.key = key
 
 
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys."""
+def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Put the text below each field into the JSON schema, when one is asked for.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+    `use_attribute_docstrings` of pydantic does so, too, but reads the sources at every import.
+    """
+    for parent in model.__mro__:
+        if parent.__module__.startswith("pisoft."):
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(parent))).body
+            for field, text in itertools.pairwise(getattr(body, "body", ())):
+                match field, text:
+                    case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(words))):
+                        schema["properties"][name].setdefault(
+                            "description", " ".join(words.split())
+                        )
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys; a text below a field says what it means."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        json_schema_extra=_describe,
+    )
 
     @model_validator(mode="before")
     @classmethod

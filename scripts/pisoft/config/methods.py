@@ -19,10 +19,9 @@ class ScoresFile(Strict):
     """Scores that were made elsewhere, in a file that `make export` has begun."""
 
     kind: Literal["scores"]
-    path: str = Field(
-        description="Parquet file; `{model}` and `{dataset}` are replaced by their names, so that "
-        "each may have a file of its own, and `{local_root}` by the run's `local_root`."
-    )
+    path: str
+    """Parquet file; `{model}` and `{dataset}` are replaced by their names, so that each may have a
+    file of its own, and `{local_root}` by the run's `local_root`."""
 
     def path_of(self, model: str, dataset: str) -> str:
         """Return the file with the scores of a model on a dataset."""
@@ -32,27 +31,18 @@ class ScoresFile(Strict):
 class MethodEntry(Strict):
     """One attribution method with its options."""
 
-    source: Annotated[ScoresFile | Control | None, Field(discriminator="kind")] = Field(
-        None,
-        description="Where its scores come from, if no method attributes them: a file, or what is "
-        "known of the records; null: a method does.",
-    )
-    method: Name | None = Field(
-        None, description="File in `scripts/pisoft/attribution/`; null: the entry's own name."
-    )
-    label: str | None = Field(
-        None,
-        description="Name in tables; null: the method's own label, of scores made elsewhere the "
-        "entry's name.",
-    )
-    family: Family | None = Field(
-        None,
-        description="Methods that tables put together; null: the method's own family, "
-        "`external` of scores made elsewhere, `control` of those made from what is known.",
-    )
-    options: dict[str, Any] = Field(
-        default_factory=dict, description="Options of the method; see `Options` in its file."
-    )
+    source: Annotated[ScoresFile | Control | None, Field(discriminator="kind")] = None
+    """Where its scores come from, if no method attributes them: a file, or what is known of the
+    records; null: a method does."""
+    method: Name | None = None
+    """File in `scripts/pisoft/attribution/`; null: the entry's own name."""
+    label: str | None = None
+    """Name in tables; null: the method's own label, of scores made elsewhere the entry's name."""
+    family: Family | None = None
+    """Methods that tables put together; null: the method's own family, `external` of scores made
+    elsewhere, `control` of those made from what is known."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the method; see `Options` in its file."""
 
     @model_validator(mode="after")
     def _computed_or_not(self) -> MethodEntry:

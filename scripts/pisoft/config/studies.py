@@ -61,24 +61,18 @@ SELECTED_LABELS = {
 class LayerStudy(StudySection):
     """Grad-ELLM at several depths; one is selected on samples that are not reported."""
 
-    depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field(
-        (1, 4, 8, 16, 32),
-        min_length=1,
-        description="Decoder layers that are summed, counted from the last, increasing; clipped "
-        "to the model's number of layers.",
+    depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field((1, 4, 8, 16, 32), min_length=1)
+    """Decoder layers that are summed, counted from the last, increasing; clipped to the model's
+    number of layers."""
+    token_weights: Annotated[tuple[TokenWeights, ...], AfterValidator(check_selection)] = (
+        "loosened",
+        "original",
     )
-    token_weights: Annotated[tuple[TokenWeights, ...], AfterValidator(check_selection)] = Field(
-        ("loosened", "original"), description="Token weightings of Grad-ELLM, each at every depth."
-    )
-    development_share: float = Field(
-        0.25,
-        gt=0,
-        lt=1,
-        description="Share of samples that select the depth; the rest is reported.",
-    )
-    fixed_depth: PositiveInt | None = Field(
-        None, description="Depth to compare the selected one with; null: all layers."
-    )
+    """Token weightings of Grad-ELLM, each at every depth."""
+    development_share: float = Field(0.25, gt=0, lt=1)
+    """Share of samples that select the depth; the rest is reported."""
+    fixed_depth: PositiveInt | None = None
+    """Depth to compare the selected one with; null: all layers."""
 
 
 # Metric validation ----------------------------------------------------------------------------
@@ -98,18 +92,13 @@ class Control(Strict):
     """Scores of the evidence, or of the position of a token alone."""
 
     kind: Literal["control"]
-    scores: ControlScores = Field(
-        description="`oracle`: 1 for the tokens of the known evidence, 0 for others; "
-        "`anti_oracle`: the reverse; `position`: rising from the first token to the last; "
-        "`uniform`: all equal; `first_token`: 1 for the first token that a perturbation may touch, "
-        "0 for others."
-    )
-    noise: float = Field(
-        0,
-        ge=0,
-        description="Standard deviation of normal noise on the scores of `oracle`; keyed, and the "
-        "same at every deviation but for its size.",
-    )
+    scores: ControlScores
+    """`oracle`: 1 for the tokens of the known evidence, 0 for others; `anti_oracle`: the reverse;
+    `position`: rising from the first token to the last; `uniform`: all equal; `first_token`: 1 for
+    the first token that a perturbation may touch, 0 for others."""
+    noise: float = Field(0, ge=0)
+    """Standard deviation of normal noise on the scores of `oracle`; keyed, and the same at every
+    deviation but for its size."""
 
     @model_validator(mode="after")
     def _noise_of_the_oracle(self) -> Control:
@@ -144,24 +133,16 @@ class Permuted(Strict):
 class MetricValidation(StudySection):
     """Validation of the metrics by constructed scores and by permuted scores of methods."""
 
-    noise: Annotated[tuple[PositiveFloat, ...], Increasing] = Field(
-        (0.5, 1.0, 2.0),
-        min_length=1,
-        description="Standard deviations of the noise on the oracle's scores of 0 and 1, "
-        "increasing: a ladder from informative to nearly random scores.",
-    )
-    permutations: int = Field(
-        1, ge=0, description="Permutations of each method's scores that are evaluated; 0: none."
-    )
-    permuted_methods: Selection = Field(
-        "all",
-        description="Methods whose scores are permuted, if the run has them, or `all` of them.",
-    )
-    datasets: Selection = Field(
-        "all",
-        description="Datasets of the run, or `all`. Controls need evidence, and the method "
-        "`random` to be compared with: there are none where one of these is missing.",
-    )
+    noise: Annotated[tuple[PositiveFloat, ...], Increasing] = Field((0.5, 1.0, 2.0), min_length=1)
+    """Standard deviations of the noise on the oracle's scores of 0 and 1, increasing: a ladder from
+    informative to nearly random scores."""
+    permutations: int = Field(1, ge=0)
+    """Permutations of each method's scores that are evaluated; 0: none."""
+    permuted_methods: Selection = "all"
+    """Methods whose scores are permuted, if the run has them, or `all` of them."""
+    datasets: Selection = "all"
+    """Datasets of the run, or `all`. Controls need evidence, and the method `random` to be compared
+    with: there are none where one of these is missing."""
 
     @property
     def controls(self) -> list[Control]:
@@ -189,18 +170,16 @@ HIDE: Ablation = "hide"
 class Operators(StudySection):
     """Other operators beside the run's own, on the same scores and by the same masks."""
 
-    others: Annotated[tuple[Ablation, ...], AfterValidator(check_selection)] = Field(
-        ("mean", "unknown", "hide"),
-        description="Values of `evaluation.operator` that are tried beside the run's own. `hide` "
-        "has no fixed routing, and is left out there.",
+    others: Annotated[tuple[Ablation, ...], AfterValidator(check_selection)] = (
+        "mean",
+        "unknown",
+        "hide",
     )
-    draws: int = Field(
-        3,
-        gt=0,
-        le=100,
-        description="Random masks at each retaining probability by which it is measured what the "
-        "model makes of such inputs, for every explained step.",
-    )
+    """Values of `evaluation.operator` that are tried beside the run's own. `hide` has no fixed
+    routing, and is left out there."""
+    draws: int = Field(3, gt=0, le=100)
+    """Random masks at each retaining probability by which it is measured what the model makes of
+    such inputs, for every explained step."""
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
 
 
@@ -218,16 +197,12 @@ class SanityChecks(StudySection):
     """Scores are compared with those on a randomised model, and with those of other inputs."""
 
     layers: Annotated[tuple[PositiveInt, ...], Increasing] = Field(
-        (1, 2, 4, 8, 16, 32),
-        min_length=1,
-        description="Decoder layers that are reinitialised, counted from the last, "
-        "increasing; clipped to the model's number of layers.",
+        (1, 2, 4, 8, 16, 32), min_length=1
     )
-    labels: bool = Field(
-        False,
-        description="Whether each of these models is also trained on answers shuffled over the "
-        "records of their dataset. For models of `source: {kind: trained}` only.",
-    )
-    methods: Selection = Field(
-        "all", description="Methods that are checked, if the run has them, or `all` of them."
-    )
+    """Decoder layers that are reinitialised, counted from the last, increasing; clipped to the
+    model's number of layers."""
+    labels: bool = False
+    """Whether each of these models is also trained on answers shuffled over the records of their
+    dataset. For models of `source: {kind: trained}` only."""
+    methods: Selection = "all"
+    """Methods that are checked, if the run has them, or `all` of them."""
