@@ -23,10 +23,8 @@ from pisoft.errors import did_you_mean
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-
 LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
-
 
 Family = Literal["baseline", "attention", "gradient", "perturbation", "external", "control"]
 """What kind of method it is."""
@@ -44,7 +42,7 @@ Sampler = Literal["iid", "latin", "count"]
 Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 
 
-def check_selection(names: Any) -> Any:
+def _check_selection(names: Any) -> Any:
     """Return a selection (names, or `all`) as it is; it must not be empty or repeat a name."""
     if names != "all":
         if repeated := sorted({name for name in names if list(names).count(name) > 1}):
@@ -52,6 +50,9 @@ def check_selection(names: Any) -> Any:
         if not names:
             raise ValueError("nothing is selected")
     return names
+
+
+Unique = AfterValidator(_check_selection)
 
 
 def _no_single_name(names: Any) -> Any:
@@ -63,7 +64,7 @@ def _no_single_name(names: Any) -> Any:
 Selection = Annotated[
     Literal["all"] | tuple[Name, ...],
     BeforeValidator(_no_single_name),
-    AfterValidator(check_selection),
+    Unique,
 ]
 
 
@@ -80,7 +81,7 @@ def _one_or_more(names: Any) -> Any:
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
         raise ValueError("expected a text or a list of texts")
-    check_selection(listed)
+    _check_selection(listed)
     return names
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pisoft.config.base import HubName, Name, OneOrMore, Strict, Task
 from pisoft.errors import did_you_mean
@@ -88,20 +83,21 @@ class TextField(Strict):
     """Keep only the first N sentences of the column."""
 
 
+def _column(given: Any) -> Any:
+    """`text: sentence` is short for `text: {column: sentence}`."""
+    return {"column": given} if isinstance(given, str) else given
+
+
+FieldEntry = Annotated[TextField, BeforeValidator(_column, json_schema_input_type=str | TextField)]
+
+
 class Labels(Strict):
     """How the source's label column maps to the words the model is asked to answer with."""
 
     column: str = Field(description="Column of the source.")
-    words: dict[str, str] = Field(min_length=2)
+    # YAML reads `0:` as a number and `true:` as a boolean; labels are compared as text.
+    words: dict[Annotated[str, BeforeValidator(label_key)], str] = Field(min_length=2)
     """Label word for each value of the column."""
-
-    @field_validator("words", mode="before")
-    @classmethod
-    def _keys_as_text(cls, words: Any) -> Any:
-        """YAML reads `0:` as a number and `true:` as a boolean; labels are compared as text."""
-        if not isinstance(words, Mapping):
-            return words
-        return {label_key(key): word for key, word in words.items()}
 
     @field_validator("words")
     @classmethod
@@ -135,7 +131,7 @@ class DatasetEntry(Strict):
     label: str = Field(description="Name in tables and figures.")
     task: Task = Field(description="`classification` (label words) or `generation` (open text).")
     source: Annotated[HubDataset | FileDataset | EmbeddedDataset, Field(discriminator="kind")]
-    fields: dict[Name, TextField] = Field(min_length=1)
+    fields: dict[Name, FieldEntry] = Field(min_length=1)
     """Text fields of a record; `text: sentence` is short for `text: {column: sentence}`."""
     labels: Labels | None = Field(None, description="Label column; classification only.")
     id_column: str | None = None
@@ -171,14 +167,6 @@ class DatasetEntry(Strict):
     def label_words(self) -> tuple[str, ...]:
         """What the model is asked to answer with; empty: anything."""
         return tuple(self.labels.words.values()) if self.labels else ()
-
-    @field_validator("fields", mode="before")
-    @classmethod
-    def _short_form(cls, fields: Any) -> Any:
-        """`text: sentence` is short for `text: {column: sentence}`."""
-        if not isinstance(fields, Mapping):
-            return fields
-        return {k: {"column": v} if isinstance(v, str) else v for k, v in fields.items()}
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetEntry:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from pisoft.config.base import (
     Ablation,
     Clamp,
     FlipOf,
+    Increasing,
     Normalisation,
     Operator,
     Sampler,
@@ -27,13 +21,11 @@ from pisoft.config.base import (
 
 Preset = Literal["paper", "efficient"]
 
-
 # What a preset says about keys that are not given.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"sampler": "iid", "draws": 15},
     "efficient": {"sampler": "latin", "draws": 1},
 }
-
 
 # Where Soft-NS is clamped at 0, in words.
 CLAMPS: dict[Clamp, str] = {
@@ -42,10 +34,8 @@ CLAMPS: dict[Clamp, str] = {
     "none": "not clamped at 0",
 }
 
-
 FIRST_DRAWS = 1  # of a budget
 MOST_DRAWS = 10_000  # per retaining probability; a step's masks lie in memory
-
 
 SMALLEST_BUDGET_GRID = 3  # retaining probabilities by which a single draw shows how much it varies
 
@@ -85,7 +75,7 @@ class DrawSettings(ScoreSettings):
 
     score_floor: float = Field(1e-6, gt=0, lt=0.5)
     """Scores are clipped to [floor, 1 - floor] to calibrate."""
-    pi_grid: tuple[float, ...] = Field(
+    pi_grid: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Increasing] = Field(
         tuple(round(0.05 * k, 2) for k in range(1, 20)), min_length=2
     )
     """Target retaining probabilities, increasing, each in (0, 1)."""
@@ -108,27 +98,13 @@ class DrawSettings(ScoreSettings):
     """Zero-baseline distance below which a ratio is undefined. In half precision it is the noise,
     if that is more: the largest change of a cell's H₀ that float32 makes."""
 
-    @field_validator("pi_grid")
-    @classmethod
-    def _inside_and_increasing(cls, grid: tuple[float, ...]) -> tuple[float, ...]:
-        for pi in grid:
-            if not 0 < pi < 1:
-                raise ValueError(f"each retaining probability must be in (0, 1), got {pi}")
-        if any(b <= a for a, b in itertools.pairwise(grid)):
-            raise ValueError(f"retaining probabilities must increase, got {list(grid)}")
-        return grid
-
     @model_validator(mode="after")
-    def _a_budget_needs_a_grid(self) -> DrawSettings:
+    def _draws_fit(self) -> DrawSettings:
         if isinstance(self.draws, DrawBudget) and len(self.pi_grid) < SMALLEST_BUDGET_GRID:
             raise ValueError(
                 f"a budget of draws needs at least {SMALLEST_BUDGET_GRID} retaining probabilities "
                 f"in pi_grid, got {list(self.pi_grid)}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _some_need_whole_tokens(self) -> DrawSettings:
         for key, value, does in (("sampler", "count", "counts"), ("operator", "hide", "hides")):
             if getattr(self, key) == value and self.mask != "token":
                 raise ValueError(

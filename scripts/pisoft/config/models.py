@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import (
-    Field,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import Field, PositiveInt, model_validator
 
 from pisoft.config.base import HubName, Name, Strict
 
-
-def _parameters() -> Any:
-    return Field(
-        None,
+Parameters = Annotated[
+    float | None,
+    Field(
         gt=0,
         description="Number of weights, which `make plan` and the jobs' limits go by; of a mixture "
         "of experts, those that a token is multiplied by.",
-    )
-
-
-def _layers() -> Any:
-    return Field(
-        None,
-        gt=0,
-        description="Number of decoder layers: which depth of a layer study is all of them.",
-    )
+    ),
+]
+LAYERS = "Number of decoder layers: which depth of a layer study is all of them."
 
 
 class HubModel(Strict):
@@ -36,8 +25,8 @@ class HubModel(Strict):
     kind: Literal["hub"]
     repository: HubName = Field(description="Hub repository, `owner/name`.")
     revision: HubName = Field("main", description="Branch, tag or commit.")
-    parameters: float | None = _parameters()
-    layers: int | None = _layers()
+    parameters: Parameters = None
+    layers: int | None = Field(None, gt=0, description=LAYERS)
 
 
 class LocalModel(Strict):
@@ -52,8 +41,8 @@ class GgufModel(Strict):
 
     kind: Literal["gguf"]
     path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
-    parameters: float | None = _parameters()
-    layers: int | None = _layers()
+    parameters: Parameters = None
+    layers: int | None = Field(None, gt=0, description=LAYERS)
 
 
 class TrainedModel(Strict):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from pisoft.config.base import Name, Protocol, Selection, Strict, check_selection
+from pisoft.config.base import Name, Protocol, Selection, Strict, Unique
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
 from pisoft.config.models import Resources
 from pisoft.config.studies import HIDE, LayerStudy, MetricValidation, Operators, SanityChecks
@@ -50,14 +50,16 @@ class Restriction(Strict):
     datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
 
 
+Entries = dict[Name, dict[str, Any]]
+
+
 class CatalogueAdditions(Strict):
     """Entries that only this run file uses; `extends: NAME` starts from a catalogue entry."""
 
-    models: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Models.")
-    masked_models: dict[Name, dict[str, Any]] = Field(default_factory=dict)
-    """Masked language models."""
-    datasets: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Datasets.")
-    methods: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Methods.")
+    models: Entries = Field(default_factory=dict, description="Models.")
+    masked_models: Entries = Field(default_factory=dict, description="Masked language models.")
+    datasets: Entries = Field(default_factory=dict, description="Datasets.")
+    methods: Entries = Field(default_factory=dict, description="Methods.")
 
 
 class RunFile(Strict):
@@ -70,7 +72,7 @@ class RunFile(Strict):
     methods: Selection = Field("all", description="Catalogue names, or `all`.")
     masked_model: Name = "roberta-base"
     """Catalogue name of the masked language model, for methods that need one."""
-    protocols: tuple[Protocol, ...] = Field(("dynamic",), min_length=1)
+    protocols: Annotated[tuple[Protocol, ...], Unique] = Field(("dynamic",), min_length=1)
     """Routing protocols of the evaluation: attention computed anew for every perturbed input
     (`dynamic`), or replayed from the clean one (`fixed`)."""
     restrictions: dict[Name, Restriction] = Field(default_factory=dict)
@@ -110,8 +112,6 @@ class RunFile(Strict):
     """Attribution explorer; null: no such page."""
     catalogue: CatalogueAdditions = Field(default_factory=CatalogueAdditions)
     """Additional catalogue entries."""
-
-    _unique = field_validator("protocols")(check_selection)
 
     @model_validator(mode="after")
     def _operators_fit(self) -> RunFile:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from pisoft.config.base import (
     Ablation,
@@ -22,7 +22,7 @@ from pisoft.config.base import (
     Selection,
     Strict,
     TokenWeights,
-    check_selection,
+    Unique,
 )
 
 
@@ -64,7 +64,7 @@ class LayerStudy(StudySection):
     depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field((1, 4, 8, 16, 32), min_length=1)
     """Decoder layers that are summed, counted from the last, increasing; clipped to the model's
     number of layers."""
-    token_weights: Annotated[tuple[TokenWeights, ...], AfterValidator(check_selection)] = (
+    token_weights: Annotated[tuple[TokenWeights, ...], Unique] = (
         "loosened",
         "original",
     )
@@ -170,7 +170,7 @@ HIDE: Ablation = "hide"
 class Operators(StudySection):
     """Other operators beside the run's own, on the same scores and by the same masks."""
 
-    others: Annotated[tuple[Ablation, ...], AfterValidator(check_selection)] = (
+    others: Annotated[tuple[Ablation, ...], Unique] = (
         "mean",
         "unknown",
         "hide",

@@ -11,15 +11,14 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pisoft.config.base import LONGEST_NAME, NAME_PATTERN, UnknownKeyError
+from pisoft.config.base import UnknownKeyError
 from pisoft.errors import BenchmarkError, did_you_mean
 
-_NO_NAME = "must be letters, digits, '.', '_' and '-', with a letter or digit first"
 # What pydantic says of a value, in words of the file, by the beginning of the error's type.
 _WORDS = {
     "missing": "is required and missing",
     "union_tag_not_found": "is required and missing",
-    "string_pattern": _NO_NAME,
+    "string_pattern": "must be letters, digits, '.', '_' and '-', with a letter or digit first",
     "bool_": "must be true or false",
     "int_": "must be a whole number",
     "float_": "must be a number",
@@ -103,20 +102,6 @@ def _first_problem(error: ValidationError, where: str) -> str:
 def _cause(problem: Mapping[str, Any]) -> Exception | None:
     """Return the exception of a validator that reported a problem."""
     return problem.get("ctx", {}).get("error")
-
-
-def validate_name(name: Any, where: str) -> None:
-    """Check that a name may become part of a path and of a command line.
-
-    Raises:
-        BenchmarkError: it may not.
-    """
-    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name):
-        raise BenchmarkError(f"{where}: {_shown.repr(name)} {_NO_NAME}")
-    if len(name) > LONGEST_NAME:
-        raise BenchmarkError(
-            f"{where}: {_shown.repr(name)} is longer than {LONGEST_NAME} characters"
-        )
 
 
 def selected(selection: Any, available: Iterable[str], where: str) -> list[str]:
