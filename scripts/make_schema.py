@@ -13,6 +13,8 @@ from pisoft.pages.contracts import PAGE as CONTRACTS
 from pisoft.pages.contracts import contracts_page
 from pisoft.workflow.commandline import run
 
+ROOT = Path(__file__).parents[1]
+
 
 def main(arguments: argparse.Namespace) -> None:
     """Write every generated file."""
@@ -25,7 +27,8 @@ def main(arguments: argparse.Namespace) -> None:
 def generated() -> dict[str, str]:
     """Return the text of every generated file by its path in the repository."""
     methods = {name: load_method(name) for name in available_methods()}
-    return {**schemas(), CONFIGURATION: reference(methods), CONTRACTS: contracts_page()}
+    page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
+    return {**schemas(), CONFIGURATION: reference(page, methods), CONTRACTS: contracts_page()}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -50,13 +50,7 @@ from pisoft.config.models import (
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.shards import Shards, dataset_of, first_place, places, sample_limit, shards
-from pisoft.config.studies import (
-    SELECTED_LABELS,
-    SELECTED_METHODS,
-    Control,
-    Permuted,
-    allowed,
-)
+from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, Control, Permuted, allowed
 from pisoft.errors import BenchmarkError
 
 

@@ -1,7 +1,7 @@
-"""The configuration's reference page (Markdown).
+"""The tables of the configuration's reference page (Markdown).
 
-It is generated from the pydantic models of this package and from the options of every attribution
-method, so that it cannot say anything else than what is checked.
+They are generated from the pydantic models of this package and from the options of every
+attribution method, so that they cannot say anything else than what is checked.
 """
 
 from __future__ import annotations
@@ -16,61 +16,12 @@ from pisoft.config.base import NAME_PATTERN
 from pisoft.config.methods import MethodClass
 from pisoft.config.run_file import RunFile
 from pisoft.config.schema import ENTRIES, EXTENDS
+from pisoft.errors import BenchmarkError
 
 PAGE = "docs/reference/configuration.md"
 
 
-_INTRODUCTION = """\
-# Configuration
-
-*This page and `config/schema/` are written by `make schema`; edit `scripts/pisoft/config/`.*
-
-A **run file** (`config/*.yaml`) says what is benchmarked and how. It selects by name from three
-**catalogues** (`config/catalogue/`): models, datasets and attribution methods. A fourth lists the
-masked language models, of which a run has one, for the methods that replace tokens.
-
-```sh
-snakemake --cores all                                  # config/config.yaml, the embedded demo
-snakemake --cores all --configfile config/paper.yaml   # another run file
-snakemake --cores all --config max_samples=8           # change a key for one call
-```
-
-A run file has this form; every other key has a default:
-
-```yaml
-run: my-study  # results go to results/my-study/
-models: [llama-3.1-8b-instruct]  # names from the catalogue
-datasets: [sst2, imdb]
-methods: all  # every method of the catalogue
-```
-
-- **Selecting.** A list of names, or `all`. The order is the order of tables and legends.
-- **Unknown keys and names are errors**; the message gives the key path and the nearest match.
-- **`extends`.** `big: {extends: small, dtype: bfloat16}` is the entry `small` with another `dtype`.
-  Keys are replaced whole: a `source` given here replaces the other entry's entire `source`.
-- **`{local_root}`** in a local path stands for the run's `local_root`, so that one catalogue serves
-  several machines: `--config local_root=/data`.
-- **Adding** a [model](../how-to/add-a-model.md) or a [dataset](../how-to/add-a-dataset.md) is one
-  entry in its catalogue, a [method](../how-to/add-a-method.md) one file and one entry. An entry
-  that only one run needs may stand in that run file, under `catalogue`. Two entries may name the
-  same method with different options, to compare them.
-
-Editors that know the YAML language server check and complete a file that begins with
-`# yaml-language-server: $schema=…` and the path of the matching file in `config/schema/`.
-"""
-
-
-_PUBLISHED = """\
-## Published numbers
-
-File `config/published.csv`: every number that the paper's tables print, which runs of its models on
-its datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
-Decoder-only LLM Attributions with Controlled Retained Information*. `table` is the paper's label of
-the table, `protocol` is empty for metrics that have none, `model`, `dataset` (or `average`) and
-`method` are names of the catalogues, `metric` is that of `data/summary/statistics.parquet`, and
-`value` is as printed, with its trailing zeros.
-"""
-
+MARK = "<!-- written by `make schema` from here on -->\n"
 
 Schema = Mapping[str, Any]  # a part of a JSON schema
 _PLAIN = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
@@ -85,9 +36,16 @@ _LIMITS = {
 }
 
 
-def reference(methods: Mapping[str, MethodClass]) -> str:
-    """Return the configuration reference as Markdown."""
-    parts = [_INTRODUCTION, "## Run file\n", *_page(RunFile)]
+def reference(page: str, methods: Mapping[str, MethodClass]) -> str:
+    """Return the reference page with the tables that stand below its mark, as Markdown.
+
+    Raises:
+        BenchmarkError: it has no such mark.
+    """
+    text, mark, _ = page.partition(MARK)
+    if not mark:
+        raise BenchmarkError(f"{PAGE}: needs the line '{MARK.strip()}' above its tables")
+    parts = [text + mark, "## Run file\n", *_page(RunFile)]
     for kind, entry in ENTRIES.items():
         words = kind.replace("_", " ")
         parts += [
@@ -95,7 +53,7 @@ def reference(methods: Mapping[str, MethodClass]) -> str:
             f"File `config/catalogue/{kind}.yaml`: one entry per {words.removesuffix('s')}.\n",
             *_page(entry, ("`extends`", "name", "none", EXTENDS)),
         ]
-    parts += ["## Options of the attribution methods\n", *_methods(methods), _PUBLISHED]
+    parts += ["## Options of the attribution methods\n", *_methods(methods)]
     return "\n".join(parts)
 
 
