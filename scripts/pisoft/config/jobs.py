@@ -12,6 +12,7 @@ a star stands for every key of a mapping.
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import re
 from collections.abc import Callable, Mapping, Set
@@ -160,11 +161,7 @@ def loaded_model(name: str, entry: ModelEntry | MaskedModelEntry) -> LoadedModel
     return LoadedModel(name=name, **of_entry, **of_source)
 
 
-def _loaded(config: Config, model: str) -> LoadedModel:
-    return loaded_model(model, config.models[model])
-
-
-def _explained(config: Config, model: str, variant: str) -> LoadedModel:
+def _loaded(config: Config, model: str, variant: str) -> LoadedModel:
     name = f"{model}-{variant}" if variant == SHUFFLED_LABELS else model
     return loaded_model(name, config.models[model])
 
@@ -297,7 +294,7 @@ class GenerateJob(JobSettings, of="run_file.generation"):
 class AttributeJob(JobSettings, of="evaluated_methods.{method}"):
     """Settings of `attribute`."""
 
-    model: Annotated[LoadedModel, At(_explained)]
+    model: Loaded
     masked_model: Annotated[LoadedModel | None, At(_masked)]  # None: the method needs none
     # Of the model, the last ones; None: it is as it was trained.
     reinitialised_layers: Annotated[
@@ -382,11 +379,6 @@ def ranked_datasets(config: Config) -> tuple[str, ...]:
     if config.run_file.ranking is None:
         return ()
     return tuple(name for name, entry in config.datasets.items() if not entry.ranking_obstacle)
-
-
-def evidence_datasets(config: Config) -> tuple[str, ...]:
-    """Return the datasets whose records have known evidence."""
-    return tuple(name for name, entry in config.datasets.items() if entry.has_evidence)
 
 
 # Summaries ------------------------------------------------------------------------------------
@@ -482,14 +474,13 @@ class DatamodelJob(DrawSettings, JobSettings, of="run_file.evaluation"):
     seed: Seed  # of the masks
 
 
-def _depths(config: Config) -> list[StudyDepth]:
-    return [depth for depths in config.study_depths.values() for depth in depths]
-
-
 class LayerStudyJob(SummariseJob):
     """Settings of `summarise_layer_study`; there must be a layer study."""
 
-    methods: Annotated[tuple[StudyDepth, ...], At(_depths)]
+    methods: Annotated[
+        tuple[StudyDepth, ...],
+        At(lambda config: itertools.chain.from_iterable(config.study_depths.values())),
+    ]
     development_share: Annotated[float, At("run_file.layer_study.development_share")]
     seed: Seed
 
