@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from pisoft.errors import did_you_mean
 
@@ -91,14 +92,6 @@ def _hub_name(name: str) -> str:
 HubName = Annotated[str, AfterValidator(_hub_name)]
 
 
-class UnknownKeyError(ValueError):
-    """A section has a key that its model does not know."""
-
-    def __init__(self, key: str, hint: str) -> None:
-        super().__init__(f"unknown key{hint}")
-        self.key = key
-
-
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Put the text below each field into the JSON schema, when one is asked for.
 
@@ -130,7 +123,8 @@ class Strict(BaseModel):
     @classmethod
     def _reject_unknown_keys(cls, section: Any) -> Any:
         """Report an unknown key with its nearest match."""
-        for key in section if isinstance(section, dict) else ():
+        for key in map(str, section if isinstance(section, dict) else ()):
             if key not in cls.model_fields:
-                raise UnknownKeyError(str(key), did_you_mean(str(key), cls.model_fields))
+                context = {"key": key, "hint": did_you_mean(key, cls.model_fields)}
+                raise PydanticCustomError("unknown_key", "unknown key{hint}", context)
         return section
