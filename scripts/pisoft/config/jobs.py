@@ -242,8 +242,8 @@ class TrainingTask(JobSettings, of="datasets.{dataset}"):
     labels: Labels | None
 
 
-def _tasks(config: Config, source: TrainedModel | UnigramMaskedModel) -> list[TrainingTask]:
-    return [TrainingTask.of(config, dataset=name) for name in source.datasets]
+def _tasks(config: Config, entry: Any) -> list[TrainingTask]:
+    return [TrainingTask.of(config, dataset=name) for name in entry.source.datasets]
 
 
 class TrainJob(JobSettings):
@@ -252,8 +252,7 @@ class TrainJob(JobSettings):
     model: ModelName
     source: Annotated[TrainedModel, At("models.{model}.source")]
     tasks: Annotated[
-        tuple[TrainingTask, ...],
-        At(lambda config, model: _tasks(config, config.models[model].source)),
+        tuple[TrainingTask, ...], At(lambda config, model: _tasks(config, config.models[model]))
     ]
     # Of the training records; else the model must be accurate.
     shuffled_labels: Annotated[bool, At(lambda variant: variant == SHUFFLED_LABELS)]
@@ -266,7 +265,7 @@ class MakeMaskedJob(JobSettings):
     source: Annotated[UnigramMaskedModel, At("masked_models.{masked_model}.source")]
     tasks: Annotated[
         tuple[TrainingTask, ...],
-        At(lambda config, masked_model: _tasks(config, config.masked_models[masked_model].source)),
+        At(lambda config, masked_model: _tasks(config, config.masked_models[masked_model])),
     ]
 
 
@@ -516,11 +515,7 @@ class LabelSettings(JobSettings):
     methods: Annotated[dict[str, str], At(_method_labels)]
 
     def where(self, cell: Mapping[str, str]) -> str:
-        """Return in words which part of the run is shown, for titles.
-
-        Args:
-            cell: the model, dataset and protocol, those of them that one part is of.
-        """
+        """Return in words, for titles, which model, dataset and protocol a cell is of, if any."""
         labels = [
             getattr(self, f"{key}s")[cell[key]] for key in ("model", "dataset") if key in cell
         ]
@@ -711,12 +706,7 @@ def hub_datasets(config: Config) -> dict[str, HubDataset]:
 
 
 def commit_file(data: Path, source: HubModel | HubDataset) -> Path:
-    """Return where a source's commit is recorded: once for all entries of one revision.
-
-    Args:
-        data: the run's folder of data.
-        source: what is read of the hub.
-    """
+    """Return where a source's commit lies in a run's data: once for all entries of a revision."""
     kind: Kind = "models" if isinstance(source, HubModel) else "datasets"
     return data / "commits" / kind / source.repository / f"{source.revision}.json"
 

@@ -42,13 +42,6 @@ def study_depths(
     Where a method of the model does the same, a depth goes by its name and has no method of its
     own: a job computes both once.
 
-    Args:
-        study: the study.
-        model: name of the model.
-        source: of the model.
-        methods: that explain the model, by name.
-        load_method: looks methods up.
-
     Raises:
         BenchmarkError: a local model's config.json cannot be read.
     """

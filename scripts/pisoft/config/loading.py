@@ -66,10 +66,9 @@ def load_config(
     """Validate a run file's content against the catalogues.
 
     Args:
-        raw: the merged content of the run file and the command line.
+        raw, load_method: as for :func:`load_run`.
         catalogue_folder: folder with one YAML file for each of :data:`ENTRIES`.
         origin: the run file's name, for error messages.
-        load_method: looks methods up.
 
     Raises:
         BenchmarkError: anything that is wrong and can be known without reading data or weights.

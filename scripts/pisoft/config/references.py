@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,67 +54,55 @@ def check_references(config: Config, origin: str) -> None:
     }
     for kind, of_kind in entries.items():
         for name, entry in of_kind.items():
-            _check_source(entry.source, config, f"{origin}: {kind} '{name}': source")
+            for problem in _problems(entry.source, config):
+                raise BenchmarkError(f"{origin}: {kind} '{name}': source.{problem}")
 
 
-def _check_source(source: object, config: Config, where: str) -> None:
+def _problems(source: object, config: Config) -> Iterator[str]:
+    """Yield what is wrong with the source of an entry, each problem with its key."""
     match source:
         case FileDataset(paths=paths):
             for path in paths:
-                _check_braces(path, where)
+                yield from _braces(path)
                 if not Path(path).is_file():
-                    raise BenchmarkError(f"{where}.path: no such file: {path}")
+                    yield f"path: no such file: {path}"
         case ScoresFile(path=path):  # which need not be there until its scores are imported
-            _check_braces(source.path_of("", ""), where, ", {model} and {dataset}")
+            yield from _braces(source.path_of("", ""), ", {model} and {dataset}")
             results = Path("results", config.run_file.run)
             if Path(path).resolve().is_relative_to(results.resolve()):
-                raise BenchmarkError(
-                    f"{where}.path: {path} is in {results}, where the workflow may write over it; "
-                    "copy it elsewhere"
-                )
+                where = f"{results}, where the workflow may write over it"
+                yield f"path: {path} is in {where}; copy it elsewhere"
         case Control(needs_evidence=True):
             for name, dataset in config.datasets.items():
                 if not dataset.has_evidence:
-                    raise BenchmarkError(
-                        f"{where}.scores: needs known evidence, which the records of dataset "
-                        f"'{name}' do not have; leave one of both out of this run"
+                    yield (
+                        f"scores: needs known evidence, which the records of dataset '{name}' do "
+                        "not have; leave one of both out of this run"
                     )
         case LocalModel(path=path):
-            _check_braces(path, where)
-            _check_model_folder(Path(path), f"{where}.path")
+            yield from _braces(path)
+            if not Path(path).is_dir():
+                yield f"path: no such folder: {path}"
+            if not Path(path, "config.json").is_file():
+                yield f"path: {path} holds no config.json, so it is not a model folder"
+            if not any(Path(path).glob("*.safetensors")):
+                yield f"path: {path} holds no *.safetensors; other formats are refused"
         case GgufModel(path=path):
-            _check_braces(path, where)
-            _check_gguf(Path(path), f"{where}.path")
-        case TrainedModel(datasets=datasets) | UnigramMaskedModel(datasets=datasets):
+            yield from _braces(path)
+            if not Path(path).is_file():
+                others = [other.name for other in Path(path).parent.glob("*.gguf")]
+                yield f"path: no such file: {path}" + did_you_mean(Path(path).name, others)
+            with Path(path).open("rb") as file:
+                if file.read(4) != b"GGUF":
+                    yield f"path: {path} is not a GGUF file"
+        case TrainedModel(datasets=names) | UnigramMaskedModel(datasets=names):
             embedded = {k for k, v in config.datasets.items() if v.source.kind == "embedded"}
-            for name in datasets:
+            for name in names:
                 if name not in embedded:
-                    raise BenchmarkError(
-                        f"{where}.datasets: '{name}' is no selected embedded dataset"
-                        + did_you_mean(name, embedded)
-                    )
+                    hint = did_you_mean(name, embedded)
+                    yield f"datasets: '{name}' is no selected embedded dataset{hint}"
 
 
-def _check_braces(path: str, where: str, others: str = "") -> None:
+def _braces(path: str, others: str = "") -> Iterator[str]:
     if "{" in path or "}" in path:  # Snakemake would take them for a wildcard
-        raise BenchmarkError(
-            f"{where}.path: braces are not allowed, but for {{local_root}}{others}: {path}"
-        )
-
-
-def _check_model_folder(folder: Path, where: str) -> None:
-    if not folder.is_dir():
-        raise BenchmarkError(f"{where}: no such folder: {folder}")
-    if not (folder / "config.json").is_file():
-        raise BenchmarkError(f"{where}: {folder} holds no config.json, so it is not a model folder")
-    if not any(folder.glob("*.safetensors")):
-        raise BenchmarkError(f"{where}: {folder} holds no *.safetensors; other formats are refused")
-
-
-def _check_gguf(path: Path, where: str) -> None:
-    if not path.is_file():
-        found = [other.name for other in path.parent.glob("*.gguf")]
-        raise BenchmarkError(f"{where}: no such file: {path}" + did_you_mean(path.name, found))
-    with path.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise BenchmarkError(f"{where}: {path} is not a GGUF file")
+        yield f"path: braces are not allowed, but for {{local_root}}{others}: {path}"

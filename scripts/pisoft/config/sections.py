@@ -32,8 +32,7 @@ def with_studies(
     Args:
         config: without any.
         available: names of all methods that a section may list, whether the run has them or not.
-        load_method: looks methods up.
-        origin: name of the run file.
+        load_method, origin: as for :func:`pisoft.config.loading.load_config`.
 
     Raises:
         BenchmarkError: an unknown name, a name that is taken, or a section that cannot be done.

@@ -37,13 +37,11 @@ class StudySection(Strict):
 
 
 def grad_ellm_label(weights: TokenWeights, depth: str | None = None) -> str:
-    """Return the label of Grad-ELLM: `Grad-ELLM`, `Grad-ELLM (original, depth selected)`.
+    """Return the label of Grad-ELLM by how many layers are summed, in words; None: all of them.
 
-    Args:
-        weights: its token weighting.
-        depth: in words, how many layers are summed; None: all, as in the catalogue.
+    `Grad-ELLM`, `Grad-ELLM (original)`, `Grad-ELLM (original, depth selected)`.
     """
-    variant = {"loosened": None, "original": "original"}[weights]
+    variant = None if weights == "loosened" else weights
     details = ", ".join(filter(None, (variant, depth)))
     return f"Grad-ELLM ({details})" if details else "Grad-ELLM"
 
