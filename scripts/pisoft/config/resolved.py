@@ -17,29 +17,19 @@ from pisoft.config.studies import Control, Permuted, allowed
 
 
 class Config(BaseModel):
-    """A run file with the catalogue entries it selects, in the order of selection.
-
-    Attributes:
-        run_file: as it is.
-        models: by name; so are masked_models, datasets and methods.
-        masked_models: one entry, that of ``run_file.masked_model``.
-        studies: by purpose: `main`, and what the run file's sections add.
-        study_methods: methods that only a study evaluates, by name.
-        study_depths: Grad-ELLM at the depths of the layer study, by model.
-        variants: of models, by name: the number of last layers that are reinitialised; None: it is
-            trained on shuffled labels.
-    """
+    """A run file with the catalogue entries it selects by name, in the order of selection."""
 
     model_config = ConfigDict(frozen=True)
 
     run_file: RunFile
     models: dict[str, ModelEntry]
-    masked_models: dict[str, MaskedModelEntry]
+    masked_models: dict[str, MaskedModelEntry]  # one, that of `run_file.masked_model`
     datasets: dict[str, DatasetEntry]
     methods: dict[str, Method]
-    studies: dict[str, Study] = {}
-    study_methods: dict[str, Method] = {}
-    study_depths: dict[str, tuple[StudyDepth, ...]] = {}
+    studies: dict[str, Study] = {}  # by purpose: `main`, and what sections of the run file add
+    study_methods: dict[str, Method] = {}  # that only a study evaluates
+    study_depths: dict[str, tuple[StudyDepth, ...]] = {}  # of the layer study, by model
+    # Of models: how many of the last layers are reinitialised; None: trained on shuffled labels.
     variants: dict[str, int | None] = {}
 
     @property
