@@ -92,8 +92,8 @@ class DrawSettings(ScoreSettings):
     """One bit per token, or one per element of its embedding, as the code released with the
     original metrics has it."""
     draws: Draws = 15
-    """Monte Carlo masks per retaining probability, or a budget: `{target_half_width: 0.005, max:
-    15}`."""
+    """Monte Carlo masks per retaining probability, or a budget:
+    `{target_half_width: 0.005, max: 15}`."""
     minimum_h0: float = Field(1e-4, gt=0, lt=1)
     """Zero-baseline distance below which a ratio is undefined. In half precision it is the noise,
     if that is more: the largest change of a cell's H₀ that float32 makes."""
@@ -132,11 +132,9 @@ class EvaluationSettings(DrawSettings):
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        preset = given.get("preset", "paper")
-        defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
-        return {**defaults, **given}
+        if isinstance(given, dict):
+            return {**PRESETS.get(str(given.get("preset", "paper")), {}), **given}
+        return given
 
     @model_validator(mode="after")
     def _no_clamped_mean_with_a_budget(self) -> EvaluationSettings:

@@ -197,16 +197,15 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
     answer_column: str | None
 
 
-def _samples(config: Config, part: str) -> int | tuple[int, int] | None:
-    return places(part) or sample_limit(config, dataset_of(part))
-
-
 class SampleJob(JobSettings):
     """Settings of `sample_dataset`."""
 
     dataset: Annotated[str, At(dataset_of)]
     # How many, or the places of a shard; None: all.
-    samples: Annotated[int | tuple[int, int] | None, At(_samples)]
+    samples: Annotated[
+        int | tuple[int, int] | None,
+        At(lambda config, part: places(part) or sample_limit(config, dataset_of(part))),
+    ]
     seed: Seed
 
 

@@ -16,7 +16,13 @@ Parameters = Annotated[
         "of experts, those that a token is multiplied by.",
     ),
 ]
-LAYERS = "Number of decoder layers: which depth of a layer study is all of them."
+Layers = Annotated[
+    int | None,
+    Field(
+        gt=0,
+        description="Number of decoder layers: which depth of a layer study is all of them.",
+    ),
+]
 
 
 class HubModel(Strict):
@@ -26,7 +32,7 @@ class HubModel(Strict):
     repository: HubName = Field(description="Hub repository, `owner/name`.")
     revision: HubName = Field("main", description="Branch, tag or commit.")
     parameters: Parameters = None
-    layers: int | None = Field(None, gt=0, description=LAYERS)
+    layers: Layers = None
 
 
 class LocalModel(Strict):
@@ -42,7 +48,7 @@ class GgufModel(Strict):
     kind: Literal["gguf"]
     path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
     parameters: Parameters = None
-    layers: int | None = Field(None, gt=0, description=LAYERS)
+    layers: Layers = None
 
 
 class TrainedModel(Strict):
