@@ -7,24 +7,19 @@ attribution method, so that they cannot say anything else than what is checked.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-from pydantic import BaseModel
 
 from pisoft.config.base import NAME_PATTERN
 from pisoft.config.methods import MethodClass
 from pisoft.config.run_file import RunFile
-from pisoft.config.schema import ENTRIES, EXTENDS
+from pisoft.config.schema import ENTRIES, catalogue_schema
 from pisoft.errors import BenchmarkError
 
 PAGE = "docs/reference/configuration.md"
-
-
 MARK = "<!-- written by `make schema` from here on -->\n"
 
 Schema = Mapping[str, Any]  # a part of a JSON schema
-_PLAIN = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
 _LIMITS = {
     "exclusiveMinimum": "> {}",
     "minimum": "≥ {}",
@@ -45,31 +40,25 @@ def reference(page: str, methods: Mapping[str, MethodClass]) -> str:
     text, mark, _ = page.partition(MARK)
     if not mark:
         raise BenchmarkError(f"{PAGE}: needs the line '{MARK.strip()}' above its tables")
-    parts = [text + mark, "## Run file\n", *_page(RunFile)]
+    schema = RunFile.model_json_schema()
+    parts = [text + mark, "## Run file\n", *_sections(schema, "", schema["$defs"])]
     for kind, entry in ENTRIES.items():
-        words = kind.replace("_", " ")
+        words, definitions = kind.replace("_", " "), catalogue_schema(kind)["$defs"]
         parts += [
             f"## Catalogue of {words}\n",
             f"File `config/catalogue/{kind}.yaml`: one entry per {words.removesuffix('s')}.\n",
-            *_page(entry, ("`extends`", "name", "none", EXTENDS)),
+            *_sections(definitions[entry.__name__], "", definitions),
         ]
     parts += ["## Options of the attribution methods\n", *_methods(methods)]
     return "\n".join(parts)
 
 
-def _page(model: type[BaseModel], *rows: tuple[str, ...]) -> Iterator[str]:
-    """Yield the table of a model's keys, further rows first, then those of the sections inside."""
-    schema = model.model_json_schema()
-    return _sections(schema, "", schema.get("$defs", {}), rows)
-
-
-def _sections(
-    schema: Schema, path: str, definitions: Schema, rows: Iterable[tuple[str, ...]] = ()
-) -> Iterator[str]:
+def _sections(schema: Schema, path: str, definitions: Schema) -> Iterator[str]:
+    """Yield the table of a section's keys, then those of the sections inside."""
     keys = {name: key for name, key in schema["properties"].items() if name != "kind"}
     nested = {name: [*_nested(key, f"{path}{name}", definitions)] for name, key in keys.items()}
-    rows = [*rows, *_rows(schema, {name: found[0][0] for name, found in nested.items() if found})]
-    yield markdown_table(("key", "type", "default", "meaning"), rows)
+    rows = _rows(schema, {name: found[0][0] for name, found in nested.items() if found})
+    yield markdown_table(("key", "type", "default", "meaning"), [*rows])
     for place, section in (one for found in nested.values() for one in found):
         kind = section["properties"].get("kind")
         yield f"### `{place}`" + (f" with `kind: {kind['const']}`\n" if kind else "\n")
@@ -90,11 +79,13 @@ def _nested(key: Schema, path: str, definitions: Schema) -> Iterator[tuple[str, 
 
 def _rows(schema: Schema, places: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
     """Yield key, type, default and meaning of every key; `places` are those of sections inside."""
+    # An entry needs these keys unless it extends another one.
+    required = schema["anyOf"][0]["required"] if "anyOf" in schema else schema.get("required", ())
     for name, key in schema.get("properties", {}).items():
         if name == "kind":
             continue  # the section's heading says it
         place = places.get(name)
-        if name in schema.get("required", ()):
+        if name in required:
             default = "**required**"
         elif "default" in key:
             default = _shortened(key["default"])
