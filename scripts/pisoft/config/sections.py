@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -123,30 +124,26 @@ def _metric_validation(
         control.name: Method(label=control.label, family="control", source=control)
         for control in validation.controls
     }
-    numbers = range(1, validation.permutations + 1)
     permuted = {
-        f"{name}-permuted-{number}": Method(
-            label=f"{method.label}, permuted",
-            family=method.family,
-            source=Permuted(method=name, number=number),
-        )
-        for name, method in config.methods.items()
-        if any(name in of_model for of_model in methods.values())
-        for number in numbers
-    }
-    # Controls are compared with random scores.
-    of_controls = {
-        model: tuple(constructed) for model in methods if RANDOM in config.methods_of(model)
-    }
-    of_permuted = {
-        model: tuple(f"{name}-permuted-{number}" for name in of_model for number in numbers)
+        model: {
+            f"{name}-permuted-{number}": Method(
+                label=f"{config.methods[name].label}, permuted",
+                family=config.methods[name].family,
+                source=Permuted(method=name, number=number),
+            )
+            for name in of_model
+            for number in range(1, validation.permutations + 1)
+        }
         for model, of_model in methods.items()
     }
+    # Controls are compared with random scores.
+    with_random = [model for model in methods if RANDOM in config.methods_of(model)]
+    of_permuted = {model: tuple(of_model) for model, of_model in permuted.items()}
     studies = {
-        "controls": Study(of_controls, with_evidence),
+        "controls": Study(dict.fromkeys(with_random, tuple(constructed)), with_evidence),
         "permuted": Study(of_permuted, datasets),
     }
-    return {"studies": studies, "study_methods": {**constructed, **permuted}}
+    return {"studies": studies, "study_methods": dict(ChainMap(constructed, *permuted.values()))}
 
 
 def _operators(config: Config, operators: Operators, selection: _Selection) -> _Added:
