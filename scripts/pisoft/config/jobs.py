@@ -15,7 +15,7 @@ import inspect
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -181,6 +181,7 @@ BlockSize = Annotated[int, At("run_file.block_size")]
 TokenBudget = Annotated[int | None, At("models.{model}.token_budget")]  # None: by device
 Resamples = Annotated[int, At("run_file.statistics.resamples")]
 ScopeOfRun = Annotated[Scope, At("run_file.evaluation.scope")]
+Kind = Literal["models", "datasets"]  # of what is on the hub
 
 # Data -----------------------------------------------------------------------------------------
 
@@ -617,22 +618,18 @@ class IndexJob(LabelSettings, of="run_file"):
     run: str
 
 
-def _not_published(
-    entries: Mapping[str, ModelEntry | DatasetEntry], additions: Set[str]
-) -> dict[str, str]:
-    """Return what those entries are that the catalogue does not have from the hub."""
-    kinds = {name: entry.source.kind for name, entry in entries.items()}
-    sources = {name: OTHER_SOURCES[kind] for name, kind in kinds.items() if kind in OTHER_SOURCES}
-    return dict.fromkeys(additions & entries.keys(), "an entry of the run file") | sources
-
-
-def _other_models(config: Config) -> dict[str, str]:
-    return _not_published(config.models, config.run_file.catalogue.models.keys())
+def _not_published(config: Config, kind: Kind) -> dict[str, str]:
+    """Return what those models or datasets are that the catalogue does not have from the hub."""
+    entries: Mapping[str, ModelEntry | DatasetEntry] = getattr(config, kind)
+    added = dict.fromkeys(getattr(config.run_file.catalogue, kind), "an entry of the run file")
+    sources = {name: OTHER_SOURCES.get(entry.source.kind) for name, entry in entries.items()}
+    origins = {name: source or added.get(name) for name, source in sources.items()}
+    return {name: origin for name, origin in origins.items() if origin is not None}
 
 
 def _other_datasets(config: Config) -> dict[str, str]:
-    other = _not_published(config.datasets, config.run_file.catalogue.datasets.keys())
-    other |= {name: why for name, why in OTHER_RECORDS.items() if name in config.datasets}
+    other = {name: why for name, why in OTHER_RECORDS.items() if name in config.datasets}
+    other = _not_published(config, "datasets") | other
     return {name: why for name, why in other.items() if name not in PUBLISHED_FILES}
 
 
@@ -645,7 +642,8 @@ class PublishedJob(JobSettings, of="run_file"):
 
     models: Annotated[dict[str, str], At("models.*.label")]
     datasets: Annotated[dict[str, str], At("datasets.*.label")]
-    other_models: Annotated[dict[str, str], At(_other_models)]  # what those are
+    # What those are that are not the published ones.
+    other_models: Annotated[dict[str, str], At(lambda config: _not_published(config, "models"))]
     other_datasets: Annotated[dict[str, str], At(_other_datasets)]
     types: NumberTypes
     # Of each method, with defaults.
@@ -666,8 +664,6 @@ class ExplorerJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
 
 
 # The hub --------------------------------------------------------------------------------------
-
-Kind = Literal["models", "datasets"]
 
 
 class ResolveJob(JobSettings):
