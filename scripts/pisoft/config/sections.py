@@ -50,7 +50,7 @@ def with_studies(
         if (section := getattr(config.run_file, name)) is not None:
             selection = _selection(config, section, list(available), f"{origin}: {name}")
             added = add(config, section, selection)
-            for taken in added.get("study_methods", {}).keys() & config.methods:
+            for taken in sorted(added.get("study_methods", {}).keys() & config.methods):
                 raise BenchmarkError(
                     f"{selection.where}: evaluates a method by the name '{taken}', which is that "
                     "of another method of the run; rename its entry"
