@@ -290,10 +290,18 @@ class GenerateJob(JobSettings, of="run_file.generation"):
     token_budget: TokenBudget
 
 
-class AttributeJob(JobSettings, of="evaluated_methods.{method}"):
-    """Settings of `attribute`."""
+class CellSettings(JobSettings):
+    """Settings of jobs that go through the blocks of a cell with a model."""
 
     model: Loaded
+    seed: Seed
+    block_size: BlockSize
+    token_budget: TokenBudget
+
+
+class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
+    """Settings of `attribute`."""
+
     masked_model: Annotated[LoadedModel | None, At(_masked)]  # None: the method needs none
     # Of the model, the last ones; None: it is as it was trained.
     reinitialised_layers: Annotated[
@@ -301,9 +309,6 @@ class AttributeJob(JobSettings, of="evaluated_methods.{method}"):
     ]
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
-    seed: Seed
-    block_size: BlockSize
-    token_budget: TokenBudget
 
 
 class ImportJob(JobSettings):
@@ -328,18 +333,14 @@ def _draws(config: Config, operator: str) -> DrawSettings:
     return DrawSettings(**part | {"operator": operator or evaluation.operator})
 
 
-class EvaluateJob(JobSettings, of="models.{model}"):
+class EvaluateJob(CellSettings):
     """Settings of `evaluate_soft`."""
 
-    model: Loaded
-    compile: bool
+    compile: Annotated[bool, At("models.{model}.compile")]
     protocol: Annotated[Protocol, At("{protocol}")]
     evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
-    seed: Seed
-    block_size: BlockSize
     # Of the samples, in the dataset's order of sampling.
     first_place: Annotated[int, At(first_place)]
-    token_budget: int | None  # None: by device
 
 
 def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:
@@ -360,17 +361,13 @@ class InspectJob(JobSettings, of="run_file.evaluation"):
     token_budget: TokenBudget
 
 
-class RankingJob(JobSettings):
+class RankingJob(CellSettings):
     """Settings of `evaluate_ranking`."""
 
-    model: Loaded
     # Why the dataset cannot be ranked; None: it can.
     not_applicable: Annotated[str | None, At("datasets.{dataset}.ranking_obstacle")]
     ranking: Annotated[RankingSettings, At("run_file.ranking")]
     scope: ScopeOfRun
-    seed: Seed
-    block_size: BlockSize
-    token_budget: TokenBudget
 
 
 def ranked_datasets(config: Config) -> tuple[str, ...]:
