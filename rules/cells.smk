@@ -3,7 +3,8 @@
 CELLS = CONFIG.cells()
 RANDOM_MODELS = {cell.model for cell in CELLS if cell.method == CONTROL}
 SEVERAL_METHODS = {model for model in CONFIG.models if len(CONFIG.methods_of(model)) > 1}
-RANKED, WITH_EVIDENCE = ranked_datasets(CONFIG), evidence_datasets(CONFIG)
+RANKED = ranked_datasets(CONFIG)
+WITH_EVIDENCE = [name for name, entry in CONFIG.datasets.items() if entry.has_evidence]
 
 # Some cells of the studies, in their order.
 SOME_CELLS = {

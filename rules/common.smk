@@ -22,7 +22,6 @@ from pisoft.config.cells import MARK, SHUFFLED_LABELS
 from pisoft.config.shards import parts
 from pisoft.config.jobs import (
     commit_file,
-    evidence_datasets,
     hub_datasets,
     hub_models,
     ranked_datasets,

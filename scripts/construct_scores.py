@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pisoft.config.jobs import ConstructJob
-from pisoft.config.metric_validation import Control
+from pisoft.config.studies import Control
 from pisoft.faithfulness.controls import control_rows, permuted_rows
 from pisoft.store.cells import read_attributions, read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows

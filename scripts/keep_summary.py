@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise BenchmarkError(f"{drawn}: not found; the run has to be finished")
     by_model = {"density_correlations": f"density_correlations/{model}"}
     files = {kind: [data / f"summary/{by_model.get(kind, kind)}.parquet"] for kind in KEPT}
-    if not config.permuted:
+    if not config.cells("permuted"):
         files["permutation_baseline"] = []
     rows = {kind: load_rows(paths, kind) for kind, paths in files.items()}
     label = labels.models[model]

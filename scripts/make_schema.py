@@ -17,7 +17,8 @@ from pisoft.pages.paper_settings import PAGE as PAPER_SETTINGS
 from pisoft.pages.paper_settings import paper_settings_page
 from pisoft.workflow.commandline import run
 
-CONFIG_FOLDER = Path(__file__).parents[1] / "config"
+ROOT = Path(__file__).parents[1]
+PAPER = ROOT / "config/paper.yaml"
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -31,13 +32,13 @@ def main(arguments: argparse.Namespace) -> None:
 def generated() -> dict[str, str]:
     """Return the text of every generated file by its path in the repository."""
     methods = {name: load_method(name) for name in available_methods()}
-    paper = CONFIG_FOLDER / "paper.yaml"
-    config = load_config(read_yaml(paper), CONFIG_FOLDER / "catalogue", str(paper), load_method)
+    page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
+    paper = load_config(read_yaml(PAPER), ROOT / "config/catalogue", str(PAPER), load_method)
     return {
         **schemas(),
-        CONFIGURATION: reference(methods),
+        CONFIGURATION: reference(page, methods),
         CONTRACTS: contracts_page(),
-        PAPER_SETTINGS: paper_settings_page(PublishedJob.of(config)),
+        PAPER_SETTINGS: paper_settings_page(PublishedJob.of(paper)),
     }
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import re
+import textwrap
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from pisoft.errors import did_you_mean
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-
 LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
-
 
 Family = Literal["baseline", "attention", "gradient", "perturbation", "external", "control"]
 """What kind of method it is."""
@@ -39,15 +36,17 @@ Sampler = Literal["iid", "latin", "count"]
 Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 
 
-def check_selection(names: Any) -> Any:
+def _check_selection(names: Any) -> Any:
     """Return a selection (names, or `all`) as it is; it must not be empty or repeat a name."""
     if names != "all":
-        repeated = sorted({name for name in names if list(names).count(name) > 1})
-        if repeated:
+        if repeated := sorted({name for name in names if list(names).count(name) > 1}):
             raise ValueError(f"listed twice: {', '.join(repeated)}")
         if not names:
             raise ValueError("nothing is selected")
     return names
+
+
+Unique = AfterValidator(_check_selection)
 
 
 def _no_single_name(names: Any) -> Any:
@@ -59,50 +58,73 @@ def _no_single_name(names: Any) -> Any:
 Selection = Annotated[
     Literal["all"] | tuple[Name, ...],
     BeforeValidator(_no_single_name),
-    AfterValidator(check_selection),
+    Unique,
 ]
 
 
-def check_one_or_more(names: Any) -> Any:
-    """Return a text or a list of texts as it is; a list must not be empty or repeat a text."""
+def _increasing(numbers: Sequence[float]) -> Sequence[float]:
+    if any(after <= before for before, after in itertools.pairwise(numbers)):
+        raise ValueError("must increase")
+    return numbers
+
+
+Increasing = AfterValidator(_increasing)
+
+
+def _one_or_more(names: Any) -> Any:
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
         raise ValueError("expected a text or a list of texts")
-    check_selection(listed)
+    _check_selection(listed)
     return names
 
 
-OneOrMore = Annotated[str | tuple[str, ...], BeforeValidator(check_one_or_more)]
+OneOrMore = Annotated[str | tuple[str, ...], BeforeValidator(_one_or_more)]
 
 
-def check_hub_name(name: str) -> str:
-    """Return a repository or a revision as it is; both become parts of paths."""
+def _hub_name(name: str) -> str:
     if not re.fullmatch(r"[\w.+@=-]+(/[\w.+@=-]+)*", name) or {".", ".."} & set(name.split("/")):
         raise ValueError("must be letters, digits and '._+@=-', in parts between '/'")
     return name
 
 
-HubName = Annotated[str, AfterValidator(check_hub_name)]
+# A repository or a revision; both become parts of paths.
+HubName = Annotated[str, AfterValidator(_hub_name)]
 
 
-class UnknownKeyError(ValueError):
-    """A section has a key that its model does not know."""
+def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Put the text below each field into the JSON schema, when one is asked for.
 
-    def __init__(self, key: str, hint: str) -> None:
-        super().__init__(f"unknown key{hint}")
-        self.key = key
+    `use_attribute_docstrings` of pydantic does so, too, but reads the sources at every import.
+    """
+    for parent in model.__mro__:
+        if parent.__module__.startswith("pisoft."):
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(parent))).body
+            for field, text in itertools.pairwise(getattr(body, "body", ())):
+                match field, text:
+                    case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(words))):
+                        schema["properties"][name].setdefault(
+                            "description", " ".join(words.split())
+                        )
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses unknown keys."""
+    """A frozen model that refuses unknown keys; a text below a field says what it means."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        json_schema_extra=_describe,
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _reject_unknown_keys(cls, section: Any) -> Any:
         """Report an unknown key with its nearest match."""
-        for key in section if isinstance(section, dict) else ():
+        for key in map(str, section if isinstance(section, dict) else ()):
             if key not in cls.model_fields:
-                raise UnknownKeyError(str(key), did_you_mean(str(key), cls.model_fields))
+                context = {"key": key, "hint": did_you_mean(key, cls.model_fields)}
+                raise PydanticCustomError("unknown_key", "unknown key{hint}", context)
         return section

@@ -22,12 +22,11 @@ class Sections(dict[str, str]):
 def settings_as_yaml(config: Config) -> Sections:
     """Return each section of the resolved run file as YAML, indented like a literal block."""
     sections = config.run_file.model_dump(mode="json")
-    return Sections(
-        {
-            name: indent(yaml.safe_dump({name: section}, allow_unicode=True, sort_keys=False), "  ")
-            for name, section in sections.items()
-        }
-    )
+    texts = {
+        name: yaml.safe_dump({name: section}, allow_unicode=True, sort_keys=False)
+        for name, section in sections.items()
+    }
+    return Sections({name: indent(text, "  ") for name, text in texts.items()})
 
 
 def left_out(config: Config, methods: Mapping[str, Method]) -> tuple[str, ...]:
@@ -44,13 +43,12 @@ def demonstration_warning(config: Config) -> str:
 
     It is a job's parameter, which `report.html` shows as markup: names are safe there, labels not.
     """
-    models = [name for name, entry in config.models.items() if entry.source.kind == "trained"]
-    records = [name for name, entry in config.datasets.items() if entry.source.kind == "embedded"]
-    made = [f"models ({', '.join(models)})"] * bool(models)
-    made += [f"records ({', '.join(records)})"] * bool(records)
-    if not made:
-        return ""
-    return (
-        f"A demonstration: the workflow made its {' and '.join(made)} itself. The numbers show "
-        "that the benchmark works, not how faithful the methods are on real models and texts."
+    made = {
+        "models": [n for n, entry in config.models.items() if entry.source.kind == "trained"],
+        "records": [n for n, entry in config.datasets.items() if entry.source.kind == "embedded"],
+    }
+    what = " and ".join(f"{kind} ({', '.join(names)})" for kind, names in made.items() if names)
+    return what and (
+        f"A demonstration: the workflow made its {what} itself. The numbers show that the "
+        "benchmark works, not how faithful the methods are on real models and texts."
     )

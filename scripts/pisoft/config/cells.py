@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from pisoft.config.base import Ablation
 
 MARK = "@"  # no name has one
@@ -20,21 +18,12 @@ MARKED = ("operator", "variant")
 
 
 class Cell(NamedTuple):
-    """What one file of data is of; a key that does not apply is empty.
+    """What one file of data is of, by names; a key that does not apply is empty."""
 
-    Attributes:
-        protocol: routing of attention, `dynamic` or `fixed`.
-        operator: of ablation; empty: `evaluation.operator` of the run.
-        model: catalogue name.
-        variant: of the model, a key of ``Config.variants``; empty: the model itself.
-        method: name of the attribution method.
-        dataset: catalogue name.
-    """
-
-    protocol: str = ""
-    operator: str = ""
+    protocol: str = ""  # routing of attention, `dynamic` or `fixed`
+    operator: str = ""  # of ablation; empty: `evaluation.operator` of the run
     model: str = ""
-    variant: str = ""
+    variant: str = ""  # of the model, a key of `Config.variants`; empty: the model itself
     method: str = ""
     dataset: str = ""
 
@@ -77,36 +66,14 @@ def _expression(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:^|/){literal.format_map(values)}$")
 
 
-class Study(BaseModel):
-    """Which cells are computed for one purpose.
+class Study(NamedTuple):
+    """Which cells are computed for one purpose, by names."""
 
-    Attributes:
-        methods: names, by model.
-        datasets: names.
-        operators: other operators of ablation than the run's.
-        variants: of each model; methods are attributed on these, and not evaluated.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    methods: dict[str, tuple[str, ...]]
+    methods: dict[str, tuple[str, ...]]  # by model
     datasets: tuple[str, ...]
-    operators: tuple[Ablation, ...] | None = None
+    operators: tuple[Ablation, ...] | None = None  # of ablation, other than the run's
+    # By model; methods are attributed on these, and not evaluated.
     variants: dict[str, tuple[str, ...]] | None = None
 
 
-class Variant(BaseModel):
-    """A randomised version of a model, for sanity checks."""
-
-    model_config = ConfigDict(frozen=True)
-
-    reinitialised_layers: int | None  # the last ones; None: it is trained on shuffled labels
-
-    @property
-    def name(self) -> str:
-        """What paths and results call it."""
-        layers = self.reinitialised_layers
-        return SHUFFLED_LABELS if layers is None else f"reinit-{layers}"
-
-
-SHUFFLED_LABELS = "shuffled-labels"
+SHUFFLED_LABELS = "shuffled-labels"  # variant of a model

@@ -14,23 +14,13 @@ from pisoft.errors import BenchmarkError
 
 
 def run_file_parser(description: str | None, default: Path) -> argparse.ArgumentParser:
-    """Return the command line of a script that reads a run file as Snakemake does.
-
-    Args:
-        description: what the script does.
-        default: the run file if none is named.
-    """
+    """Return the command line of a script that reads a run file, `default` if none is named."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--configfile", type=Path, nargs="+", default=[default], help="later ones change the first"
     )
-    parser.add_argument(
-        "--config",
-        nargs="*",
-        default=[],
-        metavar="KEY=VALUE",
-        help="keys of the run file, as for snakemake: max_samples=8 local_root=DIR",
-    )
+    words = "keys of the run file, as for snakemake: max_samples=8 local_root=DIR"
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help=words)
     return parser
 
 
@@ -41,10 +31,9 @@ def run_file(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Path]]
         BenchmarkError: a file is not readable, or Snakemake would refuse a KEY=VALUE, too.
     """
     raw: dict[str, Any] = {}
-    for file in arguments.configfile:
-        update_config(raw, read_yaml(file))
     try:
-        update_config(raw, parse_config(arguments.config))
+        for change in (*map(read_yaml, arguments.configfile), parse_config(arguments.config)):
+            update_config(raw, change)
     except ValueError as error:
         raise BenchmarkError(f"--config: {error} Got: {' '.join(arguments.config)}") from error
     return raw, arguments.configfile

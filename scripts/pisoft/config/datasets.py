@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pisoft.config.base import HubName, Name, OneOrMore, Strict, Task
 from pisoft.errors import did_you_mean
@@ -35,28 +30,23 @@ class Rationale(Strict):
     """A text that lies in words, with a mark for each word that readers took for the reason."""
 
     words: str = Field(description="Column with a list of words: a text, words parted by a blank.")
-    marks: str = Field(
-        description="Column with a list of 1 for each word that is evidence, else 0."
-    )
+    marks: str
+    """Column with a list of 1 for each word that is evidence, else 0."""
 
 
 class FileDataset(Strict):
     """Records from local files."""
 
     kind: Literal["file"]
-    path: OneOrMore = Field(
-        description="File, or a list of files, read in its order; `{local_root}` is replaced by "
-        "the run's `local_root`."
-    )
-    format: Literal["csv", "tsv", "jsonl", "parquet", "eraser"] = Field(
-        description="File format; `eraser`: ERASER's JSON lines, beside their folder `docs`."
-    )
-    columns: tuple[str, ...] | None = Field(
-        None, description="Column names of a csv or tsv file without a header line."
-    )
-    rationale: Rationale | None = Field(
-        None, description="Columns with words and marks of evidence; jsonl and parquet only."
-    )
+    path: OneOrMore
+    """File, or a list of files, read in its order; `{local_root}` is replaced by the run's
+    `local_root`."""
+    format: Literal["csv", "tsv", "jsonl", "parquet", "eraser"]
+    """File format; `eraser`: ERASER's JSON lines, beside their folder `docs`."""
+    columns: tuple[str, ...] | None = None
+    """Column names of a csv or tsv file without a header line."""
+    rationale: Rationale | None = None
+    """Columns with words and marks of evidence; jsonl and parquet only."""
 
     @model_validator(mode="after")
     def _lists(self) -> FileDataset:
@@ -89,26 +79,25 @@ class TextField(Strict):
     """Where one text field comes from."""
 
     column: str = Field(description="Column of the source.")
-    first_sentences: int | None = Field(
-        None, gt=0, description="Keep only the first N sentences of the column."
-    )
+    first_sentences: int | None = Field(None, gt=0)
+    """Keep only the first N sentences of the column."""
+
+
+def _column(given: Any) -> Any:
+    """`text: sentence` is short for `text: {column: sentence}`."""
+    return {"column": given} if isinstance(given, str) else given
+
+
+FieldEntry = Annotated[TextField, BeforeValidator(_column, json_schema_input_type=str | TextField)]
 
 
 class Labels(Strict):
     """How the source's label column maps to the words the model is asked to answer with."""
 
     column: str = Field(description="Column of the source.")
-    words: dict[str, str] = Field(
-        min_length=2, description="Label word for each value of the column."
-    )
-
-    @field_validator("words", mode="before")
-    @classmethod
-    def _keys_as_text(cls, words: Any) -> Any:
-        """YAML reads `0:` as a number and `true:` as a boolean; labels are compared as text."""
-        if not isinstance(words, Mapping):
-            return words
-        return {label_key(key): word for key, word in words.items()}
+    # YAML reads `0:` as a number and `true:` as a boolean; labels are compared as text.
+    words: dict[Annotated[str, BeforeValidator(label_key)], str] = Field(min_length=2)
+    """Label word for each value of the column."""
 
     @field_validator("words")
     @classmethod
@@ -132,9 +121,8 @@ class ExpectedRecords(Strict):
     """What `make plan` goes by until the run has built its prompts; no result depends on it."""
 
     content_tokens: float = Field(gt=0, description="Mean tokens of a record's fields together.")
-    records: int | None = Field(
-        None, gt=0, description="Records of the source; needed if all of them are sampled."
-    )
+    records: int | None = Field(None, gt=0)
+    """Records of the source; needed if all of them are sampled."""
 
 
 class DatasetEntry(Strict):
@@ -143,30 +131,23 @@ class DatasetEntry(Strict):
     label: str = Field(description="Name in tables and figures.")
     task: Task = Field(description="`classification` (label words) or `generation` (open text).")
     source: Annotated[HubDataset | FileDataset | EmbeddedDataset, Field(discriminator="kind")]
-    fields: dict[Name, TextField] = Field(min_length=1, description="Text fields of a record.")
+    fields: dict[Name, FieldEntry] = Field(min_length=1)
+    """Text fields of a record; `text: sentence` is short for `text: {column: sentence}`."""
     labels: Labels | None = Field(None, description="Label column; classification only.")
-    id_column: str | None = Field(
-        None, description="Column with a unique id; without it the id is a hash of the texts."
-    )
-    answer_column: str | None = Field(
-        None, description="Column with a reference answer (kept, not used by the metrics)."
-    )
+    id_column: str | None = None
+    """Column with a unique id; without it the id is a hash of the texts."""
+    answer_column: str | None = None
+    """Column with a reference answer (kept, not used by the metrics)."""
     messages: tuple[Message, ...] = Field(min_length=1, description="The prompt, turn by turn.")
-    samples: int | None = Field(
-        None, gt=0, description="Records to sample, equally many per label; null takes all."
-    )
-    shard_size: int | None = Field(
-        None,
-        gt=0,
-        description="Samples of one job, cut down to whole blocks, one at least: what a kill can "
-        "cost, and what is not computed again when samples are added. Null: all are one job.",
-    )
-    truncate: Name | None = Field(
-        None, description="Field shortened when a prompt is too long; null: the longest one."
-    )
-    expected: ExpectedRecords | None = Field(
-        None, description="Estimates for `make plan`, which needs them before there are prompts."
-    )
+    samples: int | None = Field(None, gt=0)
+    """Records to sample, equally many per label; null takes all."""
+    shard_size: int | None = Field(None, gt=0)
+    """Samples of one job, cut down to whole blocks, one at least: what a kill can cost, and what is
+    not computed again when samples are added. Null: all are one job."""
+    truncate: Name | None = None
+    """Field shortened when a prompt is too long; null: the longest one."""
+    expected: ExpectedRecords | None = None
+    """Estimates for `make plan`, which needs them before there are prompts."""
 
     @property
     def has_evidence(self) -> bool:
@@ -176,13 +157,16 @@ class DatasetEntry(Strict):
             return source.format == "eraser" or source.rationale is not None
         return source.kind == "embedded"
 
-    @field_validator("fields", mode="before")
-    @classmethod
-    def _short_form(cls, fields: Any) -> Any:
-        """`text: sentence` is short for `text: {column: sentence}`."""
-        if not isinstance(fields, Mapping):
-            return fields
-        return {k: {"column": v} if isinstance(v, str) else v for k, v in fields.items()}
+    @property
+    def ranking_obstacle(self) -> str | None:
+        """Why the records cannot be ranked by flips of the label word; None: they can."""
+        is_open = self.task == "generation"
+        return "open generation has no label word that could flip" if is_open else None
+
+    @property
+    def label_words(self) -> tuple[str, ...]:
+        """What the model is asked to answer with; empty: anything."""
+        return tuple(self.labels.words.values()) if self.labels else ()
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetEntry:

@@ -12,9 +12,10 @@ a star stands for every key of a mapping.
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -39,7 +40,7 @@ from pisoft.config.evaluation import (
     RankingSettings,
     ScoreSettings,
 )
-from pisoft.config.metric_validation import Control, Permuted
+from pisoft.config.layer_study import StudyDepth
 from pisoft.config.models import (
     HubModel,
     MaskedModelEntry,
@@ -47,22 +48,18 @@ from pisoft.config.models import (
     TrainedModel,
     UnigramMaskedModel,
 )
-from pisoft.config.operators import allowed
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings, PromptSettings
 from pisoft.config.shards import Shards, dataset_of, first_place, places, sample_limit, shards
-from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, StudyDepth
+from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, Control, Permuted, allowed
 from pisoft.errors import BenchmarkError
-
-OPEN_GENERATION = "open generation has no label word that could flip"
 
 
 @dataclass(frozen=True)
 class At:
-    """Where a field's value stands, `models.{model}.dtype`, or a function that makes it.
+    """Where a field's value stands, `models.{model}.dtype` or `{model}`, or what makes it.
 
-    A place begins with a wildcard or a part of the configuration. A function takes the
-    configuration, if it wants it, and wildcards, by their names.
+    A function takes the configuration, if it wants it, and wildcards, by their names.
     """
 
     place: str | Callable[..., Any]
@@ -72,18 +69,15 @@ class At:
         """The wildcards that the value depends on, and `config`."""
         if callable(self.place):
             return tuple(inspect.signature(self.place).parameters)
-        first = self.place.partition(".")[0]
-        root = () if first in Config.model_fields or hasattr(Config, first) else (first,)
-        return (*root, *re.findall(r"{(\w+)}", self.place))
+        return tuple(re.findall(r"{(\w+)}", self.place))
 
-    def value(self, config: Config, context: Mapping[str, Any]) -> Any:
+    def value(self, context: Mapping[str, Any]) -> Any:
         """Return the value; None of a section that is switched off."""
         if callable(self.place):
             return self.place(**{name: context[name] for name in self.wildcards})
-        first, *rest = self.place.split(".")
-        return _follow(
-            context[first] if first in context else getattr(config, first), rest, context
-        )
+        if self.place.startswith("{"):
+            return self.place.format_map(context)
+        return _follow(context["config"], self.place.split("."), context)
 
 
 def _follow(value: Any, path: list[str], context: Mapping[str, Any]) -> Any:
@@ -99,7 +93,7 @@ class JobSettings(Strict):
     """Settings of one job."""
 
     sorts_keys: ClassVar[bool] = True  # false: the order of keys is a setting, too
-    below: ClassVar[str | None] = None  # where fields without a place of their own stand
+    below: ClassVar[str | None] = None  # where fields without a place stand
 
     def __init_subclass__(cls, of: str | None = None, **others: Any) -> None:
         if of is not None:
@@ -117,14 +111,10 @@ class JobSettings(Strict):
     @cache
     def places(cls) -> dict[str, At]:
         """Return where each field is taken from; those without a place have their default."""
-        places = {}
-        for name, field in cls.model_fields.items():
-            marks = [mark for mark in field.metadata if isinstance(mark, At)]
-            if marks:
-                places[name] = marks[-1]
-            elif cls.below is not None:
-                places[name] = At(f"{cls.below}.{name}")
-        return places
+        fields = cls.model_fields
+        below = {} if cls.below is None else {name: At(f"{cls.below}.{name}") for name in fields}
+        marks = ((name, mark) for name, field in fields.items() for mark in field.metadata)
+        return below | {name: mark for name, mark in marks if isinstance(mark, At)}
 
     @classmethod
     def of(cls, config: Config, **wildcards: str) -> Self:
@@ -134,9 +124,7 @@ class JobSettings(Strict):
             BenchmarkError: the run file switches it off.
         """
         context = {"config": config, "operator": "", "variant": "", **wildcards}
-        if "part" in wildcards:
-            context["dataset"] = dataset_of(wildcards["part"])
-        values = {name: place.value(config, context) for name, place in cls.places().items()}
+        values = {name: place.value(context) for name, place in cls.places().items()}
         for name, value in values.items():
             if value is None and type(None) not in get_args(cls.model_fields[name].annotation):
                 place = str(cls.places()[name].place).removeprefix("run_file.")
@@ -149,9 +137,7 @@ class JobSettings(Strict):
         It holds no character of markup: Snakemake puts it into the script of its report as it is.
         """
         text = json.dumps(self.model_dump(mode="json"), sort_keys=self.sorts_keys)
-        for character in "<>&":
-            text = text.replace(character, f"\\u{ord(character):04x}")
-        return text
+        return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&"})
 
 
 # Loaded models --------------------------------------------------------------------------------
@@ -161,37 +147,23 @@ class LoadedModel(JobSettings):
     """What identifies a loaded model; weights of local and trained models are input files."""
 
     name: str
-    repository: str | None  # None: the weights lie in the folder given to the script
-    revision: str | None
+    repository: str | None = None  # None: the weights lie in the folder given to the script
+    revision: str | None = None
     dtype: str
-    quantization: str
+    quantization: str = "none"
     device: str
 
 
 def loaded_model(name: str, entry: ModelEntry | MaskedModelEntry) -> LoadedModel:
     """Return what identifies a loaded model."""
-    hub = entry.source if isinstance(entry.source, HubModel) else None
-    return LoadedModel(
-        name=name,
-        repository=hub.repository if hub else None,
-        revision=hub.revision if hub else None,
-        dtype=entry.dtype,
-        quantization=entry.quantization if isinstance(entry, ModelEntry) else "none",
-        device=entry.device,
-    )
+    of_entry = entry.model_dump(include={"dtype", "quantization", "device"})
+    of_source = entry.source.model_dump(include={"repository", "revision"})
+    return LoadedModel(name=name, **of_entry, **of_source)
 
 
-def _loaded(config: Config, model: str) -> LoadedModel:
-    return loaded_model(model, config.models[model])
-
-
-def _explained(config: Config, model: str, variant: str) -> LoadedModel:
+def _loaded(config: Config, model: str, variant: str) -> LoadedModel:
     name = f"{model}-{variant}" if variant == SHUFFLED_LABELS else model
     return loaded_model(name, config.models[model])
-
-
-def _reinitialised_layers(config: Config, variant: str) -> int | None:
-    return config.variants[variant].reinitialised_layers if variant else None
 
 
 def _masked(config: Config, method: str) -> LoadedModel | None:
@@ -202,13 +174,14 @@ def _masked(config: Config, method: str) -> LoadedModel | None:
 
 
 Loaded = Annotated[LoadedModel, At(_loaded)]
-DatasetName = Annotated[str, At("dataset")]
-ModelName = Annotated[str, At("model")]
+DatasetName = Annotated[str, At("{dataset}")]
+ModelName = Annotated[str, At("{model}")]
 Seed = Annotated[int, At("run_file.seed")]
 BlockSize = Annotated[int, At("run_file.block_size")]
 TokenBudget = Annotated[int | None, At("models.{model}.token_budget")]  # None: by device
 Resamples = Annotated[int, At("run_file.statistics.resamples")]
 ScopeOfRun = Annotated[Scope, At("run_file.evaluation.scope")]
+Kind = Literal["models", "datasets"]  # of what is on the hub
 
 # Data -----------------------------------------------------------------------------------------
 
@@ -225,22 +198,16 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
     answer_column: str | None
 
 
-def _samples(config: Config, part: str) -> int | tuple[int, int] | None:
-    return places(part) or sample_limit(config, dataset_of(part))
-
-
 class SampleJob(JobSettings):
     """Settings of `sample_dataset`."""
 
-    dataset: DatasetName
+    dataset: Annotated[str, At(dataset_of)]
     # How many, or the places of a shard; None: all.
-    samples: Annotated[int | tuple[int, int] | None, At(_samples)]
+    samples: Annotated[
+        int | tuple[int, int] | None,
+        At(lambda config, part: places(part) or sample_limit(config, dataset_of(part))),
+    ]
     seed: Seed
-
-
-def _label_words(config: Config, dataset: str) -> tuple[str, ...]:
-    labels = config.datasets[dataset].labels
-    return tuple(labels.words.values()) if labels else ()
 
 
 def _reserved_tokens(config: Config, dataset: str) -> int:
@@ -255,7 +222,7 @@ class PromptJob(JobSettings, of="datasets.{dataset}"):
     chat_template: Annotated[str, At("models.{model}.chat_template")]
     dataset: DatasetName
     messages: tuple[Message, ...]
-    label_words: Annotated[tuple[str, ...], At(_label_words)]
+    label_words: tuple[str, ...]
     truncate: str | None
     max_tokens: Annotated[int | None, At("run_file.prompts.max_tokens")]
     reserved_tokens: Annotated[int, At(_reserved_tokens)]
@@ -275,16 +242,8 @@ class TrainingTask(JobSettings, of="datasets.{dataset}"):
     labels: Labels | None
 
 
-def _tasks(config: Config, model: str) -> list[TrainingTask]:
-    source = config.models[model].source
-    assert isinstance(source, TrainedModel)
-    return [TrainingTask.of(config, dataset=name) for name in source.datasets]
-
-
-def _masked_tasks(config: Config, masked_model: str) -> list[TrainingTask]:
-    source = config.masked_models[masked_model].source
-    assert isinstance(source, UnigramMaskedModel)
-    return [TrainingTask.of(config, dataset=name) for name in source.datasets]
+def _tasks(config: Config, entry: Any) -> list[TrainingTask]:
+    return [TrainingTask.of(config, dataset=name) for name in entry.source.datasets]
 
 
 class TrainJob(JobSettings):
@@ -292,7 +251,9 @@ class TrainJob(JobSettings):
 
     model: ModelName
     source: Annotated[TrainedModel, At("models.{model}.source")]
-    tasks: Annotated[tuple[TrainingTask, ...], At(_tasks)]
+    tasks: Annotated[
+        tuple[TrainingTask, ...], At(lambda config, model: _tasks(config, config.models[model]))
+    ]
     # Of the training records; else the model must be accurate.
     shuffled_labels: Annotated[bool, At(lambda variant: variant == SHUFFLED_LABELS)]
 
@@ -300,9 +261,12 @@ class TrainJob(JobSettings):
 class MakeMaskedJob(JobSettings):
     """Settings of `make_masked_model`."""
 
-    model: Annotated[str, At("masked_model")]
+    model: Annotated[str, At("{masked_model}")]
     source: Annotated[UnigramMaskedModel, At("masked_models.{masked_model}.source")]
-    tasks: Annotated[tuple[TrainingTask, ...], At(_masked_tasks)]
+    tasks: Annotated[
+        tuple[TrainingTask, ...],
+        At(lambda config, masked_model: _tasks(config, config.masked_models[masked_model])),
+    ]
 
 
 class DequantiseJob(JobSettings, of="models.{model}"):
@@ -326,18 +290,25 @@ class GenerateJob(JobSettings, of="run_file.generation"):
     token_budget: TokenBudget
 
 
-class AttributeJob(JobSettings, of="evaluated_methods.{method}"):
-    """Settings of `attribute`."""
+class CellSettings(JobSettings):
+    """Settings of jobs that go through the blocks of a cell with a model."""
 
-    model: Annotated[LoadedModel, At(_explained)]
-    masked_model: Annotated[LoadedModel | None, At(_masked)]  # None: the method needs none
-    # Of the model, the last ones; None: it is as it was trained.
-    reinitialised_layers: Annotated[int | None, At(_reinitialised_layers)]
-    method: Annotated[str, At("evaluated_methods.{method}.file")]
-    options: dict[str, Any]
+    model: Loaded
     seed: Seed
     block_size: BlockSize
     token_budget: TokenBudget
+
+
+class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
+    """Settings of `attribute`."""
+
+    masked_model: Annotated[LoadedModel | None, At(_masked)]  # None: the method needs none
+    # Of the model, the last ones; None: it is as it was trained.
+    reinitialised_layers: Annotated[
+        int | None, At(lambda config, variant: config.variants.get(variant))
+    ]
+    method: Annotated[str, At("evaluated_methods.{method}.file")]
+    options: dict[str, Any]
 
 
 class ImportJob(JobSettings):
@@ -355,29 +326,21 @@ class ConstructJob(JobSettings, of="evaluated_methods.{method}"):
     seed: Seed
 
 
-def draw_settings(config: Config) -> DrawSettings:
-    """Return the part of the run's evaluation settings that its draws depend on."""
-    part = config.run_file.evaluation.model_dump(include=set(DrawSettings.model_fields))
-    return DrawSettings.model_validate(part)
-
-
 def _draws(config: Config, operator: str) -> DrawSettings:
-    settings = draw_settings(config)
-    return settings.model_copy(update={"operator": operator or settings.operator})
+    """Return the part of the run's evaluation settings that its draws depend on."""
+    evaluation = config.run_file.evaluation
+    part = evaluation.model_dump(include=set(DrawSettings.model_fields))
+    return DrawSettings(**part | {"operator": operator or evaluation.operator})
 
 
-class EvaluateJob(JobSettings, of="models.{model}"):
+class EvaluateJob(CellSettings):
     """Settings of `evaluate_soft`."""
 
-    model: Loaded
-    compile: bool
-    protocol: Annotated[Protocol, At("protocol")]
+    compile: Annotated[bool, At("models.{model}.compile")]
+    protocol: Annotated[Protocol, At("{protocol}")]
     evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
-    seed: Seed
-    block_size: BlockSize
     # Of the samples, in the dataset's order of sampling.
     first_place: Annotated[int, At(first_place)]
-    token_budget: int | None  # None: by device
 
 
 def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:
@@ -389,7 +352,7 @@ class InspectJob(JobSettings, of="run_file.evaluation"):
     """Settings of `inspect_inputs`."""
 
     model: Loaded
-    protocol: Annotated[Protocol, At("protocol")]
+    protocol: Annotated[Protocol, At("{protocol}")]
     operators: Annotated[tuple[Ablation, ...], At(_operators)]
     scope: Scope
     pi_grid: tuple[float, ...]
@@ -398,38 +361,20 @@ class InspectJob(JobSettings, of="run_file.evaluation"):
     token_budget: TokenBudget
 
 
-def ranking_obstacle(entry: DatasetEntry) -> str | None:
-    """Return why a dataset cannot be ranked by flips of the label word; None if it can."""
-    return None if entry.task == "classification" else OPEN_GENERATION
-
-
-def _obstacle(config: Config, dataset: str) -> str | None:
-    return ranking_obstacle(config.datasets[dataset])
-
-
-class RankingJob(JobSettings):
+class RankingJob(CellSettings):
     """Settings of `evaluate_ranking`."""
 
-    model: Loaded
     # Why the dataset cannot be ranked; None: it can.
-    not_applicable: Annotated[str | None, At(_obstacle)]
+    not_applicable: Annotated[str | None, At("datasets.{dataset}.ranking_obstacle")]
     ranking: Annotated[RankingSettings, At("run_file.ranking")]
     scope: ScopeOfRun
-    seed: Seed
-    block_size: BlockSize
-    token_budget: TokenBudget
 
 
 def ranked_datasets(config: Config) -> tuple[str, ...]:
     """Return the datasets that insertion and deletion are computed on; none if switched off."""
     if config.run_file.ranking is None:
         return ()
-    return tuple(name for name, entry in config.datasets.items() if ranking_obstacle(entry) is None)
-
-
-def evidence_datasets(config: Config) -> tuple[str, ...]:
-    """Return the datasets whose records have known evidence."""
-    return tuple(name for name, entry in config.datasets.items() if entry.has_evidence)
+    return tuple(name for name, entry in config.datasets.items() if not entry.ranking_obstacle)
 
 
 # Summaries ------------------------------------------------------------------------------------
@@ -449,7 +394,7 @@ class SummariseJob(JobSettings, of="run_file.evaluation"):
 
 
 def _not_applicable(config: Config) -> dict[str, str]:
-    obstacles = {name: ranking_obstacle(entry) for name, entry in config.datasets.items()}
+    obstacles = {name: entry.ranking_obstacle for name, entry in config.datasets.items()}
     return {name: why for name, why in obstacles.items() if why is not None}
 
 
@@ -484,8 +429,7 @@ class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
 def _variants(config: Config) -> dict[str, dict[str, int | None]]:
     of_models = config.studies["sanity_checks"].variants or {}
     return {
-        model: {name: config.variants[name].reinitialised_layers for name in names}
-        for model, names in of_models.items()
+        model: {name: config.variants[name] for name in names} for model, names in of_models.items()
     }
 
 
@@ -498,7 +442,7 @@ class SanityChecksJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
 
 
 def _permuted(config: Config) -> dict[str, str]:
-    sources = {name: method.source for name, method in config.permuted.items()}
+    sources = config.constructed_methods
     return {name: of.method for name, of in sources.items() if isinstance(of, Permuted)}
 
 
@@ -526,14 +470,13 @@ class DatamodelJob(DrawSettings, JobSettings, of="run_file.evaluation"):
     seed: Seed  # of the masks
 
 
-def _depths(config: Config) -> list[StudyDepth]:
-    return [StudyDepth(**m.model_dump(exclude={"method"})) for m in config.study_methods]
-
-
 class LayerStudyJob(SummariseJob):
     """Settings of `summarise_layer_study`; there must be a layer study."""
 
-    methods: Annotated[tuple[StudyDepth, ...], At(_depths)]
+    methods: Annotated[
+        tuple[StudyDepth, ...],
+        At(lambda config: itertools.chain.from_iterable(config.study_depths.values())),
+    ]
     development_share: Annotated[float, At("run_file.layer_study.development_share")]
     seed: Seed
 
@@ -548,16 +491,15 @@ class CompareJob(ScoreSettings, JobSettings, of="run_file.evaluation"):
 # Tables and figures ---------------------------------------------------------------------------
 
 
-def selected_labels(config: Config, model: str | None = None) -> dict[str, str]:
-    """Return the labels of Grad-ELLM at selected depths, of a model or of all; may be none."""
+def _selected_labels(config: Config) -> dict[str, str]:
+    """Return the labels of Grad-ELLM at selected depths; may be none."""
     study = config.run_file.layer_study
-    if study is None or model not in {None, *(method.model for method in config.study_methods)}:
-        return {}
-    return {SELECTED_METHODS[weights]: SELECTED_LABELS[weights] for weights in study.token_weights}
+    weights = study.token_weights if study else ()
+    return {SELECTED_METHODS[weight]: SELECTED_LABELS[weight] for weight in weights}
 
 
 def _method_labels(config: Config) -> dict[str, str]:
-    return {name: m.label for name, m in config.methods.items()} | selected_labels(config)
+    return {name: m.label for name, m in config.methods.items()} | _selected_labels(config)
 
 
 class LabelSettings(JobSettings):
@@ -570,11 +512,7 @@ class LabelSettings(JobSettings):
     methods: Annotated[dict[str, str], At(_method_labels)]
 
     def where(self, cell: Mapping[str, str]) -> str:
-        """Return in words which part of the run is shown, for titles.
-
-        Args:
-            cell: the model, dataset and protocol, those of them that one part is of.
-        """
+        """Return in words, for titles, which model, dataset and protocol a cell is of, if any."""
         labels = [
             getattr(self, f"{key}s")[cell[key]] for key in ("model", "dataset") if key in cell
         ]
@@ -583,9 +521,13 @@ class LabelSettings(JobSettings):
 
 
 def _families(config: Config) -> dict[str, str]:
-    selected = selected_labels(config)
     families = {name: method.family for name, method in config.methods.items()}
-    return families | {n: study.method.family for study in config.study_methods for n in selected}
+    return families | dict.fromkeys(_selected_labels(config), "gradient")
+
+
+def _control_labels(config: Config) -> dict[str, str]:
+    methods = config.study_methods.items()
+    return {name: method.label for name, method in methods if isinstance(method.source, Control)}
 
 
 def _number_types(config: Config) -> dict[str, str]:
@@ -620,7 +562,7 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     ]
     # Whose scores were made elsewhere, which have no time.
     imported: Annotated[tuple[str, ...], At(lambda config: list(config.imported_methods))]
-    controls: Annotated[dict[str, str], At("controls.*.label")]  # of the metrics' own test
+    controls: Annotated[dict[str, str], At(_control_labels)]  # of the metrics' own test
     types: NumberTypes
     clamp: Clamp  # where Soft-NS is clamped at 0
     score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
@@ -673,24 +615,19 @@ class IndexJob(LabelSettings, of="run_file"):
     run: str
 
 
-def _not_published(
-    entries: Mapping[str, ModelEntry | DatasetEntry], additions: Collection[str]
-) -> dict[str, str]:
-    """Return what those entries are that the catalogue does not have from the hub."""
-    origins = {name: OTHER_SOURCES.get(entry.source.kind) for name, entry in entries.items()}
-    added = dict.fromkeys(additions, "an entry of the run file")
-    all_origins = {name: origin or added.get(name) for name, origin in origins.items()}
-    return {name: origin for name, origin in all_origins.items() if origin is not None}
-
-
-def _other_models(config: Config) -> dict[str, str]:
-    return _not_published(config.models, config.run_file.catalogue.models)
+def _not_published(config: Config, kind: Kind) -> dict[str, str]:
+    """Return what those models or datasets are that the catalogue does not have from the hub."""
+    entries: Mapping[str, ModelEntry | DatasetEntry] = getattr(config, kind)
+    added = dict.fromkeys(getattr(config.run_file.catalogue, kind), "an entry of the run file")
+    sources = {name: OTHER_SOURCES.get(entry.source.kind) for name, entry in entries.items()}
+    origins = {name: source or added.get(name) for name, source in sources.items()}
+    return {name: origin for name, origin in origins.items() if origin is not None}
 
 
 def _other_datasets(config: Config) -> dict[str, str]:
-    entries = {n: entry for n, entry in config.datasets.items() if n not in PUBLISHED_FILES}
     other = {name: why for name, why in OTHER_RECORDS.items() if name in config.datasets}
-    return _not_published(entries, config.run_file.catalogue.datasets) | other
+    other = _not_published(config, "datasets") | other
+    return {name: why for name, why in other.items() if name not in PUBLISHED_FILES}
 
 
 class PublishedJob(JobSettings, of="run_file"):
@@ -702,7 +639,8 @@ class PublishedJob(JobSettings, of="run_file"):
 
     models: Annotated[dict[str, str], At("models.*.label")]
     datasets: Annotated[dict[str, str], At("datasets.*.label")]
-    other_models: Annotated[dict[str, str], At(_other_models)]  # what those are
+    # What those are that are not the published ones.
+    other_models: Annotated[dict[str, str], At(lambda config: _not_published(config, "models"))]
     other_datasets: Annotated[dict[str, str], At(_other_datasets)]
     types: NumberTypes
     # Of each method, with defaults.
@@ -725,15 +663,13 @@ class ExplorerJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
 
 # The hub --------------------------------------------------------------------------------------
 
-Kind = Literal["models", "datasets"]
-
 
 class ResolveJob(JobSettings):
     """Settings of `resolve_commit`."""
 
-    kind: Annotated[Kind, At("kind")]
-    repository: Annotated[str, At("repository")]
-    revision: Annotated[str, At("revision")]
+    kind: Annotated[Kind, At("{kind}")]
+    repository: Annotated[str, At("{repository}")]
+    revision: Annotated[str, At("{revision}")]
 
 
 def hub_models(config: Config) -> list[HubModel]:
@@ -763,12 +699,7 @@ def hub_datasets(config: Config) -> dict[str, HubDataset]:
 
 
 def commit_file(data: Path, source: HubModel | HubDataset) -> Path:
-    """Return where a source's commit is recorded: once for all entries of one revision.
-
-    Args:
-        data: the run's folder of data.
-        source: what is read of the hub.
-    """
+    """Return where a source's commit lies in a run's data: once for all entries of a revision."""
     kind: Kind = "models" if isinstance(source, HubModel) else "datasets"
     return data / "commits" / kind / source.repository / f"{source.revision}.json"
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.base import Strict
+from pydantic import RootModel
+
+from pisoft.config.base import Name, Strict
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import LoadMethod, MethodEntry, resolve_method
 from pisoft.config.models import MaskedModelEntry, ModelEntry
@@ -18,16 +20,16 @@ from pisoft.config.references import check_references, check_restrictions
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import RunFile
 from pisoft.config.sections import with_studies
-from pisoft.config.validation import read_yaml, selected, validate, validate_name
+from pisoft.config.validation import read_yaml, selected, validate
 from pisoft.errors import BenchmarkError
 
+# What an entry of each catalogue is.
 ENTRIES: dict[str, type[Strict]] = {
     "models": ModelEntry,
     "masked_models": MaskedModelEntry,
     "datasets": DatasetEntry,
     "methods": MethodEntry,
 }
-CATALOGUES = tuple(ENTRIES)
 
 
 def load_run(
@@ -64,10 +66,9 @@ def load_config(
     """Validate a run file's content against the catalogues.
 
     Args:
-        raw: the merged content of the run file and the command line.
-        catalogue_folder: folder with one YAML file for each of :data:`CATALOGUES`.
+        raw, load_method: as for :func:`load_run`.
+        catalogue_folder: folder with one YAML file for each of :data:`ENTRIES`.
         origin: the run file's name, for error messages.
-        load_method: looks methods up.
 
     Raises:
         BenchmarkError: anything that is wrong and can be known without reading data or weights.
@@ -78,10 +79,10 @@ def load_config(
     for kind, schema in ENTRIES.items():
         catalogue = _Catalogue(catalogue_folder / f"{kind}.yaml", run_file, kind, origin)
         names[kind] = list(catalogue.entries)
-        key = "masked_model" if kind == "masked_models" else kind
-        selection = getattr(run_file, key)
-        selection = (selection,) if kind == "masked_models" else selection
-        chosen = selected(selection, names[kind], f"{origin}: {key}")
+        if kind == "masked_models":
+            chosen = selected([run_file.masked_model], names[kind], f"{origin}: masked_model")
+        else:
+            chosen = selected(getattr(run_file, kind), names[kind], f"{origin}: {kind}")
         found[kind] = {name: catalogue.entry(name, schema) for name in chosen}
     selected(run_file.resources, names["models"], f"{origin}: resources")
     methods = {
@@ -98,56 +99,55 @@ class _Catalogue:
     """The entries of a catalogue file and of the run file, as they stand there."""
 
     def __init__(self, path: Path, run_file: RunFile, kind: str, origin: str) -> None:
-        listed, added = read_yaml(path), getattr(run_file.catalogue, kind)
-        for name in listed:  # names become folders and parts of command lines
-            validate_name(name, str(path))
+        listed = validate(
+            RootModel[dict[Name, dict[str, Any] | None]], read_yaml(path), str(path)
+        ).root
+        added = getattr(run_file.catalogue, kind)
         for name in sorted(listed.keys() & added):
             raise BenchmarkError(
                 f"{origin}: catalogue.{kind}.{name}: duplicate name; {path} has it already"
             )
         self.entries = {**listed, **added}
-        self._where = dict.fromkeys(listed, str(path)) | dict.fromkeys(
-            added, f"{origin}: catalogue.{kind}"
-        )
-        self._run_file, self._kind, self._origin = run_file, kind, origin
+        self._files = dict.fromkeys(listed, str(path))
+        self._in_run_file = f"{origin}: catalogue.{kind}"
+        self._resources = run_file.resources if kind == "models" else {}
+        self._local_root, self._origin = run_file.local_root, origin
 
     def entry(self, name: str, schema: type[Strict]) -> Any:
         """Return an entry on top of the one it `extends`, with the run file's changes, checked."""
-        where, root = f"{self._where[name]}: {name}", self._run_file.local_root
-        entry = self._extended(name, where, ())
-        if self._kind == "models" and name in self._run_file.resources:
-            asked = self._run_file.resources[name].model_dump(exclude_unset=True)
+        where = f"{self._files.get(name, self._in_run_file)}: {name}"
+        entry = self._extended(name, where)
+        if name in self._resources:
+            asked = self._resources[name].model_dump(exclude_unset=True)
             entry["resources"] = {**(entry.get("resources") or {}), **asked}
-        if isinstance(entry.get("source"), dict) and "path" in entry["source"]:
-            path = self._placed(entry["source"]["path"], root)
-            entry["source"] = {**entry["source"], "path": path}
+        if isinstance(source := entry.get("source"), dict) and "path" in source:
+            entry["source"] = {**source, "path": self._placed(source["path"])}
         return validate(schema, entry, where)
 
-    def _extended(self, name: str, where: str, above: tuple[str, ...]) -> dict[str, Any]:
-        """Return an entry on top of the one it extends, key by key (sections are not merged)."""
-        entry = self.entries[name] or {}
-        if not isinstance(entry, dict):
-            raise BenchmarkError(f"{where}: must be a section of keys, found {entry!r}")
-        if "extends" not in entry:
-            return dict(entry)
-        base, seen = entry["extends"], (*above, name)
-        if not isinstance(base, str):
-            raise BenchmarkError(f"{where}: extends: must be a name, found {base}")
-        if base in seen:
-            raise BenchmarkError(f"{where}: extends itself: {' → '.join(seen)}")
-        selected([base], self.entries, f"{where}: extends")
-        own = {key: value for key, value in entry.items() if key != "extends"}
-        return self._extended(base, where, seen) | own
+    def _extended(self, name: str, where: str) -> dict[str, Any]:
+        """Return an entry on top of those it extends, key by key (sections are not merged)."""
+        seen: list[str] = []
+        entry: dict[str, Any] = {"extends": name}
+        while "extends" in entry:
+            base = entry.pop("extends")
+            if not isinstance(base, str):
+                raise BenchmarkError(f"{where}: extends: must be a name, found {base}")
+            if base in seen:
+                raise BenchmarkError(f"{where}: extends itself: {' → '.join(seen)}")
+            selected([base], self.entries, f"{where}: extends")
+            seen.append(base)
+            entry = {**(self.entries[base] or {}), **entry}
+        return entry
 
-    def _placed(self, path: Any, root: str | None) -> Any:
+    def _placed(self, path: Any) -> Any:
         """Return a path, or each of a list, with the run's `local_root` filled in."""
         if isinstance(path, list | tuple):
-            return [self._placed(one, root) for one in path]
+            return [self._placed(one) for one in path]
         if not isinstance(path, str) or "{local_root}" not in path:
             return path
-        if root is None:
+        if self._local_root is None:
             raise BenchmarkError(
                 f"{self._origin}: local_root: not set, but '{path}' needs it; "
                 "add `--config local_root=DIR` to the command line"
             )
-        return path.replace("{local_root}", root)
+        return path.replace("{local_root}", self._local_root)

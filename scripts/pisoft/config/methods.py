@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from pisoft.config.base import Family, Name, Strict
-from pisoft.config.metric_validation import Control, Permuted
+from pisoft.config.studies import Control, Permuted
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
@@ -19,10 +19,9 @@ class ScoresFile(Strict):
     """Scores that were made elsewhere, in a file that `make export` has begun."""
 
     kind: Literal["scores"]
-    path: str = Field(
-        description="Parquet file; `{model}` and `{dataset}` are replaced by their names, so that "
-        "each may have a file of its own, and `{local_root}` by the run's `local_root`."
-    )
+    path: str
+    """Parquet file; `{model}` and `{dataset}` are replaced by their names, so that each may have a
+    file of its own, and `{local_root}` by the run's `local_root`."""
 
     def path_of(self, model: str, dataset: str) -> str:
         """Return the file with the scores of a model on a dataset."""
@@ -32,27 +31,18 @@ class ScoresFile(Strict):
 class MethodEntry(Strict):
     """One attribution method with its options."""
 
-    source: Annotated[ScoresFile | Control | None, Field(discriminator="kind")] = Field(
-        None,
-        description="Where its scores come from, if no method attributes them: a file, or what is "
-        "known of the records; null: a method does.",
-    )
-    method: Name | None = Field(
-        None, description="File in `scripts/pisoft/attribution/`; null: the entry's own name."
-    )
-    label: str | None = Field(
-        None,
-        description="Name in tables; null: the method's own label, of scores made elsewhere the "
-        "entry's name.",
-    )
-    family: Family | None = Field(
-        None,
-        description="Methods that tables put together; null: the method's own family, "
-        "`external` of scores made elsewhere, `control` of those made from what is known.",
-    )
-    options: dict[str, Any] = Field(
-        default_factory=dict, description="Options of the method; see `Options` in its file."
-    )
+    source: Annotated[ScoresFile | Control | None, Field(discriminator="kind")] = None
+    """Where its scores come from, if no method attributes them: a file, or what is known of the
+    records; null: a method does."""
+    method: Name | None = None
+    """File in `scripts/pisoft/attribution/`; null: the entry's own name."""
+    label: str | None = None
+    """Name in tables; null: the method's own label, of scores made elsewhere the entry's name."""
+    family: Family | None = None
+    """Methods that tables put together; null: the method's own family, `external` of scores made
+    elsewhere, `control` of those made from what is known."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the method; see `Options` in its file."""
 
     @model_validator(mode="after")
     def _computed_or_not(self) -> MethodEntry:
@@ -66,25 +56,11 @@ class MethodEntry(Strict):
 class MethodClass(Protocol):
     """What a method's class says of it; see :class:`pisoft.attribution.base.AttributionMethod`."""
 
-    @property
-    def label(self) -> str:
-        """Name in tables and figures."""
-
-    @property
-    def family(self) -> str:
-        """What kind of method it is."""
-
-    @property
-    def reference(self) -> str:
-        """Citation, one line."""
-
-    @property
-    def needs_masked_model(self) -> bool:
-        """Whether the masked language model is to be loaded for it."""
-
-    @property
-    def Options(self) -> type[BaseModel]:
-        """Its options and their defaults."""
+    label: str
+    family: Family
+    reference: str
+    needs_masked_model: bool
+    Options: Any  # a pydantic model
 
 
 LoadMethod = Callable[[str], MethodClass]
@@ -97,26 +73,14 @@ It is passed in, so that the configuration need not know the room of the methods
 class Method(Strict):
     """A selected method: its entry, completed by what its file says."""
 
-    file: str | None  # in scripts/pisoft/attribution/, without ending; None: it is not computed
-    source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
     label: str
     family: str
-    needs_masked_model: bool
-    options: dict[str, Any]  # as the entry has them
-    resolved: dict[str, Any]  # the same with their defaults: equal if two entries do the same
-
-
-def given_method(source: ScoresFile | Control | Permuted, label: str, family: str) -> Method:
-    """Return a method whose scores no file of the package attributes."""
-    return Method(
-        file=None,
-        source=source,
-        label=label,
-        family=family,
-        needs_masked_model=False,
-        options={},
-        resolved={},
-    )
+    file: str | None = None  # in scripts/pisoft/attribution/, without ending; None: not computed
+    source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
+    needs_masked_model: bool = False
+    options: dict[str, Any] = Field(default_factory=dict)  # as the entry has them
+    # The same with their defaults: equal if two entries do the same.
+    resolved: dict[str, Any] = Field(default_factory=dict)
 
 
 def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where: str) -> Method:
@@ -129,17 +93,19 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         label, family = name, "external"
         if isinstance(entry.source, Control):
             label, family = entry.source.label, "control"
-        return given_method(entry.source, entry.label or label, entry.family or family)
+        return Method(
+            label=entry.label or label, family=entry.family or family, source=entry.source
+        )
     file = entry.method or name
     try:
         found = load_method(file)
     except BenchmarkError as error:
         raise BenchmarkError(f"{where}: {error}") from error
-    options: BaseModel = validate(found.Options, entry.options, f"{where}: options")
+    options = validate(found.Options, entry.options, f"{where}: options")
     return Method(
-        file=file,
         label=entry.label or found.label,
         family=entry.family or found.family,
+        file=file,
         needs_masked_model=found.needs_masked_model,
         options=entry.options,
         resolved=options.model_dump(mode="json"),

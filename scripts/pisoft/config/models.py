@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import (
-    Field,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import Field, PositiveInt, model_validator
 
 from pisoft.config.base import HubName, Name, Strict
 
-
-def _parameters() -> Any:
-    return Field(
-        None,
+Parameters = Annotated[
+    float | None,
+    Field(
         gt=0,
         description="Number of weights, which `make plan` and the jobs' limits go by; of a mixture "
         "of experts, those that a token is multiplied by.",
-    )
-
-
-def _layers() -> Any:
-    return Field(
-        None,
+    ),
+]
+Layers = Annotated[
+    int | None,
+    Field(
         gt=0,
         description="Number of decoder layers: which depth of a layer study is all of them.",
-    )
+    ),
+]
 
 
 class HubModel(Strict):
@@ -36,8 +31,8 @@ class HubModel(Strict):
     kind: Literal["hub"]
     repository: HubName = Field(description="Hub repository, `owner/name`.")
     revision: HubName = Field("main", description="Branch, tag or commit.")
-    parameters: float | None = _parameters()
-    layers: int | None = _layers()
+    parameters: Parameters = None
+    layers: Layers = None
 
 
 class LocalModel(Strict):
@@ -52,8 +47,8 @@ class GgufModel(Strict):
 
     kind: Literal["gguf"]
     path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
-    parameters: float | None = _parameters()
-    layers: int | None = _layers()
+    parameters: Parameters = None
+    layers: Layers = None
 
 
 class TrainedModel(Strict):
@@ -68,16 +63,14 @@ class TrainedModel(Strict):
     key_value_heads: int = Field(2, gt=0, description="Key/value heads (grouped-query attention).")
     vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
     context: int = Field(256, gt=0, description="Longest sequence, tokens.")
-    steps: int = Field(
-        600, gt=0, description="Optimiser steps at most; fewer if the task is solved before."
-    )
+    steps: int = Field(600, gt=0)
+    """Optimiser steps at most; fewer if the task is solved before."""
     batch_size: int = Field(32, gt=0, description="Dialogues per optimiser step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate.")
     training_records: int = Field(4000, gt=0, description="Records per dataset to train on.")
     held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
-    required_accuracy: float = Field(
-        0.98, gt=0, le=1, description="Held-out accuracy below which the rule fails."
-    )
+    required_accuracy: float = Field(0.98, gt=0, le=1)
+    """Held-out accuracy below which the rule fails."""
     seed: int = Field(1, description="Seed of weights and batches.")
 
 
@@ -88,15 +81,11 @@ class Resources(Strict):
     """What one job with this model asks of the machine."""
 
     gpu: int = Field(0, ge=0, le=1, description="GPUs per job. Weights are never split.")
-    mem_mb: int | None = Field(
-        None, ge=300, description="Main memory per job, MB; null: as planned, with room."
-    )
-    runtime: int | None = Field(
-        None,
-        gt=0,
-        description="Wall-clock limit per job, minutes; null: as planned, with room, on a GPU "
-        "whose `throughput` the profile states; 60 elsewhere.",
-    )
+    mem_mb: int | None = Field(None, ge=300)
+    """Main memory per job, MB; null: as planned, with room."""
+    runtime: int | None = Field(None, gt=0)
+    """Wall-clock limit per job, minutes; null: as planned, with room, on a GPU whose `throughput`
+    the profile states; 60 elsewhere."""
     threads: int = Field(1, gt=0, description="CPU threads per job.")
 
 
@@ -109,33 +98,22 @@ class ModelEntry(Strict):
 
     label: str = Field(description="Name in tables and figures.")
     source: Annotated[ModelSource, Field(discriminator="kind")]
-    dtype: Literal["float32", "bfloat16", "float16", "float64"] = Field(
-        "float32", description="Type of weights and activations."
-    )
-    quantization: Literal["none", "nf4"] = Field(
-        "none", description="4-bit weights through bitsandbytes (`nf4`)."
-    )
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto",
-        description="`auto` is a free CUDA device if `resources.gpu` is 1, and the CPU if it is 0.",
-    )
-    chat_template: Literal["tokenizer", "plain"] = Field(
-        "tokenizer",
-        description="`plain` joins the messages by blank lines, for models without a template.",
-    )
-    token_budget: PositiveInt | None = Field(
-        None,
-        description="Tokens per forward batch; null: 1024 on a CPU, whose caches it suits, and "
-        "16384 on a GPU. The number used is stored with every result.",
-    )
-    compile: bool = Field(
-        False,
-        description="Whether evaluation compiles feed-forward blocks and norms by torch.compile: "
-        "a minute of warm-up per job, and results that differ by rounding.",
-    )
-    shard_factor: float = Field(
-        1, gt=0, description="A dataset's `shard_size` times this is that of the model's jobs."
-    )
+    dtype: Literal["float32", "bfloat16", "float16", "float64"] = "float32"
+    """Type of weights and activations."""
+    quantization: Literal["none", "nf4"] = "none"
+    """4-bit weights through bitsandbytes (`nf4`)."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """`auto` is a free CUDA device if `resources.gpu` is 1, and the CPU if it is 0."""
+    chat_template: Literal["tokenizer", "plain"] = "tokenizer"
+    """`plain` joins the messages by blank lines, for models without a template."""
+    token_budget: PositiveInt | None = None
+    """Tokens per forward batch; null: 1024 on a CPU, whose caches it suits, and 16384 on a GPU. The
+    number used is stored with every result."""
+    compile: bool = False
+    """Whether evaluation compiles feed-forward blocks and norms by torch.compile: a minute of
+    warm-up per job, and results that differ by rounding."""
+    shard_factor: float = Field(1, gt=0)
+    """A dataset's `shard_size` times this is that of the model's jobs."""
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 
     @model_validator(mode="after")
@@ -160,9 +138,7 @@ class MaskedModelEntry(Strict):
 
     label: str = Field(description="Name in messages and reports.")
     source: Annotated[HubModel | LocalModel | UnigramMaskedModel, Field(discriminator="kind")]
-    dtype: Literal["float32", "bfloat16", "float16"] = Field(
-        "float32", description="Type of weights and activations."
-    )
-    device: Literal["auto", "cpu"] = Field(
-        "auto", description="`auto` is the device of the explained model."
-    )
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Type of weights and activations."""
+    device: Literal["auto", "cpu"] = "auto"
+    """`auto` is the device of the explained model."""

@@ -1,220 +1,134 @@
-"""The configuration's reference page (Markdown).
+"""The tables of the configuration's reference page (Markdown).
 
-It is generated from the pydantic models of this package and from the options of every attribution
-method, so that it cannot say anything else than what is checked.
+They are generated from the pydantic models of this package and from the options of every
+attribution method, so that they cannot say anything else than what is checked.
 """
 
 from __future__ import annotations
 
 import json
-import types
-import typing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
-
-from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from typing import Any
 
 from pisoft.config.base import NAME_PATTERN
-from pisoft.config.datasets import DatasetEntry
-from pisoft.config.methods import MethodClass, MethodEntry
-from pisoft.config.models import MaskedModelEntry, ModelEntry
+from pisoft.config.methods import MethodClass
 from pisoft.config.run_file import RunFile
-from pisoft.config.schema import ENTRIES, EXTENDS
+from pisoft.config.schema import ENTRIES, catalogue_schema
+from pisoft.errors import BenchmarkError
 
 PAGE = "docs/reference/configuration.md"
+MARK = "<!-- written by `make schema` from here on -->\n"
+
+Schema = Mapping[str, Any]  # a part of a JSON schema
+_LIMITS = {
+    "exclusiveMinimum": "> {}",
+    "minimum": "≥ {}",
+    "exclusiveMaximum": "< {}",
+    "maximum": "≤ {}",
+    "minLength": "(not empty)",
+    "minItems": "(at least {})",
+    "minProperties": "(at least {})",
+}
 
 
-_INTRODUCTION = """\
-# Configuration
+def reference(page: str, methods: Mapping[str, MethodClass]) -> str:
+    """Return the reference page with the tables that stand below its mark, as Markdown.
 
-*This page and `config/schema/` are written by `make schema`; edit `scripts/pisoft/config/`.*
-
-A **run file** (`config/*.yaml`) says what is benchmarked and how. It selects by name from three
-**catalogues** (`config/catalogue/`): models, datasets and attribution methods. A fourth lists the
-masked language models, of which a run has one, for the methods that replace tokens.
-
-```sh
-snakemake --cores all                                  # config/config.yaml, the embedded demo
-snakemake --cores all --configfile config/paper.yaml   # another run file
-snakemake --cores all --config max_samples=8           # change a key for one call
-```
-
-A run file has this form; every other key has a default:
-
-```yaml
-run: my-study  # results go to results/my-study/
-models: [llama-3.1-8b-instruct]  # names from the catalogue
-datasets: [sst2, imdb]
-methods: all  # every method of the catalogue
-```
-
-- **Selecting.** A list of names, or `all`. The order is the order of tables and legends.
-- **Unknown keys and names are errors**; the message gives the key path and the nearest match.
-- **`extends`.** `big: {extends: small, dtype: bfloat16}` is the entry `small` with another `dtype`.
-  Keys are replaced whole: a `source` given here replaces the other entry's entire `source`.
-- **`{local_root}`** in a local path stands for the run's `local_root`, so that one catalogue serves
-  several machines: `--config local_root=/data`.
-- **Adding** a [model](../how-to/add-a-model.md) or a [dataset](../how-to/add-a-dataset.md) is one
-  entry in its catalogue, a [method](../how-to/add-a-method.md) one file and one entry. An entry
-  that only one run needs may stand in that run file, under `catalogue`. Two entries may name the
-  same method with different options, to compare them.
-
-Editors that know the YAML language server check and complete a file that begins with
-`# yaml-language-server: $schema=…` and the path of the matching file in `config/schema/`.
-"""
-
-
-_PUBLISHED = """\
-## Published numbers
-
-File `config/published.csv`: every number that the paper's tables print, which runs of its models on
-its datasets are compared with. From Xin Huang and Antoni B. Chan, *Faithfulness Evaluation for
-Decoder-only LLM Attributions with Controlled Retained Information*. `table` is the paper's label of
-the table, `protocol` is empty for metrics that have none, `model`, `dataset` (or `average`) and
-`method` are names of the catalogues, `metric` is that of `data/summary/statistics.parquet`, and
-`value` is as printed, with its trailing zeros.
-"""
-
-
-def reference(methods: Mapping[str, MethodClass]) -> str:
-    """Return the configuration reference as Markdown."""
-    parts = [
-        _INTRODUCTION,
-        "## Run file\n",
-        *_sections(RunFile, ""),
-        "## Catalogue of models\n",
-        "File `config/catalogue/models.yaml`: one entry per model.\n",
-        *_sections(ModelEntry, ""),
-        "## Catalogue of masked models\n",
-        "File `config/catalogue/masked_models.yaml`: one entry per masked language model.\n",
-        *_sections(MaskedModelEntry, ""),
-        "## Catalogue of datasets\n",
-        "File `config/catalogue/datasets.yaml`: one entry per dataset. Under `fields`,\n"
-        "`text: sentence` is short for `text: {column: sentence}`.\n",
-        *_sections(DatasetEntry, ""),
-        "## Catalogue of methods\n",
-        "File `config/catalogue/methods.yaml`: one entry per method.\n",
-        *_sections(MethodEntry, ""),
-        "## Options of the attribution methods\n",
-        *_methods(methods),
-        _PUBLISHED,
-    ]
+    Raises:
+        BenchmarkError: it has no such mark.
+    """
+    text, mark, _ = page.partition(MARK)
+    if not mark:
+        raise BenchmarkError(f"{PAGE}: needs the line '{MARK.strip()}' above its tables")
+    schema = RunFile.model_json_schema()
+    parts = [text + mark, "## Run file\n", *_sections(schema, "", schema["$defs"])]
+    for kind, entry in ENTRIES.items():
+        words, definitions = kind.replace("_", " "), catalogue_schema(kind)["$defs"]
+        parts += [
+            f"## Catalogue of {words}\n",
+            f"File `config/catalogue/{kind}.yaml`: one entry per {words.removesuffix('s')}.\n",
+            *_sections(definitions[entry.__name__], "", definitions),
+        ]
+    parts += ["## Options of the attribution methods\n", *_methods(methods)]
     return "\n".join(parts)
 
 
-def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
-    """Yield the table of a model's keys, then the tables of the sections inside it."""
-    entry = model in ENTRIES.values()
-    every = [("`extends`", "name", "none", EXTENDS)]
-    rows = [*(every if entry else []), *_rows(model, path)]
-    yield markdown_table(("key", "type", "default", "meaning"), rows)
-    for name, field in model.model_fields.items():
-        for place, section in _nested(field.annotation, f"{path}{name}"):
-            kind = section.model_fields.get("kind")
-            with_kind = f" with `kind: {typing.get_args(kind.annotation)[0]}`" if kind else ""
-            yield f"### `{place}`{with_kind}\n"
-            yield f"{(section.__doc__ or '').strip()}\n"
-            yield from _sections(section, f"{place}.")
+def _sections(schema: Schema, path: str, definitions: Schema) -> Iterator[str]:
+    """Yield the table of a section's keys, then those of the sections inside."""
+    keys = {name: key for name, key in schema["properties"].items() if name != "kind"}
+    nested = {name: [*_nested(key, f"{path}{name}", definitions)] for name, key in keys.items()}
+    rows = _rows(schema, {name: found[0][0] for name, found in nested.items() if found})
+    yield markdown_table(("key", "type", "default", "meaning"), [*rows])
+    for place, section in (one for found in nested.values() for one in found):
+        kind = section["properties"].get("kind")
+        yield f"### `{place}`" + (f" with `kind: {kind['const']}`\n" if kind else "\n")
+        yield f"{section['description']}\n"
+        yield from _sections(section, f"{place}.", definitions)
 
 
-def _rows(model: type[BaseModel], path: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield key, type, default and meaning of every key of a model."""
-    for name, field in model.model_fields.items():
+def _nested(key: Schema, path: str, definitions: Schema) -> Iterator[tuple[str, Schema]]:
+    """Yield the sections that a key leads to, with their key paths."""
+    if "$ref" in key:
+        yield path, definitions[key["$ref"].rpartition("/")[2]]
+    inner = [("", choice) for choice in key.get("anyOf") or key.get("oneOf") or ()]
+    inner += [("[]", key["items"])] if "items" in key else []
+    inner += [(".NAME", values) for values in key.get("patternProperties", {}).values()]
+    for suffix, part in inner:
+        yield from _nested(part, path + suffix, definitions)
+
+
+def _rows(schema: Schema, places: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield key, type, default and meaning of every key; `places` are those of sections inside."""
+    # An entry needs these keys unless it extends another one.
+    required = schema["anyOf"][0]["required"] if "anyOf" in schema else schema.get("required", ())
+    for name, key in schema.get("properties", {}).items():
         if name == "kind":
             continue  # the section's heading says it
-        inside = [place for place, _ in _nested(field.annotation, f"{path}{name}")]
-        kind = f"see `{inside[0]}`" if inside else _type(field)
-        meaning = field.description or "Where it comes from."
-        yield f"`{name}`", kind, _default(field), meaning
+        place = places.get(name)
+        if name in required:
+            default = "**required**"
+        elif "default" in key:
+            default = _shortened(key["default"])
+        else:
+            default = "its defaults" if place else "none"
+        kind = f"see `{place}`" if place else _type(key)
+        yield f"`{name}`", kind, default, key.get("description", "Where it comes from.")
 
 
-def _nested(annotation: Any, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
-    """Yield the sections that an annotation leads to, with their key paths."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield path, annotation
-    elif origin is dict:
-        yield from _nested(arguments[1], f"{path}.NAME")
-    elif origin is tuple:
-        yield from _nested(arguments[0], f"{path}[]")
-    elif origin is typing.Annotated:
-        yield from _nested(arguments[0], path)
-    elif len(_choices(annotation)) > 1:
-        for choice in _choices(annotation):
-            yield from _nested(choice, path)
+def _type(key: Schema, plural: str = "") -> str:
+    """Return one type and its limits in the words of YAML."""
+    limits = [text.format(key[name]) for name, text in _LIMITS.items() if name in key]
+    return " ".join([_type_name(key, plural), *limits])
 
 
-def _type(field: FieldInfo) -> str:
-    """Return a field's type and its limits in the words of YAML; `null` stands last."""
-    choices = [choice for choice in _choices(field.annotation) if choice is not type(None)]
-    names = [_type_name(choice) for choice in choices]
-    if any(getattr(constraint, "pattern", None) == NAME_PATTERN for constraint in field.metadata):
-        names = ["name"]
-    text = " ".join([" or ".join(names), *_limits(field.metadata, names[0])])
-    return text if len(choices) == len(_choices(field.annotation)) else f"{text} or `null`"
+def _type_name(key: Schema, plural: str) -> str:
+    if choices := key.get("enum") or ([key["const"]] if "const" in key else None):
+        return ", ".join(f"`{choice}`" for choice in choices)
+    if key.get("pattern") == NAME_PATTERN:
+        return f"name{plural}"
+    match key.get("type"):
+        case "array":
+            return f"list of {_type(key['items'], 's')}"
+        case "object":
+            values = [*key.get("patternProperties", {}).values(), key.get("additionalProperties")]
+            inner = values[0] if isinstance(values[0], dict) else {}
+            return "mappings" if plural else f"mapping to {_type(inner, 's')}"
+        case "null":
+            return "`null`"
+        case "string":
+            return "text"
+        case None:  # an option of a method may be anything
+            return " or ".join(map(_type, key.get("anyOf", ()))) or f"any value{plural}"
+        case plain:
+            return f"{plain}{plural}"
 
 
-def _choices(annotation: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or the one type that is none."""
-    union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    return typing.get_args(annotation) if union else (annotation,)
-
-
-def _type_name(annotation: Any) -> str:
-    """Return one type in the words of YAML."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    plain = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "any value"}
-    if annotation in plain:
-        return plain[annotation]
-    if origin is typing.Annotated:
-        return "name"
-    if origin is Literal:
-        return ", ".join(f"`{choice}`" for choice in arguments)
-    if origin in (tuple, list):
-        return f"list of {_plural(arguments[0])}"
-    if origin is dict:
-        return f"mapping to {_plural(arguments[1])}"
-    if len(_choices(annotation)) > 1:
-        return " or ".join(map(_type_name, _choices(annotation)))
-    return getattr(annotation, "__name__", str(annotation))  # an option of a method may be anything
-
-
-def _plural(annotation: Any) -> str:
-    """Return what a list or a mapping holds."""
-    if typing.get_origin(annotation) is dict:
-        return "mappings"
-    name = _type_name(annotation)
-    return name if name == "text" or "`" in name else f"{name}s"
-
-
-def _limits(constraints: list[Any], kind: str) -> Iterator[str]:
-    """Yield the limits of a field, each as a short text."""
-    for constraint in constraints:
-        match constraint:
-            case Gt(gt):
-                yield f"> {gt}"
-            case Ge(ge):
-                yield f"≥ {ge}"
-            case Lt(lt):
-                yield f"< {lt}"
-            case Le(le):
-                yield f"≤ {le}"
-            case MinLen(minimum):
-                yield "(not empty)" if kind == "text" else f"(at least {minimum})"
-
-
-def _default(field: FieldInfo) -> str:
-    """Return a field's default as YAML, shortened if it is long."""
-    if field.is_required():
-        return "**required**"
-    if field.default_factory is not None:
-        return "its defaults" if any(_nested(field.annotation, "")) else "none"
-    if isinstance(field.default, tuple) and len(field.default) > 4:
-        first, second, *_, last = field.default
+def _shortened(default: Any) -> str:
+    """Return a default as YAML, shortened if it is long."""
+    if isinstance(default, list) and len(default) > 4:
+        first, second, *_, last = default
         return f"`[{first}, {second}, …, {last}]`"
-    return f"`{json.dumps(field.default, default=str)}`".replace('"', "")
+    return f"`{json.dumps(default)}`".replace('"', "")
 
 
 def _methods(methods: Mapping[str, MethodClass]) -> Iterator[str]:
@@ -223,13 +137,12 @@ def _methods(methods: Mapping[str, MethodClass]) -> Iterator[str]:
         ("name", "label", "family", "reference"),
         [(f"`{name}`", m.label, m.family, m.reference) for name, m in methods.items()],
     )
-    options: Mapping[str, type[BaseModel]] = {n: m.Options for n, m in methods.items()}
-    plain = [f"`{name}`" for name, model in options.items() if not model.model_fields]
-    yield f"Without options: {', '.join(plain)}.\n"
-    for name, model in options.items():
-        if model.model_fields:
+    options = {name: [*_rows(m.Options.model_json_schema(), {})] for name, m in methods.items()}
+    yield f"Without options: {', '.join(f'`{name}`' for name in options if not options[name])}.\n"
+    for name, rows in options.items():
+        if rows:
             yield f"### `{name}`\n"
-            yield markdown_table(("option", "type", "default", "meaning"), list(_rows(model, "")))
+            yield markdown_table(("option", "type", "default", "meaning"), rows)
 
 
 def markdown_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

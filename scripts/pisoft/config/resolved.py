@@ -7,47 +7,35 @@ import hashlib
 from pydantic import BaseModel, ConfigDict
 
 from pisoft.config.base import Protocol
-from pisoft.config.cells import Cell, Study, Variant
+from pisoft.config.cells import Cell, Study
 from pisoft.config.datasets import DatasetEntry
+from pisoft.config.layer_study import StudyDepth
 from pisoft.config.methods import Method, ScoresFile
-from pisoft.config.metric_validation import Control, Permuted
 from pisoft.config.models import MaskedModelEntry, ModelEntry
-from pisoft.config.operators import allowed
 from pisoft.config.run_file import Restriction, RunFile
-from pisoft.config.studies import StudyMethod
+from pisoft.config.studies import Control, Permuted, allowed
 
 
 class Config(BaseModel):
-    """A run file with the catalogue entries it selects, in the order of selection.
-
-    Attributes:
-        run_file: as it is.
-        models: by name; so are masked_models, datasets and methods.
-        masked_models: one entry, that of ``run_file.masked_model``.
-        studies: by purpose: `main`, and what the run file's sections add.
-        study_methods: Grad-ELLM at the depths of the layer study.
-        controls: constructed scores; permuted: permuted scores of methods.
-        variants: randomised versions of models, by name.
-    """
+    """A run file with the catalogue entries it selects by name, in the order of selection."""
 
     model_config = ConfigDict(frozen=True)
 
     run_file: RunFile
     models: dict[str, ModelEntry]
-    masked_models: dict[str, MaskedModelEntry]
+    masked_models: dict[str, MaskedModelEntry]  # one, that of `run_file.masked_model`
     datasets: dict[str, DatasetEntry]
     methods: dict[str, Method]
-    studies: dict[str, Study] = {}
-    study_methods: tuple[StudyMethod, ...] = ()
-    controls: dict[str, Method] = {}
-    permuted: dict[str, Method] = {}
-    variants: dict[str, Variant] = {}
+    studies: dict[str, Study] = {}  # by purpose: `main`, and what sections of the run file add
+    study_methods: dict[str, Method] = {}  # that only a study evaluates
+    study_depths: dict[str, tuple[StudyDepth, ...]] = {}  # of the layer study, by model
+    # Of models: how many of the last layers are reinitialised; None: trained on shuffled labels.
+    variants: dict[str, int | None] = {}
 
     @property
     def evaluated_methods(self) -> dict[str, Method]:
         """The selected methods, and those that only a study evaluates."""
-        studied = {study.name: study.method for study in self.study_methods}
-        return {**studied, **self.controls, **self.permuted, **self.methods}
+        return {**self.study_methods, **self.methods}
 
     @property
     def imported_methods(self) -> dict[str, ScoresFile]:
@@ -56,13 +44,12 @@ class Config(BaseModel):
         return {name: file for name, file in sources.items() if isinstance(file, ScoresFile)}
 
     @property
-    def constructed_methods(self) -> tuple[str, ...]:
+    def constructed_methods(self) -> dict[str, Control | Permuted]:
         """The evaluated methods whose scores are made from the evidence, or from other scores."""
-        return tuple(
-            name
-            for name, method in self.evaluated_methods.items()
-            if isinstance(method.source, Control | Permuted)
-        )
+        sources = {name: method.source for name, method in self.evaluated_methods.items()}
+        return {
+            n: source for n, source in sources.items() if isinstance(source, Control | Permuted)
+        }
 
     def cells(self, study: str = "main") -> list[Cell]:
         """Return the cells of a study; none if the run does not have it.
@@ -71,11 +58,12 @@ class Config(BaseModel):
         """
         if study not in self.studies:
             return []
-        methods, datasets, operators, variants = dict(self.studies[study]).values()
+        methods, datasets, operators, variants = self.studies[study]
         return [
             Cell(protocol, operator, model, variant, method, dataset)
             for protocol in (self.run_file.protocols if variants is None else ("",))
             for model in methods
+            if model in self.models
             if not protocol or protocol in self.protocols_of(model)
             for operator in (("",) if operators is None else allowed(protocol, operators))
             for variant in (("",) if variants is None else variants[model])
@@ -84,29 +72,23 @@ class Config(BaseModel):
             if dataset in self.datasets_of(model)
         ]
 
-    def of_model(self, model: str) -> Config:
-        """Return the configuration of one model alone."""
-        studies = {}
-        for name, study in self.studies.items():
-            methods = {key: names for key, names in study.methods.items() if key == model}
-            studies[name] = study.model_copy(update={"methods": methods})
-        return self.model_copy(update={"models": {model: self.models[model]}, "studies": studies})
-
     def protocols_of(self, model: str) -> tuple[Protocol, ...]:
         """Return the protocols under which a model is evaluated."""
-        allowed = self.run_file.restrictions.get(model, Restriction()).protocols
-        protocols = self.run_file.protocols
-        return tuple(name for name in protocols if allowed is None or name in allowed)
+        allowed = self._restriction(model).protocols
+        return tuple(n for n in self.run_file.protocols if allowed is None or n in allowed)
 
     def methods_of(self, model: str) -> tuple[str, ...]:
         """Return the methods that explain a model."""
-        allowed = self.run_file.restrictions.get(model, Restriction()).methods
+        allowed = self._restriction(model).methods
         return tuple(name for name in self.methods if allowed == "all" or name in allowed)
 
     def datasets_of(self, model: str) -> tuple[str, ...]:
         """Return the datasets on which a model is evaluated."""
-        allowed = self.run_file.restrictions.get(model, Restriction()).datasets
+        allowed = self._restriction(model).datasets
         return tuple(name for name in self.datasets if allowed == "all" or name in allowed)
+
+    def _restriction(self, model: str) -> Restriction:
+        return self.run_file.restrictions.get(model, Restriction())
 
 
 def config_hash(config: Config) -> str:

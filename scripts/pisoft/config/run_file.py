@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import (
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
-from pisoft.config.base import Name, Protocol, Selection, Strict, check_selection
+from pisoft.config.base import Name, Protocol, Selection, Strict, Unique
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
-from pisoft.config.metric_validation import MetricValidation
 from pisoft.config.models import Resources
-from pisoft.config.operators import HIDE, Operators
-from pisoft.config.sanity_checks import SanityChecks
-from pisoft.config.studies import LayerStudy
+from pisoft.config.studies import HIDE, LayerStudy, MetricValidation, Operators, SanityChecks
 
 
 class PromptSettings(Strict):
     """How prompts are built."""
 
-    max_tokens: int | None = Field(
-        None, gt=0, description="Longest prompt, tokens; null: what the model's context allows."
-    )
+    max_tokens: int | None = Field(None, gt=0)
+    """Longest prompt, tokens; null: what the model's context allows."""
 
 
 class GenerationSettings(Strict):
     """Greedy decoding and the steps that are explained."""
 
     max_new_tokens: int = Field(50, gt=0, description="Longest open generation, tokens.")
-    step_interval: int = Field(
-        5, gt=0, description="Every how many generated tokens one is explained (paper: 5)."
-    )
+    step_interval: int = Field(5, gt=0)
+    """Every how many generated tokens one is explained (paper: 5)."""
 
 
 class ExplorerSettings(Strict):
     """The page that shows the scores of single samples, token by token."""
 
-    samples: int = Field(
-        20, gt=0, description="Samples of each model and dataset that it shows, the first ones."
-    )
+    samples: int = Field(20, gt=0)
+    """Samples of each model and dataset that it shows, the first ones."""
 
 
 class QualitativeSettings(Strict):
     """Figures of single texts with each method's most important tokens."""
 
-    top_share: float = Field(
-        0.1, gt=0, le=1, description="Share of a text's tokens that are shown as most important."
-    )
+    top_share: float = Field(0.1, gt=0, le=1)
+    """Share of a text's tokens that are shown as most important."""
 
 
 class Restriction(Strict):
     """What a model is limited to; what is not given is not limited."""
 
-    protocols: tuple[Protocol, ...] | None = Field(
-        None, min_length=1, description="Routing protocols; null: all of the run."
-    )
+    protocols: tuple[Protocol, ...] | None = Field(None, min_length=1)
+    """Routing protocols; null: all of the run."""
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
     datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
+
+
+Entries = dict[Name, dict[str, Any]]
 
 
 class CatalogueAdditions(Strict):
     """Entries that only this run file uses; `extends: NAME` starts from a catalogue entry."""
 
-    models: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Models.")
-    masked_models: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="Masked language models."
-    )
-    datasets: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Datasets.")
-    methods: dict[Name, dict[str, Any]] = Field(default_factory=dict, description="Methods.")
+    models: Entries = Field(default_factory=dict, description="Models.")
+    masked_models: Entries = Field(default_factory=dict, description="Masked language models.")
+    datasets: Entries = Field(default_factory=dict, description="Datasets.")
+    methods: Entries = Field(default_factory=dict, description="Methods.")
 
 
 class RunFile(Strict):
@@ -81,77 +70,48 @@ class RunFile(Strict):
     models: Selection = Field(description="Catalogue names, or `all`.")
     datasets: Selection = Field(description="Catalogue names, or `all`.")
     methods: Selection = Field("all", description="Catalogue names, or `all`.")
-    masked_model: Name = Field(
-        "roberta-base",
-        description="Catalogue name of the masked language model, for methods that need one.",
-    )
-    protocols: tuple[Protocol, ...] = Field(
-        ("dynamic",),
-        min_length=1,
-        description="Routing protocols of the evaluation: attention computed anew for every "
-        "perturbed input (`dynamic`), or replayed from the clean one (`fixed`).",
-    )
-    restrictions: dict[Name, Restriction] = Field(
-        default_factory=dict,
-        description="By model: protocols, methods and datasets that it is limited to, for models "
-        "that are too expensive for all of them.",
-    )
-    resources: dict[Name, Resources] = Field(
-        default_factory=dict,
-        description="By model: what its jobs ask of this site's machines, where that is not what "
-        "the catalogue says. Nothing is computed again for it.",
-    )
-    max_samples: int | None = Field(
-        None, gt=0, description="Upper limit of samples per dataset; null: the catalogue's number."
-    )
-    block_size: int = Field(
-        16, gt=0, description="Consecutive samples per block; batches never cross a block."
-    )
-    local_root: str | None = Field(
-        None, description="Folder that `{local_root}` stands for in local paths."
-    )
+    masked_model: Name = "roberta-base"
+    """Catalogue name of the masked language model, for methods that need one."""
+    protocols: Annotated[tuple[Protocol, ...], Unique] = Field(("dynamic",), min_length=1)
+    """Routing protocols of the evaluation: attention computed anew for every perturbed input
+    (`dynamic`), or replayed from the clean one (`fixed`)."""
+    restrictions: dict[Name, Restriction] = Field(default_factory=dict)
+    """By model: protocols, methods and datasets that it is limited to, for models that are too
+    expensive for all of them."""
+    resources: dict[Name, Resources] = Field(default_factory=dict)
+    """By model: what its jobs ask of this site's machines, where that is not what the catalogue
+    says. Nothing is computed again for it."""
+    max_samples: int | None = Field(None, gt=0)
+    """Upper limit of samples per dataset; null: the catalogue's number."""
+    block_size: int = Field(16, gt=0)
+    """Consecutive samples per block; batches never cross a block."""
+    local_root: str | None = None
+    """Folder that `{local_root}` stands for in local paths."""
     prompts: PromptSettings = Field(default_factory=PromptSettings, description="Prompts.")
-    generation: GenerationSettings = Field(
-        default_factory=GenerationSettings, description="Generation."
-    )
-    evaluation: EvaluationSettings = Field(
-        default_factory=EvaluationSettings, description="Evaluation."
-    )
-    ranking: RankingSettings | None = Field(
-        default_factory=RankingSettings, description="Insertion and deletion; null: neither."
-    )
-    statistics: StatisticsSettings = Field(
-        default_factory=StatisticsSettings, description="Intervals and tests."
-    )
-    sensitivity: bool = Field(
-        True, description="Whether other choices, one at a time, would change the ranking."
-    )
-    qualitative: QualitativeSettings | None = Field(
-        default_factory=QualitativeSettings,
-        description="Figures of single texts; null: none.",
-    )
-    layer_study: LayerStudy | None = Field(
-        None, description="Grad-ELLM at several depths; null: no such study."
-    )
-    metric_validation: MetricValidation | None = Field(
-        None,
-        description="Validation of the metrics, by constructed and permuted scores; null: none.",
-    )
-    sanity_checks: SanityChecks | None = Field(
-        None,
-        description="Whether scores change with the model and its input; null: no such checks.",
-    )
-    operators: Operators | None = Field(
-        None, description="Other operators of ablation, and what they do; null: none."
-    )
-    explorer: ExplorerSettings | None = Field(
-        default_factory=ExplorerSettings, description="Attribution explorer; null: no such page."
-    )
-    catalogue: CatalogueAdditions = Field(
-        default_factory=CatalogueAdditions, description="Additional catalogue entries."
-    )
-
-    _unique = field_validator("protocols")(check_selection)
+    generation: GenerationSettings = Field(default_factory=GenerationSettings)
+    """Generation."""
+    evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
+    """Evaluation."""
+    ranking: RankingSettings | None = Field(default_factory=RankingSettings)
+    """Insertion and deletion; null: neither."""
+    statistics: StatisticsSettings = Field(default_factory=StatisticsSettings)
+    """Intervals and tests."""
+    sensitivity: bool = True
+    """Whether other choices, one at a time, would change the ranking."""
+    qualitative: QualitativeSettings | None = Field(default_factory=QualitativeSettings)
+    """Figures of single texts; null: none."""
+    layer_study: LayerStudy | None = None
+    """Grad-ELLM at several depths; null: no such study."""
+    metric_validation: MetricValidation | None = None
+    """Validation of the metrics, by constructed and permuted scores; null: none."""
+    sanity_checks: SanityChecks | None = None
+    """Whether scores change with the model and its input; null: no such checks."""
+    operators: Operators | None = None
+    """Other operators of ablation, and what they do; null: none."""
+    explorer: ExplorerSettings | None = Field(default_factory=ExplorerSettings)
+    """Attribution explorer; null: no such page."""
+    catalogue: CatalogueAdditions = Field(default_factory=CatalogueAdditions)
+    """Additional catalogue entries."""
 
     @model_validator(mode="after")
     def _operators_fit(self) -> RunFile:

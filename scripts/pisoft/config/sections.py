@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections import ChainMap
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel
-
-from pisoft.config.cells import Study, Variant
-from pisoft.config.methods import LoadMethod, given_method
-from pisoft.config.metric_validation import RANDOM, MetricValidation, controls, permutations
-from pisoft.config.operators import Operators
+from pisoft.config.cells import SHUFFLED_LABELS, Study
+from pisoft.config.layer_study import decoder_layers, study_depths
+from pisoft.config.methods import LoadMethod, Method
+from pisoft.config.models import ModelEntry
 from pisoft.config.resolved import Config
-from pisoft.config.sanity_checks import SanityChecks
-from pisoft.config.studies import LayerStudy, decoder_layers, study_methods
+from pisoft.config.studies import (
+    RANDOM,
+    LayerStudy,
+    MetricValidation,
+    Operators,
+    Permuted,
+    SanityChecks,
+    StudySection,
+)
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError
 
@@ -26,81 +33,87 @@ def with_studies(
     Args:
         config: without any.
         available: names of all methods that a section may list, whether the run has them or not.
-        load_method: looks methods up.
-        origin: name of the run file.
+        load_method, origin: as for :func:`pisoft.config.loading.load_config`.
 
     Raises:
         BenchmarkError: an unknown name, a name that is taken, or a section that cannot be done.
     """
-    methods, run_file = list(available), config.run_file
     every = {name: config.methods_of(name) for name in config.models}
-    config = _with(config, {"main": Study(methods=every, datasets=tuple(config.datasets))})
-    if (study := run_file.layer_study) is not None:
-        config = _with_layer_study(config, study, methods, load_method, origin)
-    if (validation := run_file.metric_validation) is not None:
-        config = _with_validation(config, validation, methods, origin)
-    if (operators := run_file.operators) is not None:
-        config = _with_operators(config, operators, methods, origin)
-    if (checks := run_file.sanity_checks) is not None:
-        config = _with_sanity_checks(config, checks, methods, origin)
+    config = config.model_copy(update={"studies": {"main": Study(every, tuple(config.datasets))}})
+    sections: dict[str, Callable[..., _Added]] = {
+        "layer_study": partial(_layer_study, load_method),
+        "metric_validation": _metric_validation,
+        "operators": _operators,
+        "sanity_checks": _sanity_checks,
+    }
+    for name, add in sections.items():
+        if (section := getattr(config.run_file, name)) is not None:
+            selection = _selection(config, section, list(available), f"{origin}: {name}")
+            added = add(config, section, selection)
+            for taken in sorted(added.get("study_methods", {}).keys() & config.methods):
+                raise BenchmarkError(
+                    f"{selection.where}: evaluates a method by the name '{taken}', which is that "
+                    "of another method of the run; rename its entry"
+                )
+            config = config.model_copy(
+                update={key: {**getattr(config, key), **value} for key, value in added.items()}
+            )
     return config
 
 
-def _with(config: Config, studies: dict[str, Study], **changes: Any) -> Config:
-    return config.model_copy(update={"studies": {**config.studies, **studies}, **changes})
+class _Selection(NamedTuple):
+    """What a section is of; without models that have none of its datasets."""
+
+    where: str  # the section stands, for messages
+    methods: dict[str, tuple[str, ...]]  # by model
+    datasets: tuple[str, ...]
+
+
+# What a section adds to each of the configuration's mappings.
+_Added = dict[str, dict[Any, Any]]
 
 
 def _selection(
-    section: BaseModel, config: Config, methods: list[str], where: str, key: str = "methods"
-) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Return a section's models that have any of its datasets, each with its methods; these."""
-    models, datasets = (
-        tuple(selected(getattr(section, kind), getattr(config, kind), f"{where}.{kind}"))
-        for kind in ("models", "datasets")
-    )
+    config: Config, section: StudySection, available: list[str], where: str
+) -> _Selection:
+    models = selected(section.models, config.models, f"{where}.models")
+    datasets = selected(section.datasets, config.datasets, f"{where}.datasets")
     evaluated = [model for model in models if {*datasets} & {*config.datasets_of(model)}]
     if not evaluated:
         raise BenchmarkError(
             f"{where}: leaves nothing to do: `restrictions` allow none of its models "
             f"({', '.join(models)}) any of its datasets ({', '.join(datasets)})"
         )
-    names = selected(getattr(section, key, "all"), methods, f"{where}.{key}")
-    of_models = {
+    key = "permuted_methods" if isinstance(section, MetricValidation) else "methods"
+    names = selected(getattr(section, key, "all"), available, f"{where}.{key}")
+    methods = {
         model: tuple(name for name in config.methods_of(model) if name in names)
         for model in evaluated
     }
-    return of_models, datasets
+    return _Selection(where, methods, tuple(datasets))
 
 
-def _check_free(names: Iterable[str], taken: Iterable[str], user: str, origin: str) -> None:
-    for name in sorted(set(names) & set(taken)):
-        raise BenchmarkError(
-            f"{origin}: methods: '{name}' is a name that {user} uses; rename this entry"
-        )
+def _layer_study(
+    load_method: LoadMethod, config: Config, study: LayerStudy, selection: _Selection
+) -> _Added:
+    names, depths = {}, {}
+    further: dict[str, Method] = {}
+    for model, of_model in selection.methods.items():
+        entries = {name: config.methods[name] for name in of_model}
+        source = config.models[model].source
+        found = study_depths(study, model, source, entries, load_method)
+        names[model] = tuple(depth.name for depth, _ in found)
+        depths[model] = tuple(depth for depth, _ in found)
+        further |= {depth.name: method for depth, method in found if method is not None}
+    studies = {"layer_study": Study(names, selection.datasets)}
+    return {"studies": studies, "study_methods": further, "study_depths": depths}
 
 
-def _with_layer_study(
-    config: Config, study: LayerStudy, methods: list[str], load_method: LoadMethod, origin: str
-) -> Config:
-    models, datasets = _selection(study, config, methods, f"{origin}: layer_study")
-    sources = {name: config.models[name].source for name in models}
-    studied = study_methods(study, sources, load_method)
-    _check_free([method.name for method in studied], config.methods, "the layer study", origin)
-    shared = tuple(
-        method.shared({name: config.methods[name] for name in config.methods_of(method.model)})
-        for method in studied
-    )
-    of_models = {name: tuple(m.name for m in shared if m.model == name) for name in models}
-    layers = Study(methods=of_models, datasets=datasets)
-    return _with(config, {"layer_study": layers}, study_methods=shared)
-
-
-def _with_validation(
-    config: Config, validation: MetricValidation, methods: list[str], origin: str
-) -> Config:
-    """Return a configuration with constructed scores and permutations of its methods' scores."""
-    where = f"{origin}: metric_validation"
-    permutable, datasets = _selection(validation, config, methods, where, "permuted_methods")
+def _metric_validation(
+    config: Config, validation: MetricValidation, selection: _Selection
+) -> _Added:
+    """Add constructed scores, and permutations of its methods' scores."""
+    where, methods, datasets = selection
     with_evidence = tuple(name for name in datasets if config.datasets[name].has_evidence)
     if not (validation.permutations or with_evidence):
         raise BenchmarkError(
@@ -108,59 +121,56 @@ def _with_validation(
             "evidence, and permutations is 0"
         )
     constructed = {
-        name: given_method(control, control.label, "control")
-        for name, control in controls(validation).items()
+        control.name: Method(label=control.label, family="control", source=control)
+        for control in validation.controls
     }
-    to_permute = [name for name in config.methods if any(name in of for of in permutable.values())]
-    permuted = {}
-    for name, permutation in permutations(validation, to_permute).items():
-        of = config.methods[permutation.method]
-        permuted[name] = given_method(permutation, f"{of.label}, permuted", of.family)
-    names = [*constructed, *permuted]
-    _check_free(names, config.evaluated_methods, "`metric_validation`", origin)
+    permuted = {
+        model: {
+            f"{name}-permuted-{number}": Method(
+                label=f"{config.methods[name].label}, permuted",
+                family=config.methods[name].family,
+                source=Permuted(method=name, number=number),
+            )
+            for name in of_model
+            for number in range(1, validation.permutations + 1)
+        }
+        for model, of_model in methods.items()
+    }
     # Controls are compared with random scores.
-    with_random = {
-        model: tuple(constructed) for model in permutable if RANDOM in config.methods_of(model)
-    }
-    of_models = {model: tuple(permutations(validation, of)) for model, of in permutable.items()}
+    with_random = [model for model in methods if RANDOM in config.methods_of(model)]
+    of_permuted = {model: tuple(of_model) for model, of_model in permuted.items()}
     studies = {
-        "controls": Study(methods=with_random, datasets=with_evidence),
-        "permuted": Study(methods=of_models, datasets=datasets),
+        "controls": Study(dict.fromkeys(with_random, tuple(constructed)), with_evidence),
+        "permuted": Study(of_permuted, datasets),
     }
-    return _with(config, studies, controls=constructed, permuted=permuted)
+    return {"studies": studies, "study_methods": dict(ChainMap(constructed, *permuted.values()))}
 
 
-def _with_operators(
-    config: Config, operators: Operators, methods: list[str], origin: str
-) -> Config:
-    of_models, datasets = _selection(operators, config, methods, f"{origin}: operators")
-    studies = {
-        "operators": Study(methods=of_models, datasets=datasets, operators=operators.others),
-        # Perturbed inputs depend on no method.
-        "inputs": Study(methods=dict.fromkeys(of_models, ("",)), datasets=datasets),
-    }
-    return _with(config, studies)
+def _operators(config: Config, operators: Operators, selection: _Selection) -> _Added:
+    _, methods, datasets = selection
+    # Perturbed inputs depend on no method.
+    inputs = Study(dict.fromkeys(methods, ("",)), datasets)
+    return {"studies": {"operators": Study(methods, datasets, operators.others), "inputs": inputs}}
 
 
-def _with_sanity_checks(
-    config: Config, checks: SanityChecks, methods: list[str], origin: str
-) -> Config:
-    where = f"{origin}: sanity_checks"
-    of_models, datasets = _selection(checks, config, methods, where)
-    variants = {model: _variants(config, checks, model, where) for model in of_models}
+def _sanity_checks(config: Config, checks: SanityChecks, selection: _Selection) -> _Added:
+    where, methods, datasets = selection
+    variants = {model: _variants(config.models[model], checks, model, where) for model in methods}
     attributed = {
-        model: tuple(name for name in names if config.methods[name].file is not None)
-        for model, names in of_models.items()
+        model: tuple(name for name in of_model if config.methods[name].file is not None)
+        for model, of_model in methods.items()
     }
-    names = {model: tuple(variant.name for variant in of) for model, of in variants.items()}
-    study = Study(methods=attributed, datasets=datasets, variants=names)
-    by_name = {variant.name: variant for of in variants.values() for variant in of}
-    return _with(config, {"sanity_checks": study}, variants=by_name)
+    names = {model: tuple(of_model) for model, of_model in variants.items()}
+    return {
+        "studies": {"sanity_checks": Study(attributed, datasets, variants=names)},
+        "variants": {name: layers for of in variants.values() for name, layers in of.items()},
+    }
 
 
-def _variants(config: Config, checks: SanityChecks, model: str, where: str) -> list[Variant]:
-    """Return the randomised versions of a model."""
-    entry = config.models[model]
+def _variants(
+    entry: ModelEntry, checks: SanityChecks, model: str, where: str
+) -> dict[str, int | None]:
+    """Return how many layers each randomised version of a model has reinitialised."""
     if entry.quantization != "none":
         raise BenchmarkError(
             f"{where}.models: the weights of '{model}' are quantised ({entry.quantization}), "
@@ -172,6 +182,7 @@ def _variants(config: Config, checks: SanityChecks, model: str, where: str) -> l
             f"'{entry.source.kind}', not 'trained': it cannot be trained on shuffled labels; "
             "leave it out of sanity_checks.models, or set labels to false"
         )
-    layers = sorted({min(count, decoder_layers(entry.source) or count) for count in checks.layers})
-    shuffled = [Variant(reinitialised_layers=None)] if checks.labels else []
-    return [*(Variant(reinitialised_layers=count) for count in layers), *shuffled]
+    depth = decoder_layers(entry.source)
+    layers = sorted({min(count, depth or count) for count in checks.layers})
+    shuffled = {SHUFFLED_LABELS: None} if checks.labels else {}
+    return {**{f"reinit-{count}": count for count in layers}, **shuffled}

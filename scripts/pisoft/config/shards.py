@@ -58,11 +58,7 @@ def shards(config: Config, model: str, dataset: str) -> Shards | None:
 
 def parts(config: Config, model: str, dataset: str) -> list[str]:
     """Return the parts of a dataset that are jobs of their own for a model; see :func:`shards`."""
-    return parts_of(dataset, shards(config, model, dataset))
-
-
-def parts_of(dataset: str, cut: Shards | None) -> list[str]:
-    """Return the parts of a dataset that is cut, or not."""
+    cut = shards(config, model, dataset)
     return [dataset] if cut is None else [f"{dataset}/{name}" for name in cut.names()]
 
 
@@ -77,8 +73,7 @@ def is_repeated(block: int) -> bool:
 
 def first_place(part: str) -> int:
     """Return the place of a part's first sample."""
-    bounds = places(part)
-    return bounds[0] if bounds else 0
+    return (places(part) or (0, 0))[0]
 
 
 def dataset_of(part: str) -> str:

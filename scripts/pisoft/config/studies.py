@@ -1,25 +1,50 @@
-"""Studies of a run: methods that are evaluated like any other, apart from the main tables.
+"""The sections of a run file that add studies: what is evaluated apart from the main tables.
 
-The layer study evaluates Grad-ELLM at several depths (paper, appendix Layer Aggregation Analysis).
-Depths are clipped to a model's number of decoder layers. Where that number is known without
-loading the model, depths that clip to the same number are evaluated once.
+* The layer study: Grad-ELLM at several depths (paper, appendix Layer Aggregation Analysis).
+* Metric validation, by scores that are constructed and not attributed. Controls score the evidence,
+  or depend on no word at all; permuted scores are those of a method, shuffled over the tokens.
+* Other operators of ablation: what they do to the inputs, and to the order of the methods.
+* Sanity checks of methods (Adebayo et al., 2018: cascading randomisation of parameters,
+  randomisation of the data): scores that do not change with the model do not explain it.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from pisoft.config import naming
-from pisoft.config.base import Selection, Strict, TokenWeights, check_selection
-from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
-from pisoft.config.models import GgufModel, HubModel, ModelSource, TrainedModel
-from pisoft.errors import BenchmarkError
+from pisoft.config.base import (
+    Ablation,
+    Increasing,
+    Name,
+    Protocol,
+    Selection,
+    Strict,
+    TokenWeights,
+    Unique,
+)
+
+
+class StudySection(Strict):
+    """Which part of a run a study is of."""
+
+    models: Selection = Field("all", description="Models of the run, or `all` of them.")
+    datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
+
+
+# The layer study ------------------------------------------------------------------------------
+
+
+def grad_ellm_label(weights: TokenWeights, depth: str | None = None) -> str:
+    """Return the label of Grad-ELLM by how many layers are summed, in words; None: all of them.
+
+    `Grad-ELLM`, `Grad-ELLM (original)`, `Grad-ELLM (original, depth selected)`.
+    """
+    variant = None if weights == "loosened" else weights
+    details = ", ".join(filter(None, (variant, depth)))
+    return f"Grad-ELLM ({details})" if details else "Grad-ELLM"
+
 
 # What tables call Grad-ELLM at the depth that the study selects, by token weighting.
 SELECTED_METHODS: dict[TokenWeights, str] = {
@@ -27,145 +52,155 @@ SELECTED_METHODS: dict[TokenWeights, str] = {
     "original": "grad_ellm_original_selected",
 }
 SELECTED_LABELS = {
-    weights: naming.grad_ellm(weights, "depth selected") for weights in SELECTED_METHODS
+    weights: grad_ellm_label(weights, "depth selected") for weights in SELECTED_METHODS
 }
 
 
-class LayerStudy(Strict):
+class LayerStudy(StudySection):
     """Grad-ELLM at several depths; one is selected on samples that are not reported."""
 
-    depths: tuple[int, ...] = Field(
-        (1, 4, 8, 16, 32),
-        min_length=1,
-        description="Decoder layers that are summed, counted from the last, increasing; clipped "
-        "to the model's number of layers.",
+    depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field((1, 4, 8, 16, 32), min_length=1)
+    """Decoder layers that are summed, counted from the last, increasing; clipped to the model's
+    number of layers."""
+    token_weights: Annotated[tuple[TokenWeights, ...], Unique] = (
+        "loosened",
+        "original",
     )
-    token_weights: Annotated[tuple[TokenWeights, ...], AfterValidator(check_selection)] = Field(
-        ("loosened", "original"), description="Token weightings of Grad-ELLM, each at every depth."
+    """Token weightings of Grad-ELLM, each at every depth."""
+    development_share: float = Field(0.25, gt=0, lt=1)
+    """Share of samples that select the depth; the rest is reported."""
+    fixed_depth: PositiveInt | None = None
+    """Depth to compare the selected one with; null: all layers."""
+
+
+# Metric validation ----------------------------------------------------------------------------
+
+RANDOM = "random"  # method whose scores depend on nothing
+ControlScores = Literal["oracle", "anti_oracle", "position", "uniform", "first_token"]
+LABELS: dict[ControlScores, str] = {
+    "oracle": "Oracle",
+    "anti_oracle": "Anti-oracle",
+    "position": "Position only",
+    "uniform": "Uniform",
+    "first_token": "First token only",
+}
+
+
+class Control(Strict):
+    """Scores of the evidence, or of the position of a token alone."""
+
+    kind: Literal["control"]
+    scores: ControlScores
+    """`oracle`: 1 for the tokens of the known evidence, 0 for others; `anti_oracle`: the reverse;
+    `position`: rising from the first token to the last; `uniform`: all equal; `first_token`: 1 for
+    the first token that a perturbation may touch, 0 for others."""
+    noise: float = Field(0, ge=0)
+    """Standard deviation of normal noise on the scores of `oracle`; keyed, and the same at every
+    deviation but for its size."""
+
+    @model_validator(mode="after")
+    def _noise_of_the_oracle(self) -> Control:
+        if self.noise and self.scores != "oracle":
+            raise ValueError(f"noise: only `oracle` has noise, not `{self.scores}`")
+        return self
+
+    @property
+    def needs_evidence(self) -> bool:
+        """Whether it is made from the known evidence."""
+        return self.scores in ("oracle", "anti_oracle")
+
+    @property
+    def name(self) -> str:
+        """Name in paths."""
+        return self.scores.replace("_", "-") + (f"-noise-{self.noise:g}" if self.noise else "")
+
+    @property
+    def label(self) -> str:
+        """Name in tables and figures."""
+        return LABELS[self.scores] + (f", noise {self.noise:g}" if self.noise else "")
+
+
+class Permuted(Strict):
+    """The scores of a method, shuffled over the tokens that a perturbation may touch."""
+
+    kind: Literal["permuted"] = "permuted"
+    method: Name
+    number: int  # of the permutation, which all methods share
+
+
+class MetricValidation(StudySection):
+    """Validation of the metrics by constructed scores and by permuted scores of methods."""
+
+    noise: Annotated[tuple[PositiveFloat, ...], Increasing] = Field((0.5, 1.0, 2.0), min_length=1)
+    """Standard deviations of the noise on the oracle's scores of 0 and 1, increasing: a ladder from
+    informative to nearly random scores."""
+    permutations: int = Field(1, ge=0)
+    """Permutations of each method's scores that are evaluated; 0: none."""
+    permuted_methods: Selection = "all"
+    """Methods whose scores are permuted, if the run has them, or `all` of them."""
+    datasets: Selection = "all"
+    """Datasets of the run, or `all`. Controls need evidence, and the method `random` to be compared
+    with: there are none where one of these is missing."""
+
+    @property
+    def controls(self) -> list[Control]:
+        """Scores that are constructed; first those of the ladder."""
+        noisy = [Control(kind="control", scores="oracle", noise=n) for n in (0, *self.noise)]
+        without_noise = [scores for scores in LABELS if scores != "oracle"]
+        return [*noisy, *(Control(kind="control", scores=scores) for scores in without_noise)]
+
+    @property
+    def ladder(self) -> tuple[str, ...]:
+        """Names of the oracle and its noisy versions, from no noise to the most."""
+        return tuple(control.name for control in self.controls if control.scores == "oracle")
+
+    @property
+    def middle(self) -> str:
+        """The version of the oracle with the middle noise of the ladder."""
+        return self.ladder[1 + (len(self.noise) - 1) // 2]
+
+
+# Operators ------------------------------------------------------------------------------------
+
+HIDE: Ablation = "hide"
+
+
+class Operators(StudySection):
+    """Other operators beside the run's own, on the same scores and by the same masks."""
+
+    others: Annotated[tuple[Ablation, ...], Unique] = (
+        "mean",
+        "unknown",
+        "hide",
     )
-    development_share: float = Field(
-        0.25,
-        gt=0,
-        lt=1,
-        description="Share of samples that select the depth; the rest is reported.",
+    """Values of `evaluation.operator` that are tried beside the run's own. `hide` has no fixed
+    routing, and is left out there."""
+    draws: int = Field(3, gt=0, le=100)
+    """Random masks at each retaining probability by which it is measured what the model makes of
+    such inputs, for every explained step."""
+    methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
+
+
+def allowed(
+    protocol: Protocol | Literal[""], operators: tuple[Ablation, ...]
+) -> tuple[Ablation, ...]:
+    """Return the operators that a protocol has: attention that is held cannot hide keys."""
+    return tuple(name for name in operators if protocol == "dynamic" or name != HIDE)
+
+
+# Sanity checks --------------------------------------------------------------------------------
+
+
+class SanityChecks(StudySection):
+    """Scores are compared with those on a randomised model, and with those of other inputs."""
+
+    layers: Annotated[tuple[PositiveInt, ...], Increasing] = Field(
+        (1, 2, 4, 8, 16, 32), min_length=1
     )
-    fixed_depth: int | None = Field(
-        None, gt=0, description="Depth to compare the selected one with; null: all layers."
-    )
-    models: Selection = Field("all", description="Models of the run, or `all` of them.")
-    datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
-
-    @field_validator("depths")
-    @classmethod
-    def _positive_and_increasing(cls, depths: tuple[int, ...]) -> tuple[int, ...]:
-        if depths[0] < 1 or any(b <= a for a, b in itertools.pairwise(depths)):
-            raise ValueError("depths must be greater than 0 and increase")
-        return depths
-
-
-class StudyDepth(Strict):
-    """What the study's summary has to know of Grad-ELLM at one depth, for one model."""
-
-    name: str  # in paths, for example `grad_ellm-loosened-04`
-    model: str
-    token_weights: TokenWeights
-    depth: int | None  # None: all layers of a model whose number of layers is not known yet
-    all_layers: bool  # whether the depth is known to be all layers of the model
-    candidate: bool  # may be selected
-    fixed: bool  # is what the selected one is compared with
-
-
-class StudyMethod(StudyDepth):
-    """Grad-ELLM at one depth with one token weighting, for one model."""
-
-    method: Method
-
-    def shared(self, methods: Mapping[str, Method]) -> StudyMethod:
-        """Return this method by the name of one of the model's that does the same, if one does.
-
-        A job then computes both once.
-        """
-        same = (name for name, method in methods.items() if self._does_the_same(method))
-        return self.model_copy(update={"name": next(same, self.name)})
-
-    def _does_the_same(self, other: Method) -> bool:
-        ours, theirs = dict(self.method.resolved), dict(other.resolved)
-        if self.all_layers and theirs.get("layers") is None:
-            ours["layers"] = None
-            theirs["clip_layers"] = ours["clip_layers"]  # all layers are never more than there are
-        return (self.method.file, ours) == (other.file, theirs)
-
-
-def study_methods(
-    study: LayerStudy,
-    sources: Mapping[str, ModelSource],
-    load_method: LoadMethod,
-) -> tuple[StudyMethod, ...]:
-    """Return every method of the study, ordered by model, token weighting and depth.
-
-    Args:
-        study: the study.
-        sources: source of each of its models, by name.
-        load_method: looks methods up.
-
-    Raises:
-        BenchmarkError: a local model's config.json cannot be read.
-    """
-    methods = []
-    for model, source in sources.items():
-        layers = decoder_layers(source)
-        candidates = {_clipped(depth, layers) for depth in study.depths}
-        fixed = _clipped(study.fixed_depth, layers)
-        depths = sorted(candidates | {fixed}, key=lambda depth: (depth is None, depth))
-        methods += [
-            StudyMethod(
-                name=f"grad_ellm-{token_weights}-" + ("all" if depth is None else f"{depth:02d}"),
-                model=model,
-                token_weights=token_weights,
-                depth=depth,
-                all_layers=depth in (None, layers),
-                candidate=depth in candidates,
-                fixed=depth == fixed,
-                method=_grad_ellm(depth, token_weights, load_method),
-            )
-            for token_weights in study.token_weights
-            for depth in depths
-        ]
-    return tuple(methods)
-
-
-def _grad_ellm(depth: int | None, token_weights: TokenWeights, load_method: LoadMethod) -> Method:
-    options = {
-        "layers": depth,
-        "clip_layers": True,
-        "token_weights": token_weights,
-        "heads": "merged",
-    }
-    entry = MethodEntry(method="grad_ellm", options=options)
-    return resolve_method("grad_ellm", entry, load_method, "layer_study")
-
-
-def decoder_layers(source: ModelSource) -> int | None:
-    """Return a model's number of decoder layers; None if only loading the model can tell.
-
-    That of a hub model or a GGUF file is what its catalogue entry says, which the study's summary
-    compares with the loaded model.
-
-    Raises:
-        BenchmarkError: a local model's config.json cannot be read.
-    """
-    if isinstance(source, TrainedModel):
-        return source.layers
-    if isinstance(source, HubModel | GgufModel):
-        return source.layers
-    path = Path(source.path) / "config.json"
-    try:
-        layers = json.loads(path.read_text(encoding="utf-8")).get("num_hidden_layers")
-    except (OSError, ValueError, AttributeError) as error:
-        raise BenchmarkError(f"{path}: is not a model's configuration: {error}") from error
-    return layers if isinstance(layers, int) and layers > 0 else None
-
-
-def _clipped(depth: int | None, layers: int | None) -> int | None:
-    """Return a depth that the model has; None, all layers, stays if their number is not known."""
-    return depth if layers is None else min(depth or layers, layers)
+    """Decoder layers that are reinitialised, counted from the last, increasing; clipped to the
+    model's number of layers."""
+    labels: bool = False
+    """Whether each of these models is also trained on answers shuffled over the records of their
+    dataset. For models of `source: {kind: trained}` only."""
+    methods: Selection = "all"
+    """Methods that are checked, if the run has them, or `all` of them."""

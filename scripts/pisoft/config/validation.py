@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from pisoft.config.base import LONGEST_NAME, NAME_PATTERN, UnknownKeyError
 from pisoft.errors import BenchmarkError, did_you_mean
 
-_NO_NAME = "must be letters, digits, '.', '_' and '-', with a letter or digit first"
 # What pydantic says of a value, in words of the file, by the beginning of the error's type.
 _WORDS = {
     "missing": "is required and missing",
     "union_tag_not_found": "is required and missing",
-    "string_pattern": _NO_NAME,
+    "string_pattern": "must be letters, digits, '.', '_' and '-', with a letter or digit first",
     "bool_": "must be true or false",
     "int_": "must be a whole number",
     "float_": "must be a number",
@@ -80,15 +78,15 @@ def _first_problem(error: ValidationError, where: str) -> str:
     """Name key path, bad value, what is allowed and the nearest match of the first problem."""
     # A misspelt key says more than the required key that is missing because of it.
     problems = error.errors(include_url=False)
-    problem = min(problems, key=lambda one: not isinstance(_cause(one), UnknownKeyError))
+    problem = min(problems, key=lambda one: one["type"] != "unknown_key")
     kind, context, value = problem["type"], problem.get("ctx", {}), problem["input"]
     loc = problem["loc"]  # with marks of unions: the kind of a source, and tags in brackets
     keys = [str(key) for key, before in zip(loc, (None, *loc), strict=False) if before != "source"]
     keys = [key for key in keys if "[" not in key]
     if kind.startswith("union_tag"):
         keys, value = [*keys, "kind"], context.get("tag")
-    if isinstance(cause := _cause(problem), UnknownKeyError):
-        keys.append(cause.key)
+    if kind == "unknown_key":
+        keys.append(context["key"])
     place = ": ".join(filter(None, (where, ".".join(keys))))
     if expected := context.get("expected") or context.get("expected_tags"):
         allowed = re.findall("'([^']+)'", expected)
@@ -98,25 +96,6 @@ def _first_problem(error: ValidationError, where: str) -> str:
     sentence = f"{place}: {next(wording, message[:1].lower() + message[1:])}"
     quiet = isinstance(value, dict) or kind in ("missing", "union_tag_not_found")
     return sentence if quiet else f"{sentence} (got {_shown.repr(value)})"
-
-
-def _cause(problem: Mapping[str, Any]) -> Exception | None:
-    """Return the exception of a validator that reported a problem."""
-    return problem.get("ctx", {}).get("error")
-
-
-def validate_name(name: Any, where: str) -> None:
-    """Check that a name may become part of a path and of a command line.
-
-    Raises:
-        BenchmarkError: it may not.
-    """
-    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name):
-        raise BenchmarkError(f"{where}: {_shown.repr(name)} {_NO_NAME}")
-    if len(name) > LONGEST_NAME:
-        raise BenchmarkError(
-            f"{where}: {_shown.repr(name)} is longer than {LONGEST_NAME} characters"
-        )
 
 
 def selected(selection: Any, available: Iterable[str], where: str) -> list[str]:

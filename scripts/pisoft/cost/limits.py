@@ -95,7 +95,8 @@ class RunLimits:
         return self._planned[name]
 
     def _plan(self, name: str) -> Planned:
-        config, entry = self._config.of_model(name), self._config.models[name]
+        entry = self._config.models[name]
+        config = self._config.model_copy(update={"models": {name: entry}})
         try:
             plan = plan_run(config, self._results)
         except BenchmarkError:  # such as answers to prompts that have changed, which are recomputed

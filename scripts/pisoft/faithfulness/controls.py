@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pisoft.config.base import Scope
-from pisoft.config.metric_validation import Control, Permuted
+from pisoft.config.studies import Control, Permuted
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import NO_CONTENT_TOKENS, NO_EVIDENCE, OK

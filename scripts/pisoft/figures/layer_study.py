@@ -7,7 +7,7 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.config import naming
+from pisoft.config.studies import grad_ellm_label
 from pisoft.figures.panels import draw, lines, n_text, over_layers
 from pisoft.figures.style import line_styles
 from pisoft.statistics.layer_study import REST
@@ -40,7 +40,7 @@ def plot(view: View) -> Figure:
     table; error bars are 95 % confidence intervals (Student's t).
     """
     rows = view.results("depths", part=REST).rows
-    labels = {weights: naming.grad_ellm(weights) for weights in rows["method"].unique()}
+    labels = {weights: grad_ellm_label(weights) for weights in rows["method"].unique()}
 
     def fill(panel: Axes, metric: str) -> None:
         lines(panel, select(rows, metric=metric), labels, dodge=DODGE, styles=STYLES)

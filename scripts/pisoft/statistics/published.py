@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pisoft.config import naming
 from pisoft.config.base import TokenWeights
-from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
+from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, grad_ellm_label
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AVERAGE, Best
 
@@ -67,8 +66,8 @@ METHODS = {
     "saliency": "Saliency",
     "value_zeroing": "Value Zeroing",
     "reagent": "ReAGent",
-    "grad_ellm": naming.grad_ellm("loosened"),
-    "grad_ellm_original": naming.grad_ellm("original"),
+    "grad_ellm": grad_ellm_label("loosened"),
+    "grad_ellm_original": grad_ellm_label("original"),
 }
 # What the paper's "Ours" may be, in the order shown. It often names no variant, and reports the
 # best of several numbers of layers, selected on the samples that it reports.
@@ -80,7 +79,7 @@ VARIANTS = {
     "grad_ellm_original": METHODS["grad_ellm_original"],
     **{SELECTED_METHODS[weights]: label for weights, label in SELECTED_LABELS.items()},
     **{
-        name: naming.grad_ellm(weights, "as in the paper: depth selected on what is reported")
+        name: grad_ellm_label(weights, "as in the paper: depth selected on what is reported")
         for weights, name in LEAKY_METHODS.items()
     },
 }

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from pisoft.config import naming
+from pisoft.config.studies import grad_ellm_label
 from pisoft.statistics.layer_study import DEVELOPMENT, FIXED, LEAKY, REST, SELECTED
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.results import select
@@ -44,7 +44,7 @@ def table(view: View) -> Table:
         Column("Leaky", {"part": LEAKY}, plain(3)),
     ]
     lines = {
-        f"{label}, {naming.grad_ellm(weights)}": {"dataset": dataset, "method": weights}
+        f"{label}, {grad_ellm_label(weights)}": {"dataset": dataset, "method": weights}
         for (dataset, label), weights in product(results.datasets.items(), rows["method"].unique())
     }
     made = blocks(numbers, metrics(AUC_METRICS), lines, grid)

@@ -70,7 +70,7 @@ class Jobs:
             names = unmarked(dict(wildcards.items()))
             if "part" in names:
                 names["dataset"] = dataset_of(names["part"])
-            return text(*((key, names[key]) for key in job.wildcards()))
+            return text(*((key, names[key]) for key in job.wildcards() if key in names))
 
         return settings_of
 

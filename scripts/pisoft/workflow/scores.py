@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.methods import EXPORT
-from pisoft.config.metric_validation import Permuted
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of
+from pisoft.config.studies import Permuted
 
 
 class Scores:

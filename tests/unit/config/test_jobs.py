@@ -8,7 +8,7 @@ import pytest
 from eraser import write_eraser
 from pisoft.attribution import load_method
 from pisoft.config import jobs as of_jobs
-from pisoft.config.jobs import evidence_datasets, ranked_datasets
+from pisoft.config.jobs import ranked_datasets
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
@@ -164,7 +164,8 @@ def test_evidence_is_known_of_records_that_say_which_words_decide(raw, tmp_path)
     added = {**raw["catalogue"], "datasets": {"rationales": eraser}}
     chosen = {"catalogue": added, "datasets": ["rationales", "sst2", *raw["datasets"]]}
     config = load_config(raw | chosen, ROOT / "config/catalogue", "test", load_method)
-    assert evidence_datasets(config) == ("rationales", *raw["datasets"])
+    found = [name for name, entry in config.datasets.items() if entry.has_evidence]
+    assert found == ["rationales", *raw["datasets"]]
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):

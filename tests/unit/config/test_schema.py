@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from make_schema import generated
-from pisoft.config.loading import CATALOGUES
+from pisoft.config.loading import ENTRIES
 from pisoft.config.schema import catalogue_schema, run_schema
 from pisoft.config.validation import read_yaml
 
@@ -30,7 +30,7 @@ def test_schema_folder_holds_no_other_file(root: Path) -> None:
     assert found == {name for name in generated() if name.startswith("config/")}, FIX
 
 
-@pytest.mark.parametrize("kind", CATALOGUES)
+@pytest.mark.parametrize("kind", ENTRIES)
 def test_catalogue_satisfies_its_schema(kind: str, root: Path) -> None:
     content = read_yaml(root / "config" / "catalogue" / f"{kind}.yaml")
     # JSON knows text keys only, and so do editors: `0: negative` reads "0".

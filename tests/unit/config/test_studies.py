@@ -17,9 +17,10 @@ from pisoft.config.jobs import (
     SummariseJob,
     TrainJob,
 )
+from pisoft.config.layer_study import decoder_layers, study_depths
 from pisoft.config.loading import load_config
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
-from pisoft.config.studies import LayerStudy, decoder_layers, study_methods
+from pisoft.config.studies import LayerStudy
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
@@ -63,52 +64,61 @@ def load(root, monkeypatch):
     return load_changed
 
 
-def depths(methods, model):
+def depths(source, methods=None, **study):
+    """Return the depths of a study on a model, each with its method if no other does the same."""
+    return study_depths(LayerStudy(**study), "m", source, methods or {}, load_method)
+
+
+def numbers(found):
     """Return depth, whether it may be selected, and whether it is the fixed one."""
     return [
-        (method.depth, method.candidate, method.fixed)
-        for method in methods
-        if method.model == model and method.token_weights == "loosened"
+        (depth.depth, depth.candidate, depth.fixed)
+        for depth, _ in found
+        if depth.token_weights == "loosened"
     ]
+
+
+def all_depths(config):
+    return [depth for found in config.study_depths.values() for depth in found]
 
 
 # Depths ---------------------------------------------------------------------------------------
 
 
 def test_depths_that_clip_to_the_same_number_are_evaluated_once(local):
-    sources = {"trained": TRAINED, "local": local('{"num_hidden_layers": 6}')}
-    methods = study_methods(LayerStudy(depths=(1, 4, 8, 16)), sources, load_method)
-    assert depths(methods, "trained") == [(1, True, False), (4, True, True)]
-    assert depths(methods, "local") == [(1, True, False), (4, True, False), (6, True, True)]
-    assert len(methods) == 2 * (2 + 3)
+    asked = (1, 4, 8, 16)
+    found = depths(TRAINED, depths=asked)
+    assert numbers(found) == [(1, True, False), (4, True, True)]
+    assert len(found) == 2 * 2  # token weightings
+    source = local('{"num_hidden_layers": 6}')
+    expected = [(1, True, False), (4, True, False), (6, True, True)]
+    assert numbers(depths(source, depths=asked)) == expected
 
 
 def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
-    methods = study_methods(LayerStudy(depths=(1, 4)), {"hub": HUB}, load_method)
-    assert depths(methods, "hub") == [(1, True, False), (4, True, False), (None, False, True)]
-    assert [method.name for method in methods[:3]] == [
+    found = depths(HUB, depths=(1, 4))
+    assert numbers(found) == [(1, True, False), (4, True, False), (None, False, True)]
+    assert [depth.name for depth, _ in found[:3]] == [
         "grad_ellm-loosened-01",
         "grad_ellm-loosened-04",
         "grad_ellm-loosened-all",
     ]
     options = load_method("grad_ellm").Options
-    for method in methods:
-        made = options.model_validate(method.method.options)
+    for depth, method in found:
+        made = options.model_validate(method.options)
         assert made.clip_layers
-        assert (made.layers, made.token_weights) == (method.depth, method.token_weights)
+        assert (made.layers, made.token_weights) == (depth.depth, depth.token_weights)
         assert made.heads == "merged"
 
 
 def test_a_fixed_depth_among_the_others_costs_nothing():
-    methods = study_methods(LayerStudy(depths=(1, 4), fixed_depth=4), {"hub": HUB}, load_method)
-    assert depths(methods, "hub") == [(1, True, False), (4, True, True)]
+    found = depths(HUB, depths=(1, 4), fixed_depth=4)
+    assert numbers(found) == [(1, True, False), (4, True, True)]
 
 
 def test_a_fixed_depth_apart_from_the_others_is_never_selected():
-    methods = study_methods(
-        LayerStudy(depths=(1, 4), fixed_depth=3), {"trained": TRAINED}, load_method
-    )
-    assert depths(methods, "trained") == [(1, True, False), (3, False, True), (4, True, False)]
+    found = depths(TRAINED, depths=(1, 4), fixed_depth=3)
+    assert numbers(found) == [(1, True, False), (3, False, True), (4, True, False)]
 
 
 @pytest.mark.parametrize("text", ["{}", '{"num_hidden_layers": null}'])
@@ -127,7 +137,7 @@ def test_a_broken_local_configuration_is_named(local, text):
 
 def test_a_run_has_no_study_unless_it_asks_for_one(load):
     config = load(None)
-    assert config.study_methods == ()
+    assert config.study_depths == {}
     assert config.evaluated_methods == config.methods
 
 
@@ -135,8 +145,8 @@ def test_an_empty_section_is_the_paper_s_study_of_the_whole_run(load):
     config = load({})
     assert config.run_file.layer_study.depths == (1, 4, 8, 16, 32)
     assert config.run_file.layer_study.development_share == 0.25
-    assert {method.token_weights for method in config.study_methods} == {"loosened", "original"}
-    assert {method.model for method in config.study_methods} == set(config.models)
+    assert {depth.token_weights for depth in all_depths(config)} == {"loosened", "original"}
+    assert list(config.study_depths) == list(config.models)
     assert config.studies["layer_study"].datasets == tuple(config.datasets)
 
 
@@ -161,12 +171,12 @@ def study_names(load, **options):
     entry = {"method": "grad_ellm", "options": options}
     changes = {"methods": ["saliency", "twin"], "catalogue": {"methods": {"twin": entry}}}
     config = load(ONE_MODEL, **changes, restrictions={})
-    return [method.name for method in config.study_methods], config
+    return [depth.name for depth in all_depths(config)], config
 
 
 def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load):
     config = load(ONE_MODEL, restrictions={})
-    (below, whole) = config.study_methods
+    (below, whole) = all_depths(config)
     assert (below.name, below.depth, below.all_layers) == ("grad_ellm-loosened-02", 2, False)
     assert (whole.name, whole.depth, whole.all_layers) == ("grad_ellm", 4, True)
     assert whole.fixed
@@ -181,7 +191,7 @@ def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load
 
 def test_both_token_weightings_have_their_own_twin(load):
     study = {**ONE_MODEL, "token_weights": ["loosened", "original"]}
-    names = [method.name for method in load(study, restrictions={}).study_methods]
+    names = [depth.name for depth in all_depths(load(study, restrictions={}))]
     assert names[1::2] == ["grad_ellm", "grad_ellm_original"]
 
 
@@ -220,22 +230,22 @@ def test_a_depth_is_a_twin_of_an_entry_with_that_depth(load):
 
 
 def test_another_method_with_equal_options_is_no_twin(load):
-    (*_, whole) = load(ONE_MODEL, restrictions={}).study_methods
-    other = whole.method.model_copy(update={"file": "saliency"})
-    assert whole.shared({"other": other, "same": whole.method}).name == "same"
+    (*_, (_, whole)) = depths(HUB, depths=(1,))
+    other = whole.model_copy(update={"file": "saliency"})
+    (*_, (depth, method)) = depths(HUB, {"other": other, "same": whole}, depths=(1,))
+    assert (depth.name, method) == ("same", None)
 
 
 def test_a_model_without_the_twin_evaluates_its_depths_itself(load):
     restrictions = {"demo-llama": {"methods": ["saliency"]}}
     config = load({**ONE_MODEL, "models": "all"}, restrictions=restrictions)
-    fixed = {method.model: method.name for method in config.study_methods if method.fixed}
+    fixed = {depth.model: depth.name for depth in all_depths(config) if depth.fixed}
     assert fixed == {"demo-llama": "grad_ellm-loosened-04", "demo-mistral": "grad_ellm"}
 
 
 def test_all_layers_of_an_unknown_number_have_a_twin(load):
     methods = load(None).methods
-    own = study_methods(LayerStudy(depths=(4,)), {"hub": HUB}, load_method)
-    assert [method.shared(methods).name for method in own] == [
+    assert [depth.name for depth, _ in depths(HUB, methods, depths=(4,))] == [
         "grad_ellm-loosened-04",
         "grad_ellm",
         "grad_ellm-original-04",
@@ -265,9 +275,9 @@ def test_the_study_s_jobs_see_its_own_models_and_datasets_only(load):
     ("study", "parts"),
     [
         ({"depth": [1]}, ["layer_study.depth: unknown key", "did you mean 'depths'?"]),
-        ({"depths": [4, 1]}, ["layer_study.depths: depths must be greater than 0 and increase"]),
-        ({"depths": [1, 1]}, ["layer_study.depths: depths must be greater than 0 and increase"]),
-        ({"depths": [0, 1]}, ["layer_study.depths: depths must be greater than 0 and increase"]),
+        ({"depths": [4, 1]}, ["layer_study.depths: must increase (got [4, 1])"]),
+        ({"depths": [1, 1]}, ["layer_study.depths: must increase (got [1, 1])"]),
+        ({"depths": [0, 1]}, ["layer_study.depths.0: must be greater than 0 (got 0)"]),
         ({"depths": []}, ["layer_study.depths: ", "at least 1"]),
         ({"token_weights": ["origin"]}, ["token_weights.0: 'origin'", "did you mean 'original'?"]),
         ({"token_weights": []}, ["layer_study.token_weights: nothing is selected"]),
@@ -320,7 +330,9 @@ def test_a_study_of_nothing_is_refused(load):
 
 def test_a_catalogue_method_cannot_take_the_name_of_a_study_method(load):
     taken = {"methods": {"grad_ellm-loosened-02": {"method": "grad_ellm"}}}
-    with pytest.raises(BenchmarkError, match="methods: 'grad_ellm-loosened-02' is a name that"):
+    with pytest.raises(
+        BenchmarkError, match="evaluates a method by the name 'grad_ellm-loosened-02'"
+    ):
         load({"depths": [2]}, catalogue=taken)
 
 
@@ -329,9 +341,9 @@ def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
     config = load_config(
         yaml.safe_load(path.read_text()), root / "config/catalogue", str(path), load_method
     )
-    assert len(config.study_methods) == 2 * 2 * 5
-    assert all(method.candidate for method in config.study_methods)
-    assert {method.depth for method in config.study_methods if method.fixed} == {32}
+    assert len(all_depths(config)) == 2 * 2 * 5
+    assert all(depth.candidate for depth in all_depths(config))
+    assert {depth.depth for depth in all_depths(config) if depth.fixed} == {32}
 
 
 # Metric validation ------------------------------------------------------------------------------
@@ -400,7 +412,7 @@ def test_without_random_scores_there_are_twins_alone(load):
         ),
         (
             {"metric_validation": {"noise": [1, 0.5]}},
-            "metric_validation.noise: deviations must be greater than 0 and incr",
+            "metric_validation.noise: must increase (got [1, 0.5])",
         ),
         (
             {
@@ -411,7 +423,7 @@ def test_without_random_scores_there_are_twins_alone(load):
         ),
         (
             {"catalogue": {"methods": {"oracle": {"method": "saliency"}}}},
-            "methods: 'oracle' is a name that `metric_validation` uses; rename this entry",
+            "metric_validation: evaluates a method by the name 'oracle', which is that of another",
         ),
         (
             {
@@ -437,7 +449,7 @@ def test_a_control_can_be_a_method_of_the_main_tables(load):
                   catalogue={"methods": {"known": oracle}})  # fmt: skip
     method = config.methods["known"]
     assert (method.label, method.family) == ("Oracle, noise 0.5", "control")
-    assert config.constructed_methods == ("known",)
+    assert list(config.constructed_methods) == ["known"]
     assert config.imported_methods == {}
 
 
@@ -496,7 +508,7 @@ def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
         ),
         ({"sanity_checks": {"labels": "maybe"}}, "sanity_checks.labels: must be true or false (g"),
         ({"sanity_checks": {"labelz": True}}, "sanity_checks.labelz: unknown key; did you m"),
-        ({"sanity_checks": {"layers": [2, 1]}}, "sanity_checks.layers: numbers of layers must"),
+        ({"sanity_checks": {"layers": [2, 1]}}, "sanity_checks.layers: must increase"),
         ({"sanity_checks": {"methods": ["salency"]}}, "sanity_checks.methods: unknown name 'sal"),
         ({"sanity_checks": {"models": ["demo-lama"]}}, "sanity_checks.models: unknown name 'demo"),
         (
@@ -555,7 +567,7 @@ def test_other_operators_have_cells_and_settings_of_their_own(load):
             {"operators": {"others": ["maen"]}},
             "operators.others.0: 'maen' is not allowed; did you mean 'mean'",
         ),
-        ({"operators": {"others": []}}, "operators.others: "),
+        ({"operators": {"others": []}}, "operators.others: nothing is selected"),
         ({"operators": {"others": ["mean", "mean"]}}, "operators.others: listed twice: mean"),
         ({"operators": {"others": ["zero"]}}, "operators.others: 'zero' is the run's own"),
         ({"operators": {"methods": ["salency"]}}, "operators.methods: unknown name 'salency'; did"),

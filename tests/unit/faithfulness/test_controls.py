@@ -5,13 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pisoft.config.metric_validation import (
-    Control,
-    MetricValidation,
-    Permuted,
-    controls,
-    permutations,
-)
+from pisoft.config.studies import Control, MetricValidation, Permuted
 from pisoft.faithfulness.controls import control_rows, permuted_rows
 from pisoft.store.parquet import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
 
@@ -120,20 +114,16 @@ def test_a_failed_step_stays_as_it_is():
 
 
 def test_names_and_labels_of_the_test_of_the_metrics():
-    validation = MetricValidation(noise=(0.5, 1, 2), permutations=2)
+    validation = MetricValidation(noise=(0.5, 1, 2))
     assert validation.ladder == ("oracle", "oracle-noise-0.5", "oracle-noise-1", "oracle-noise-2")
     assert validation.middle == "oracle-noise-1"
     assert MetricValidation(noise=(0.5, 2)).middle == "oracle-noise-0.5"
-    found = controls(validation)
+    found = {control.name: control for control in validation.controls}
     assert found["oracle-noise-2"].label == "Oracle, noise 2"
     assert set(found) == {*validation.ladder, "anti-oracle", "position", "uniform", "first-token"}
-    assert list(permutations(validation, ["saliency"])) == [
-        "saliency-permuted-1",
-        "saliency-permuted-2",
-    ]
 
 
 @pytest.mark.parametrize("noise", [(0.0, 1.0), (2.0, 1.0), ()])
 def test_a_ladder_of_noise_rises_from_above_zero(noise):
-    with pytest.raises(ValueError, match=r"must be greater than 0 and increase|at least 1 item"):
+    with pytest.raises(ValueError, match=r"greater than 0|must increase|at least 1 item"):
         MetricValidation(noise=noise)

@@ -12,8 +12,9 @@ import scipy.stats
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.jobs import LayerStudyJob
+from pisoft.config.layer_study import study_depths
 from pisoft.config.models import HubModel
-from pisoft.config.studies import LayerStudy, study_methods
+from pisoft.config.studies import LayerStudy
 from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
@@ -199,12 +200,10 @@ def test_every_number_equals_a_plain_computation(metric, weights):
 
 
 STUDY_DATASETS = ("imdb", "sst2")
+HUB = HubModel(kind="hub", repository="o/large")
+DEPTHS = study_depths(LayerStudy(depths=(1, 2)), "llama", HUB, {}, load_method)
 STUDY = LayerStudyJob(
-    methods=study_methods(
-        LayerStudy(depths=(1, 2)),
-        {"llama": HubModel(kind="hub", repository="o/large")},
-        load_method,
-    ),
+    methods=[depth for depth, _ in DEPTHS],
     development_share=0.4,
     seed=5,
     minimum_h0=1e-4,

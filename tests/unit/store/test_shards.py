@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explained import answer, attribution, prompt
-from pisoft.config.shards import Shards, parts_of
+from pisoft.config.shards import Shards
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.timings import timing_rows
 from pisoft.store.cells import read_cell
@@ -180,6 +180,10 @@ NAMES = st.lists(
     st.from_regex(r"[a-c0-1][a-c0-9._-]{0,2}", fullmatch=True), min_size=1, unique=True
 )
 CUTS = st.none() | st.builds(Shards, st.integers(1, 20), st.integers(1, 8))
+
+
+def parts_of(dataset, cut):
+    return [dataset] if cut is None else [f"{dataset}/{name}" for name in cut.names()]
 
 
 def files_of(pattern, cells, cuts):

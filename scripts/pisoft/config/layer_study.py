@@ -1,0 +1,107 @@
+"""Grad-ELLM at the depths of the layer study.
+
+Depths are clipped to a model's number of decoder layers. Where that number is known without
+loading the model, depths that clip to the same number are evaluated once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pisoft.config.base import Strict, TokenWeights
+from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
+from pisoft.config.models import LocalModel, ModelSource
+from pisoft.config.studies import LayerStudy
+from pisoft.errors import BenchmarkError
+
+
+class StudyDepth(Strict):
+    """What the study's summary has to know of Grad-ELLM at one depth, for one model."""
+
+    name: str  # in paths, for example `grad_ellm-loosened-04`
+    model: str
+    token_weights: TokenWeights
+    depth: int | None  # None: all layers of a model whose number of layers is not known yet
+    all_layers: bool  # whether the depth is known to be all layers of the model
+    candidate: bool  # may be selected
+    fixed: bool  # is what the selected one is compared with
+
+
+def study_depths(
+    study: LayerStudy,
+    model: str,
+    source: ModelSource,
+    methods: Mapping[str, Method],
+    load_method: LoadMethod,
+) -> list[tuple[StudyDepth, Method | None]]:
+    """Return a model's part of the study, ordered by token weighting and depth.
+
+    Where a method of the model does the same, a depth goes by its name and has no method of its
+    own: a job computes both once.
+
+    Raises:
+        BenchmarkError: a local model's config.json cannot be read.
+    """
+    layers = decoder_layers(source)
+    candidates = {_clipped(depth, layers) for depth in study.depths}
+    fixed = _clipped(study.fixed_depth, layers)
+    depths = sorted(candidates | {fixed}, key=lambda depth: (depth is None, depth))
+    found = []
+    for weights, depth in itertools.product(study.token_weights, depths):
+        options = {
+            "layers": depth,
+            "clip_layers": True,
+            "token_weights": weights,
+            "heads": "merged",
+        }
+        entry = MethodEntry(method="grad_ellm", options=options)
+        method = resolve_method("grad_ellm", entry, load_method, "layer_study")
+        all_layers = depth in (None, layers)
+        same = next((n for n, other in methods.items() if _same(method, other, all_layers)), None)
+        study_depth = StudyDepth(
+            name=same or f"grad_ellm-{weights}-" + ("all" if depth is None else f"{depth:02d}"),
+            model=model,
+            token_weights=weights,
+            depth=depth,
+            all_layers=all_layers,
+            candidate=depth in candidates,
+            fixed=depth == fixed,
+        )
+        found.append((study_depth, None if same else method))
+    return found
+
+
+def _same(method: Method, other: Method, all_layers: bool) -> bool:
+    """Tell whether a method of the study, of all layers of the model or not, equals another one."""
+    ours, theirs = dict(method.resolved), dict(other.resolved)
+    if all_layers and theirs.get("layers") is None:
+        ours["layers"] = None
+        theirs["clip_layers"] = ours["clip_layers"]  # all layers are never more than there are
+    return (method.file, ours) == (other.file, theirs)
+
+
+def decoder_layers(source: ModelSource) -> int | None:
+    """Return a model's number of decoder layers; None if only loading the model can tell.
+
+    That of a hub model or a GGUF file is what its catalogue entry says, which the study's summary
+    compares with the loaded model.
+
+    Raises:
+        BenchmarkError: a local model's config.json cannot be read.
+    """
+    if not isinstance(source, LocalModel):
+        return source.layers
+    path = Path(source.path) / "config.json"
+    try:
+        layers = json.loads(path.read_text(encoding="utf-8")).get("num_hidden_layers")
+    except (OSError, ValueError, AttributeError) as error:
+        raise BenchmarkError(f"{path}: is not a model's configuration: {error}") from error
+    return layers if isinstance(layers, int) and layers > 0 else None
+
+
+def _clipped(depth: int | None, layers: int | None) -> int | None:
+    """Return a depth that the model has; None, all layers, stays if their number is not known."""
+    return depth if layers is None else min(depth or layers, layers)
