@@ -112,14 +112,13 @@ def _full_answer(config: Config, dataset: str) -> Row:
 
 def _estimated(config: Config, name: str) -> tuple[SampleLengths, ...]:
     """Return samples whose records have the catalogue's mean length, as many as it may give."""
-    entry, expected = config.datasets[name], config.datasets[name].expected
+    source, expected = config.datasets[name].source, config.datasets[name].expected
     if expected is None:
         raise BenchmarkError(
             f"dataset '{name}': expected.content_tokens: not set, and there are no prompts yet to "
             "count tokens in; add it to the dataset's catalogue entry"
         )
-    embedded = isinstance(entry.source, EmbeddedDataset)
-    records = entry.source.records if embedded else expected.records
+    records = source.records if isinstance(source, EmbeddedDataset) else expected.records
     limits = [count for count in (sample_limit(config, name), records) if count is not None]
     if not limits:
         raise BenchmarkError(

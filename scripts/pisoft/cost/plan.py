@@ -7,10 +7,11 @@ long texts and counts embeddings: 5 % too much on the paper's run, a quarter on 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pisoft.attribution import method_without_models
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
@@ -164,8 +165,9 @@ class _Model:
             if not cell.method:
                 yield self.job("inspect_inputs", f"{routed}/{part}", self._inspected(lengths))
                 continue
-            if self._config.evaluated_methods[cell.method].file is not None:
-                attributed = self._attributed(cell.method, lengths)
+            method = self._config.evaluated_methods[cell.method]
+            if method.file is not None:
+                attributed = self._attributed(method.file, method.options, lengths)
                 yield self.job("attribute", f"{self.name}{names['variant']}/{path}", attributed)
             if cell.protocol:
                 bounds = draw_bounds(run_file.evaluation.draws)
@@ -175,12 +177,11 @@ class _Model:
                 tokens = lengths.total(partial(ranking_tokens, settings=run_file.ranking))
                 yield self.job("evaluate_ranking", f"{self.name}/{path}", tokens)
 
-    def _attributed(self, name: str, lengths: Lengths) -> float:
+    def _attributed(self, name: str, options: Mapping[str, Any], lengths: Lengths) -> float:
         """Return the tokens of an attribution."""
-        planned = self._config.evaluated_methods[name]
         device = "cuda" if self._entry.resources.gpu else "cpu"
         budget = self._entry.token_budget or TOKEN_BUDGETS[device]
-        method = method_without_models(planned.file, planned.options, budget)
+        method = method_without_models(name, options, budget)
         return lengths.total(
             lambda sample: sample.read * method.forwards(sample.prompt, len(sample.steps))
         )
