@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pisoft.config.jobs import FetchJob
 from pisoft.datasets.sources import at_commit, fetch
-from pisoft.demo.source import made_source
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import run
 
@@ -16,7 +15,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the records and write them in the order of the source."""
     settings = FetchJob.model_validate_json(arguments.settings)
     chosen = at_commit(settings, arguments.commit)
-    rows = fetch(chosen, made_source)
+    rows = fetch(chosen)
     facts = {"dataset_commit": getattr(chosen.source, "revision", None)}
     origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "datasets", rows, origin)

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from pisoft.config.jobs import MakeMaskedJob
+from pisoft.datasets.embedded import make_records
 from pisoft.demo.masked_models import make_masked_model
-from pisoft.demo.records import make_records
 from pisoft.workflow.commandline import run
 
 SEED = 1  # added to the evaluation seed, so that no record is shared
@@ -24,13 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
         for record in make_records(task.generator, source.records, task.evaluation_seed + SEED)
         for text in record["fields"].values()
     ]
-    make_masked_model(
-        arguments.output_folder,
-        texts,
-        vocabulary_size=source.vocabulary_size,
-        context=source.context,
-        settings=json.loads(arguments.settings),
-    )
+    make_masked_model(arguments.output_folder, source, texts, json.loads(arguments.settings))
 
 
 def parser() -> argparse.ArgumentParser:

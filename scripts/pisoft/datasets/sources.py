@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
+from pisoft.datasets.embedded import make_records
 from pisoft.datasets.files import DELIMITERS, file_columns, file_records
 from pisoft.datasets.hub import COMMIT, hub_advice, read_commit
 from pisoft.datasets.rationales import with_evidence
@@ -37,11 +38,7 @@ class Source:
     evidence: Sequence[list[Row]] | None = None  # per record, offsets into a column
 
 
-MakeRecords = Callable[[EmbeddedDataset, int], Source]
-"""Makes a number of an embedded dataset's records: :func:`pisoft.demo.source.made_source`."""
-
-
-def fetch(settings: FetchJob, make_records: MakeRecords) -> list[Row]:
+def fetch(settings: FetchJob) -> list[Row]:
     """Read a dataset as rows of contract kind `datasets`, in the order of its files or splits.
 
     Texts lose white space at both ends, because chat templates trim messages: character offsets
@@ -50,13 +47,18 @@ def fetch(settings: FetchJob, make_records: MakeRecords) -> list[Row]:
 
     Args:
         settings: source, and which columns hold texts, label, answer and id.
-        make_records: makes the records of an embedded dataset.
 
     Raises:
         BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
             columns than the first, an id is repeated, or no record's label has a label word.
     """
-    sources = _read(settings, make_records)
+    given = settings.source
+    if isinstance(given, HubDataset):
+        sources = _from_hub(given)
+    elif isinstance(given, FileDataset):
+        sources = [_from_file(path, given) for path in given.paths]
+    else:
+        sources = [_made(given, given.records)]
     _check_sources(settings, {source.origin: source.columns for source in sources})
     for source in sources:
         if not source.records:
@@ -80,7 +82,7 @@ def at_commit(settings: FetchJob, record: Path | None) -> FetchJob:
     return settings.model_copy(update={"source": source.model_copy(update={"revision": commit})})
 
 
-def check_columns(settings: FetchJob, make_records: MakeRecords) -> None:
+def check_columns(settings: FetchJob) -> None:
     """Check the column names of a local or embedded source by the first line of every file alone.
 
     Sources on the hub are not touched: the workflow does not use the network while it parses.
@@ -96,20 +98,11 @@ def check_columns(settings: FetchJob, make_records: MakeRecords) -> None:
             next(file_records(path, source, columns[path]), None)  # has as many values as columns
         _check_sources(settings, columns)
     elif isinstance(source, EmbeddedDataset):
-        made = make_records(source, 1)
+        made = _made(source, 1)
         _check_sources(settings, {made.origin: made.columns})
 
 
 # Reading --------------------------------------------------------------------------------------
-
-
-def _read(settings: FetchJob, make_records: MakeRecords) -> list[Source]:
-    source = settings.source
-    if isinstance(source, HubDataset):
-        return _from_hub(source)
-    if isinstance(source, FileDataset):
-        return [_from_file(path, source) for path in source.paths]
-    return [make_records(source, source.records)]
 
 
 def _from_hub(source: HubDataset) -> list[Source]:
@@ -152,6 +145,15 @@ def _from_file(path: str, source: FileDataset) -> Source:
     return Source(path, columns, records, evidence)
 
 
+def _made(source: EmbeddedDataset, count: int) -> Source:
+    """Make the first records of an embedded dataset, with their evidence."""
+    made = make_records(source.task, count, source.seed)
+    names = ("record_id", "label", "answer")  # besides the text fields
+    records = [record["fields"] | {name: record[name] for name in names} for record in made]
+    evidence = [record["evidence"] for record in made]
+    return Source(f"embedded task '{source.task}'", tuple(records[0]), records, evidence)
+
+
 def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
     named = "split" if len(splits) == 1 else "splits"
     return f"hub dataset {source.repository}, {named} {' and '.join(splits)}"
@@ -182,26 +184,22 @@ def _check_sources(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> 
 
 def _check_mapping(settings: FetchJob, columns: Sequence[str], origin: str) -> None:
     """Check that every column the configuration names exists."""
+    wanted: dict[str, str | None]
     wanted = {f"fields.{name}": field.column for name, field in settings.fields.items()}
+    wanted |= {"answer_column": settings.answer_column, "id_column": settings.id_column}
     if settings.labels is not None:
         wanted["labels.column"] = settings.labels.column
-    if settings.answer_column is not None:
-        wanted["answer_column"] = settings.answer_column
-    if settings.id_column is not None:
-        wanted["id_column"] = settings.id_column
     if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
         wanted["source.rationale.words"] = settings.source.rationale.words
         wanted["source.rationale.marks"] = settings.source.rationale.marks
     for key, column in wanted.items():
+        where = f"dataset '{settings.dataset}': {key}: {origin}"
+        if column is None:
+            continue
         if column not in columns:
-            raise BenchmarkError(
-                f"dataset '{settings.dataset}': {key}: {origin} has no column '{column}'"
-                + did_you_mean(column, columns)
-            )
+            raise BenchmarkError(f"{where} has no column '{column}'{did_you_mean(column, columns)}")
         if list(columns).count(column) > 1:
-            raise BenchmarkError(
-                f"dataset '{settings.dataset}': {key}: {origin} has several columns '{column}'"
-            )
+            raise BenchmarkError(f"{where} has several columns '{column}'")
 
 
 def _row(settings: FetchJob, source: Source, index: int) -> Row:

@@ -14,7 +14,6 @@ from pisoft.config.loading import load_run
 from pisoft.config.resolved import Config, config_hash
 from pisoft.config.shards import parts
 from pisoft.datasets.sources import check_columns
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 
 HASHES = "PISOFT_CONFIGURATION"  # variable of the environment
@@ -32,7 +31,7 @@ def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> C
     try:
         config = load_run(raw, files, folder, load_method)
         for name in config.datasets:
-            check_columns(FetchJob.of(config, dataset=name), made_source)
+            check_columns(FetchJob.of(config, dataset=name))
             for model in config.models:
                 parts(config, model, name)
     except BenchmarkError as error:

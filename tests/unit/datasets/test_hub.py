@@ -35,7 +35,6 @@ time.sleep = lambda seconds: None  # between two attempts
 import torch
 from pisoft.config.jobs import LoadedModel, FetchJob
 from pisoft.datasets.sources import fetch
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.code_hash import _imported_modules, _with_imports
 from pisoft.datasets.hub import resolve_commit
@@ -59,7 +58,7 @@ def read(what, name, revision):
         "context": lambda: model_context(model, None),
         "model": lambda: weights(load_model(model, None)),
         "masked": lambda: weights(load_masked_model(model, None, torch.device("cpu"))),
-        "dataset": lambda: [row["fields"]["text"] for row in fetch(dataset, made_source)],
+        "dataset": lambda: [row["fields"]["text"] for row in fetch(dataset)],
     }[what]()
 
 found = []
