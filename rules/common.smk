@@ -31,11 +31,9 @@ from pisoft.errors import BenchmarkError
 from pisoft.cost.limits import RunLimits
 from pisoft.statistics.metrics import CONTROL
 from pisoft.workflow.checks import checked_run, taken_switch
+from pisoft.workflow.inputs import MASKED_MODEL_FILES, MODEL_FILES, Inputs
 from pisoft.workflow.jobs import Jobs
 from pisoft.workflow.limits import ModelResources, stated_throughput
-from pisoft.workflow.records import Records
-from pisoft.workflow.scores import Scores
-from pisoft.workflow.weights import MASKED_MODEL_FILES, MODEL_FILES, Weights
 from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
@@ -79,8 +77,7 @@ COMPUTED = [name for name in CONFIG.evaluated_methods if name not in GIVEN]
 
 JOBS = Jobs(CONFIG, SCRIPTS, PYTHON)
 job, named_files, named_outputs = JOBS.parameters, JOBS.named_files, JOBS.named_outputs
-WEIGHTS, RECORDS, SCORES = Weights(CONFIG, DATA), Records(CONFIG, DATA), Scores(CONFIG, DATA)
-all_parts = RECORDS.all_parts
+SOURCES = Inputs(CONFIG, DATA)
 MODEL_RESOURCES = ModelResources(CONFIG, LIMITS)
 model_resource, growing_resource = MODEL_RESOURCES.asked, MODEL_RESOURCES.growing
 

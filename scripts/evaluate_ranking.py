@@ -10,7 +10,7 @@ from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_r
 from pisoft.models.batching import blocks
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.models.loading import load_model, model_facts
-from pisoft.models.repository import at_commit
+from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_cell, read_prompts
 from pisoft.store.parquet import provenance, write_rows
@@ -44,8 +44,7 @@ def evaluate(
         (prompt, generation, attributions[prompt["sample_id"]][STEP])
         for prompt, generation in zip(prompts, generations, strict=True)
     ]
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
+    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
     evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
     reset_peak_memory(model.device)

@@ -12,7 +12,7 @@ from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws, measu
 from pisoft.models.batching import blocks
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.models.loading import compile_layers, load_model, model_facts
-from pisoft.models.repository import at_commit
+from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_cell
 from pisoft.store.parquet import provenance, write_rows
@@ -29,8 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.prompts, arguments.generations, arguments.attributions
     )
     generations = {row["sample_id"]: row for row in answers}
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
+    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     if settings.compile:
         compile_layers(model)
     steps = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from pisoft.config.jobs import FetchJob
 from pisoft.datasets.sources import at_commit, fetch
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -23,11 +23,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="FetchJob as JSON")
-    parser.add_argument("--commit", type=Path, help="record of its commit, if it is on the hub")
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
+    line = job_parser(__doc__, "output")
+    line.add_argument("--commit", type=Path, nargs="?", help="record of its commit on the hub")
+    return line
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pisoft.config.jobs import InspectJob
 from pisoft.faithfulness.inspection import Inspector
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.models.loading import load_model, model_facts
-from pisoft.models.repository import at_commit
+from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
@@ -22,8 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     settings = InspectJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
+    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     inspector = Inspector(model, settings, token_budget(settings.token_budget, model.device))
     reset_peak_memory(model.device)
     samples = list(zip(prompts, generations, strict=True))

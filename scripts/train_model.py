@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from pisoft.config.jobs import TrainingTask, TrainJob
 from pisoft.datasets.embedded import make_records
 from pisoft.demo.models import train_tiny_model
 from pisoft.demo.shuffled import shuffle_answers
 from pisoft.demo.tokenizers import Dialogue
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 TRAINING_SEED, HELD_OUT_SEED = 1, 2  # added to the evaluation seed, so that no record is shared
 
@@ -48,13 +47,5 @@ def dialogues(tasks: tuple[TrainingTask, ...], count: int, seed: int) -> list[Di
     ]
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="TrainJob as JSON")
-    parser.add_argument("--output-folder", required=True, type=Path)
-    return parser
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, job_parser(__doc__, "output-folder"))

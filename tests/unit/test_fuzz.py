@@ -309,8 +309,8 @@ def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path,
     made = tmp_path / "made.parquet"
     given_files = set(tmp_path.iterdir())
     arguments = argparse.Namespace(
-        settings=slice_.to_json(), **paths, model_folder=None, masked_folder=None,
-        model_commit=None, masked_commit=None, gpus=None, output=made,
+        settings=slice_.to_json(), **paths, model=[tmp_path / "model/config.json"], masked_model=[],
+        gpus=None, output=made,
         times=tmp_path / "times.parquet",
     )  # fmt: skip
     try:

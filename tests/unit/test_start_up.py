@@ -142,13 +142,13 @@ def modules(tmp_path_factory) -> dict[str, set[str]]:
         key_value_heads=1, vocabulary_size=300, steps=1, batch_size=4, required_accuracy=0.0,
     )  # fmt: skip
     train_tiny_model(folder / "model", source, spoken, spoken)
-    prepared = {"--prompts": "build_prompts", "--model-folder": "model"}
+    prepared = {"--prompts": "build_prompts", "--model": "model/config.json"}
     answered = {**prepared, "--generations": "generate"}
     explained = {**answered, "--attributions": "attribute"}
     inputs = {
         "fetch_dataset": {},
         "sample_dataset": {"--records": "fetch_dataset"},
-        "build_prompts": {"--samples": "sample_dataset", "--model-folder": "model"},
+        "build_prompts": {"--samples": "sample_dataset", "--model": "model/config.json"},
         "generate": prepared,
         "attribute": {**answered, "--times": "times"},
         "evaluate_soft": explained,

@@ -50,12 +50,17 @@ def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) 
     return found
 
 
-def at_commit(model: LoadedModel, record: Path | None) -> LoadedModel:
-    """Return a model of the hub at its recorded commit; without a record, it is as it was."""
-    if record is None:
-        return model
-    commit = read_commit(record, str(model.repository), str(model.revision))
-    return model.model_copy(update={"revision": commit})
+def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Path | None]:
+    """Return a model of the hub at its recorded commit, or any other with its folder.
+
+    Args:
+        model: which model.
+        files: files of its folder; of the hub, the record of its commit.
+    """
+    if model.repository is None:
+        return model, files[0].parent
+    commit = read_commit(files[0], model.repository, str(model.revision))
+    return model.model_copy(update={"revision": commit}), None
 
 
 def commit_of(model: LoadedModel, folder: Path) -> str | None:

@@ -332,9 +332,10 @@ def test_a_record_takes_the_place_of_the_revision_and_changes_nothing_else(tmp_p
         quantization="none",
         device="cpu",
     )
-    assert repository.at_commit(model, None) == model
-    at_commit = repository.at_commit(model, record)
-    assert at_commit == model.model_copy(update={"revision": COMMIT})
+    at_commit = model.model_copy(update={"revision": COMMIT})
+    assert repository.located(model, [record]) == (at_commit, None)
+    here = model.model_copy(update={"repository": None})
+    assert repository.located(here, [tmp_path / "config.json"]) == (here, tmp_path)
     source = HubDataset(kind="hub", repository="o/n", split="test", configuration="c")
     fields = {"text": TextField(column="text")}
     dataset = FetchJob(
