@@ -6,8 +6,9 @@ import json
 import pytest
 
 from pisoft.errors import BenchmarkError
-from pisoft.store.files import made_with, recorded, settings_hash, whole_files
+from pisoft.store.files import settings_hash, whole_files
 from pisoft.store.parquet import provenance, write_rows
+from pisoft.workflow.stale import made_with, recorded
 
 SETTINGS = json.dumps({"b": "π < 1", "a": [1.0, None]})
 

@@ -16,11 +16,12 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.cost.limits import Limits
 from pisoft.store.shards import expanded, shards_of
-from pisoft.workflow.checks import check_unchanged, refuse_stale, taken_switch
+from pisoft.workflow.checks import check_unchanged, taken_switch
 from pisoft.workflow.displays import Displays
 from pisoft.workflow.inputs import Inputs
 from pisoft.workflow.jobs import Jobs
 from pisoft.workflow.limits import ModelResources, stated_throughput
+from pisoft.workflow.stale import refuse_stale
 from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 
 ROOT = Path(__file__).parents[3]
