@@ -12,7 +12,7 @@ from pisoft.config.jobs import AttributeJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.models.loading import load_model, model_facts
-from pisoft.models.masked import load_masked_model, masked_model_facts
+from pisoft.models.masked import load_masked_model
 from pisoft.models.randomised import randomise_last_layers
 from pisoft.models.repository import located
 from pisoft.progress import progress
@@ -30,10 +30,11 @@ def main(arguments: argparse.Namespace) -> None:
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     if settings.reinitialised_layers is not None:
         randomise_last_layers(model, settings.reinitialised_layers, settings.seed)
-    masked = None
+    masked, facts = None, model_facts(model)
     if settings.masked_model is not None:
         proposing = located(settings.masked_model, arguments.masked_model)
         masked = load_masked_model(*proposing, model.device)
+        facts["masked_model_commit"] = masked.commit
     method_class = load_method(settings.method)
     method = method_class(
         method_class.Options.model_validate(settings.options),
@@ -51,11 +52,7 @@ def main(arguments: argparse.Namespace) -> None:
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block)
     needed = peak_memory(model.device)
-    facts = {
-        **model_facts(model),
-        **masked_model_facts(masked),
-        "token_budget_used": method.context.token_budget,
-    }
+    facts["token_budget_used"] = method.context.token_budget
     inputs = {"prompts": arguments.prompts, "generations": arguments.generations}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "attributions", map(scores_row, rows), origin)

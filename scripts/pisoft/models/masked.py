@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers.utils import logging as transformers_logging
 
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.batching import token_batches
-from pisoft.models.repository import check_loaded, commit_of, explain_loading_error, model_files
+from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 
 # No tokenizer joins a line end to the word behind it, and none skips a digit.
@@ -99,38 +98,17 @@ def load_masked_model(
     """
     from transformers import AutoModelForMaskedLM
 
-    transformers_logging.disable_progress_bar()  # a log file is no place for it
     tokenizer = load_tokenizer(settings, folder)
     if tokenizer.mask_token_id is None:
         raise BenchmarkError(
             f"model '{settings.name}': its tokenizer has no mask token, so it cannot serve as "
             "`masked_model`"
         )
-    source = model_files(settings, folder, weights=True)
-    try:
-        network, report = AutoModelForMaskedLM.from_pretrained(
-            source,
-            local_files_only=True,
-            dtype=getattr(torch, settings.dtype),
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
-        )
-    except Exception as error:  # as for tokenizers: dozens of undocumented classes
-        raise explain_loading_error(error, settings, source) from error
-    check_loaded(report, settings.name, unused=["pooler", "seq_relationship"])
+    unused = "pooler", "seq_relationship"
+    network, commit = pretrained_network(AutoModelForMaskedLM, settings, folder, *unused)
     network.to(torch.device("cpu") if settings.device == "cpu" else device)
     network.eval().requires_grad_(False)
-    commit = commit_of(settings, source)
     return MaskedLanguageModel(network, tokenizer, settings.name, commit)
-
-
-def masked_model_facts(masked: MaskedLanguageModel | None) -> dict[str, Any]:
-    """Return provenance of a masked model: its hub commit (None if local); nothing of none."""
-    if masked is None:
-        return {}
-    return {"masked_model_commit": masked.commit}
 
 
 @torch.no_grad()
