@@ -17,7 +17,7 @@ from typing import Any
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
 from pisoft.datasets.embedded import make_records
-from pisoft.datasets.files import DELIMITERS, file_columns, file_records
+from pisoft.datasets.files import DELIMITERS, read_file
 from pisoft.datasets.hub import COMMIT, hub_advice, read_commit
 from pisoft.datasets.rationales import with_evidence
 from pisoft.datasets.sentences import first_sentences
@@ -93,9 +93,11 @@ def check_columns(settings: FetchJob) -> None:
     """
     source = settings.source
     if isinstance(source, FileDataset):
-        columns = {path: file_columns(path, source) for path in source.paths}
-        for path in source.paths if source.format in DELIMITERS else ():
-            next(file_records(path, source, columns[path]), None)  # has as many values as columns
+        columns = {}
+        for path in source.paths:
+            columns[path], records = read_file(path, source)
+            if source.format in DELIMITERS:
+                next(records, None)  # has as many values as columns
         _check_sources(settings, columns)
     elif isinstance(source, EmbeddedDataset):
         made = _made(source, 1)
@@ -133,8 +135,8 @@ def _from_hub(source: HubDataset) -> list[Source]:
 
 
 def _from_file(path: str, source: FileDataset) -> Source:
-    columns = file_columns(path, source)
-    records = list(file_records(path, source, columns))
+    columns, lines = read_file(path, source)
+    records = list(lines)
     if source.rationale is not None:
         records = [
             with_evidence(record, source.rationale, f"{path}: record {number}")
