@@ -19,8 +19,7 @@ from pisoft.store.shards import expanded, shards_of
 from pisoft.workflow.checks import check_unchanged, taken_switch
 from pisoft.workflow.displays import Displays
 from pisoft.workflow.inputs import Inputs
-from pisoft.workflow.jobs import Jobs
-from pisoft.workflow.limits import ModelResources, stated_throughput
+from pisoft.workflow.jobs import Jobs, stated_throughput
 from pisoft.workflow.stale import refuse_stale
 from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 
@@ -137,7 +136,7 @@ def test_permuted_scores_are_those_of_their_method():
 def test_files_are_named_by_kind_as_patterns_but_a_single_shard_is_itself(paper):
     shards = [f"d/prompts/m/sst2/{at}.parquet" for at in ("0-8", "8-16", "16-20")]
     given = {"whole": shards, "prompts": shards[1], "none": []}
-    whole, single = Jobs(paper, ROOT / "scripts", "python").named_files(None, given)
+    whole, single = Jobs(paper, None, ROOT / "scripts", "python").named_files(None, given)
     kind, _, pattern = whole.partition("=")
     assert kind == "whole"
     assert [str(file) for path in expanded(pattern) for file in shards_of(path)] == shards
@@ -145,7 +144,7 @@ def test_files_are_named_by_kind_as_patterns_but_a_single_shard_is_itself(paper)
 
 
 def test_a_command_names_the_interpreter_and_is_no_setting(demo):
-    jobs = Jobs(demo, Path("/a b/scripts"), "/c d/python")
+    jobs = Jobs(demo, None, Path("/a b/scripts"), "/c d/python")
     parameters = jobs.parameters("sample_dataset", "sample")
     assert parameters["command"](None, None) == "'/c d/python' '/a b/scripts/sample_dataset'.py"
     settings = parameters["settings"](of(part="demo-why"))
@@ -160,11 +159,11 @@ def test_limits_grow_with_the_attempts_of_a_job(demo):
         cells.append((rule, cell))
         return Limits(runtime=7, mem_mb=100)
 
-    resources = ModelResources(demo, SimpleNamespace(of=limits_of))
+    resources = Jobs(demo, SimpleNamespace(of=limits_of), ROOT, "python")
     cell = of(method="random", part="demo-why", model="demo-llama", protocol="fixed")
-    assert resources.growing("evaluate_soft", "runtime")(cell, 3) == 21
+    assert resources.growing_resource("evaluate_soft", "runtime")(cell, 3) == 21
     assert cells == [("evaluate_soft", "fixed/demo-llama/random/demo-why")], "as in its paths"
-    assert resources.asked("gpu")(cell) == 0
+    assert resources.resource("gpu")(cell) == 0
 
 
 def test_the_throughput_is_that_of_the_profile():
