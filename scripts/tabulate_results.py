@@ -17,7 +17,7 @@ from pisoft.workflow.commandline import add_text, display_parser, run
 def main(arguments: argparse.Namespace) -> None:
     """Build each table from its files and write it."""
     settings = DisplayJob.model_validate_json(arguments.settings)
-    displays = displayed("tables", arguments.show, arguments.files, settings)
+    displays = displayed("tables", arguments.show, dict(arguments.files), settings)
     for path, described, view, table in displays:
         shown = [view.cell["model"]] if "model" in view.cell else settings.models
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]

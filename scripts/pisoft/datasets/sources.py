@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
+from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, TextField
 from pisoft.config.jobs import FetchJob
 from pisoft.datasets.embedded import make_records
 from pisoft.datasets.files import DELIMITERS, read_file
@@ -59,16 +59,27 @@ def fetch(settings: FetchJob) -> list[Row]:
         sources = [_from_file(path, given) for path in given.paths]
     else:
         sources = [_made(given, given.records)]
-    _check_sources(settings, {source.origin: source.columns for source in sources})
+    _check_columns(settings, {source.origin: source.columns for source in sources})
     for source in sources:
         if not source.records:
             raise BenchmarkError(f"{source.origin}: holds no records")
     rows = [
         _row(settings, source, index) for source in sources for index in range(len(source.records))
     ]
-    if settings.labels is not None and all(row["label"] is None for row in rows):
-        raise _no_known_label(settings, settings.labels, sources)
-    for row, identifier in zip(rows, _identifiers(settings, sources, rows), strict=True):
+    origin = " and ".join(source.origin for source in sources)
+    if isinstance(given, HubDataset):
+        origin = _hub_origin(given, given.splits)
+    labels, records = settings.labels, [record for source in sources for record in source.records]
+    if labels is not None and all(row["label"] is None for row in rows):
+        values = Counter(label_key(record.get(labels.column)) for record in records)
+        found = ", ".join(f"'{value}'" for value, _ in values.most_common(5))
+        raise BenchmarkError(
+            f"{origin}: no value of column '{labels.column}' has a label word: found {found}; "
+            f"`labels.words` allows {', '.join(labels.words)}"
+        )
+    column = settings.id_column or ("record_id" if isinstance(given, EmbeddedDataset) else None)
+    identifiers = _text_hashes(rows) if column is None else _identifiers(sources, column, origin)
+    for row, identifier in zip(rows, identifiers, strict=True):
         row["sample_id"] = f"{settings.dataset}/{identifier}"
     return rows
 
@@ -98,10 +109,10 @@ def check_columns(settings: FetchJob) -> None:
             columns[path], records = read_file(path, source)
             if source.format in DELIMITERS:
                 next(records, None)  # has as many values as columns
-        _check_sources(settings, columns)
+        _check_columns(settings, columns)
     elif isinstance(source, EmbeddedDataset):
         made = _made(source, 1)
-        _check_sources(settings, {made.origin: made.columns})
+        _check_columns(settings, {made.origin: made.columns})
 
 
 # Reading --------------------------------------------------------------------------------------
@@ -161,47 +172,34 @@ def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
     return f"hub dataset {source.repository}, {named} {' and '.join(splits)}"
 
 
-def _origin(settings: FetchJob, sources: Sequence[Source]) -> str:
-    """Return where all records are from, for messages."""
-    if isinstance(settings.source, HubDataset):
-        return _hub_origin(settings.source, settings.source.splits)
-    return " and ".join(source.origin for source in sources)
-
-
 # Interpreting ---------------------------------------------------------------------------------
 
 
-def _check_sources(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> None:
-    """Check the columns of every file or split, given by its origin: they are what is needed."""
-    for origin, found in columns.items():
-        _check_mapping(settings, found, origin)
+def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> None:
+    """Check that files or splits, by origin, have the columns that are named, and equal ones."""
+    named: dict[str, str | None]
+    named = {f"fields.{name}": field.column for name, field in settings.fields.items()}
+    named |= {"answer_column": settings.answer_column, "id_column": settings.id_column}
+    if settings.labels is not None:
+        named["labels.column"] = settings.labels.column
+    if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
+        named["source.rationale.words"] = settings.source.rationale.words
+        named["source.rationale.marks"] = settings.source.rationale.marks
+    for origin, present in columns.items():
+        for key, column in named.items():
+            where = f"dataset '{settings.dataset}': {key}: {origin}"
+            if column is not None and column not in present:
+                hint = did_you_mean(column, present)
+                raise BenchmarkError(f"{where} has no column '{column}'{hint}")
+            if list(present).count(column or "") > 1:
+                raise BenchmarkError(f"{where} has several columns '{column}'")
     first = next(iter(columns))
-    for origin, found in columns.items():
-        if set(found) != set(columns[first]):
+    for origin, present in columns.items():
+        if set(present) != set(columns[first]):
             raise BenchmarkError(
-                f"dataset '{settings.dataset}': {origin} has the columns {', '.join(found)}, but "
+                f"dataset '{settings.dataset}': {origin} has the columns {', '.join(present)}, but "
                 f"{first} has {', '.join(columns[first])}; give records of the same columns"
             )
-
-
-def _check_mapping(settings: FetchJob, columns: Sequence[str], origin: str) -> None:
-    """Check that every column the configuration names exists."""
-    wanted: dict[str, str | None]
-    wanted = {f"fields.{name}": field.column for name, field in settings.fields.items()}
-    wanted |= {"answer_column": settings.answer_column, "id_column": settings.id_column}
-    if settings.labels is not None:
-        wanted["labels.column"] = settings.labels.column
-    if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
-        wanted["source.rationale.words"] = settings.source.rationale.words
-        wanted["source.rationale.marks"] = settings.source.rationale.marks
-    for key, column in wanted.items():
-        where = f"dataset '{settings.dataset}': {key}: {origin}"
-        if column is None:
-            continue
-        if column not in columns:
-            raise BenchmarkError(f"{where} has no column '{column}'{did_you_mean(column, columns)}")
-        if list(columns).count(column) > 1:
-            raise BenchmarkError(f"{where} has several columns '{column}'")
 
 
 def _row(settings: FetchJob, source: Source, index: int) -> Row:
@@ -273,38 +271,24 @@ def _evidence(
     return moved
 
 
-def _no_known_label(
-    settings: FetchJob, labels: Labels, sources: Sequence[Source]
-) -> BenchmarkError:
-    values = (label_key(r.get(labels.column)) for source in sources for r in source.records)
-    found = ", ".join(f"'{value}'" for value, _ in Counter(values).most_common(5))
-    return BenchmarkError(
-        f"{_origin(settings, sources)}: no value of column '{labels.column}' has a label word: "
-        f"found {found}; `labels.words` allows {', '.join(labels.words)}"
-    )
-
-
-def _identifiers(settings: FetchJob, sources: Sequence[Source], rows: Sequence[Row]) -> list[str]:
-    """Return one unique, stable identifier per record."""
-    made = isinstance(settings.source, EmbeddedDataset)
-    column = settings.id_column or ("record_id" if made else None)
-    if column is None:
-        return _text_hashes(rows)
+def _identifiers(sources: Sequence[Source], column: str, origin: str) -> list[str]:
+    """Return the values of a column, which must be there and differ."""
+    identifiers: Counter[str] = Counter()
     for source in sources:
-        for index, record in enumerate(source.records):
+        for number, record in enumerate(source.records, start=1):
             if record.get(column) in (None, ""):
                 raise BenchmarkError(
-                    f"{source.origin}: record {index + 1}: id_column '{column}': no id; give every "
+                    f"{source.origin}: record {number}: id_column '{column}': no id; give every "
                     "record one, or choose no column to use a hash of the texts"
                 )
-    identifiers = [str(record.get(column)) for source in sources for record in source.records]
-    repeated = [value for value, count in Counter(identifiers).items() if count > 1]
-    if repeated:
-        raise BenchmarkError(
-            f"{_origin(settings, sources)}: id_column '{column}': the id '{repeated[0]}' is not "
-            "unique; choose another column, or none to use a hash of the texts"
-        )
-    return identifiers
+            identifiers[str(record[column])] += 1
+    for value, count in identifiers.items():
+        if count > 1:
+            raise BenchmarkError(
+                f"{origin}: id_column '{column}': the id '{value}' is not unique; choose another "
+                "column, or none to use a hash of the texts"
+            )
+    return list(identifiers)
 
 
 def _text_hashes(rows: Sequence[Row]) -> list[str]:

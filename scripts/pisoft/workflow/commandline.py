@@ -101,9 +101,7 @@ def page_parser(description: str | None) -> argparse.ArgumentParser:
 def display_parser(description: str | None) -> argparse.ArgumentParser:
     """Return the command line of a script that makes tables or figures."""
     parser = job_parser(description, "folder")
-    parser.add_argument(
-        "--files", nargs="+", default=[], action=_Mapping, type=_pair, metavar="KIND=PATTERN"
-    )
+    parser.add_argument("--files", nargs="+", default=[], type=_pair, metavar="KIND=PATTERN")
     parser.add_argument(
         "--show", nargs="+", required=True, metavar="NAME/…", help="files in it, without endings"
     )
@@ -125,25 +123,22 @@ def add_files(parser: argparse.ArgumentParser, option: str, nargs: str = "+") ->
     )
 
 
-def room_module(room: str, name: str, function: str) -> Any:
-    """Import one module of a room.
-
-    Args:
-        room: its package.
-        name: its name.
-        function: what it must define; other modules of the room are only helpers.
+def summary_module(name: str) -> Any:
+    """Import a module of `pisoft.statistics` that defines `summaries`.
 
     Raises:
-        BenchmarkError: no such module, with the nearest match.
+        BenchmarkError: there is none of this name, with the nearest match.
     """
-    package = import_module(f"pisoft.{room}")
-    names = [found.name for found in pkgutil.iter_modules(package.__path__)]
-    module = import_module(f"pisoft.{room}.{name}") if name in names else None
-    if not hasattr(module, function):
-        modules = {name: import_module(f"pisoft.{room}.{name}") for name in names}
-        allowed = [name for name, module in modules.items() if hasattr(module, function)]
-        raise BenchmarkError(f"pisoft/{room}: unknown name '{name}'{did_you_mean(name, allowed)}")
-    return module
+    package = import_module("pisoft.statistics")
+    found = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    modules = {one: import_module(f"pisoft.statistics.{one}") for one in found & {name}}
+    if not modules or not hasattr(modules[name], "summaries"):
+        modules = {one: import_module(f"pisoft.statistics.{one}") for one in found}
+        allowed = [one for one, module in modules.items() if hasattr(module, "summaries")]
+        raise BenchmarkError(
+            f"pisoft/statistics: unknown name '{name}'{did_you_mean(name, allowed)}"
+        )
+    return modules[name]
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -152,13 +147,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise argparse.ArgumentTypeError(f"'{text}' is not of the form KEY=VALUE")
     return key, value
-
-
-class _Mapping(argparse.Action):
-    """Collects pairs of kind and pattern as a mapping."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
-        setattr(namespace, self.dest, dict(values))
 
 
 class _Grouped(argparse.Action):
