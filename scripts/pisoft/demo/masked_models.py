@@ -17,8 +17,8 @@ from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
 from pisoft.config.models import UnigramMaskedModel
-from pisoft.demo.saving import save_with_report
 from pisoft.demo.tokenizers import train_backend
+from pisoft.models.saving import save_trained
 
 MASK = AddedToken("<mask>", lstrip=True)
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", MASK)  # RoBERTa's, with its first ids
@@ -63,7 +63,7 @@ def make_masked_model(
         for weights in model.parameters():
             weights.zero_()
         model.lm_head.bias.copy_(torch.from_numpy(log_shares))
-    save_with_report(directory, model, tokenizer, architecture="roberta", settings=settings)
+    save_trained(directory, model, tokenizer, architecture="roberta", settings=settings)
 
 
 def train_masked_tokenizer(

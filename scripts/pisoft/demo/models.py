@@ -26,9 +26,9 @@ from transformers import (
 )
 
 from pisoft.config.models import TrainedModel
-from pisoft.demo.saving import save_with_report
 from pisoft.demo.tokenizers import Dialogue, render, train_tokenizer
 from pisoft.errors import BenchmarkError
+from pisoft.models.saving import save_trained
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ def train_tiny_model(
             f"held-out dialogues correctly after {steps} steps, but {source.required_accuracy:.4f} "
             f"is required (by group: {accuracy['groups']}); raise its steps, width or learning rate"
         )
-    save_with_report(
+    save_trained(
         directory,
         model,
         tokenizer,

@@ -9,9 +9,10 @@ alone, tokenizers of the SentencePiece family drop or add that space.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -48,9 +49,6 @@ class MaskedLanguageModel:
     tokenizer: Any
     name: str
     commit: str | None = None  # of the hub
-    _shared: dict[Any, SharedVocabulary] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def context(self) -> int:
@@ -66,15 +64,8 @@ class MaskedLanguageModel:
             limits.append(limit)
         return min(limits)
 
-    def shared_vocabulary(self, tokenizer: Any) -> SharedVocabulary:
-        """Return what it shares with an explained model's tokenizer; computed once for each."""
-        if tokenizer not in self._shared:
-            self._shared[tokenizer] = _share(self, tokenizer)
-        return self._shared[tokenizer]
 
-
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """One masked position of a prompt, as the masked model reads it."""
 
     position: int  # in the prompt
@@ -140,7 +131,7 @@ def replacements(
         BenchmarkError: too few pieces of the masked model are tokens of the explained model.
     """
     check_replacements(masked, tokenizer, count)
-    vocabulary = masked.shared_vocabulary(tokenizer)
+    vocabulary = shared_vocabulary(masked, tokenizer)
     texts, replaceable = _prompt_texts(tokenizer, ids)
     original = torch.tensor(ids, dtype=torch.int64)
     spaced = torch.tensor([text.startswith(" ") for text in texts])
@@ -162,7 +153,7 @@ def check_replacements(masked: MaskedLanguageModel, tokenizer: Any, count: int) 
 
     Arguments are those of :func:`replacements`.
     """
-    vocabulary = masked.shared_vocabulary(tokenizer)
+    vocabulary = shared_vocabulary(masked, tokenizer)
     needed = max(MINIMUM_SHARED_PIECES, count + 1)  # one may be the original token
     if len(vocabulary.pieces) < needed:
         raise BenchmarkError(
@@ -185,8 +176,9 @@ def _allowed(
 # Texts of tokens ------------------------------------------------------------------------------
 
 
-def _share(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
-    """Find the pieces whose text is exactly one ordinary token of the explained model.
+@cache
+def shared_vocabulary(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
+    """Return the pieces whose text is exactly one ordinary token of the explained model.
 
     Encoding finds the token that the explained model would read; decoding tells whether that token
     is the text and nothing else.
