@@ -6,8 +6,8 @@ import argparse
 
 from pisoft.config.jobs import InspectJob
 from pisoft.faithfulness.inspection import Inspector
-from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.models.loading import load_model, model_facts
+from pisoft.models.device import reset_peak_memory, token_budget
+from pisoft.models.loading import evaluation_facts, load_model
 from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_generations, read_prompts
@@ -31,14 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
         for sample in progress(samples, len(samples), "inspecting", "samples")
         for row in inspector.rows(*sample)
     ]
-    facts = {
-        **model_facts(model),
-        **peak_memory(model.device),
-        "token_budget_used": inspector.token_budget,
-        "forwards": inspector.forwards,
-        "tokens": inspector.tokens,
-    }
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
+    facts = evaluation_facts(model, inspector)
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "inputs", rows, origin)
 

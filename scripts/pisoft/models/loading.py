@@ -11,7 +11,7 @@ import torch
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
-from pisoft.models.device import choose_device, device_name
+from pisoft.models.device import choose_device, device_name, peak_memory
 from pisoft.models.model import LanguageModel
 from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
@@ -61,6 +61,22 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
         "model_commit": model.commit,
         "device": device_name(model.device),
         "threads": torch.get_num_threads(),
+    }
+
+
+def evaluation_facts(model: LanguageModel, *evaluators: Any) -> dict[str, Any]:
+    """Return provenance of an evaluation: of the model, memory, and what evaluators have read.
+
+    Args:
+        model: the evaluated model.
+        evaluators: have counted `forwards` and `tokens`; the first one's budget is the one kept.
+    """
+    return {
+        **model_facts(model),
+        **peak_memory(model.device),
+        "token_budget_used": evaluators[0].token_budget,
+        "forwards": sum(evaluator.forwards for evaluator in evaluators),
+        "tokens": sum(evaluator.tokens for evaluator in evaluators),
     }
 
 
