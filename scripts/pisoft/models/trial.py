@@ -51,9 +51,11 @@ class TriedModel(Protocol):
     blocks: Sequence[torch.nn.Module]
     caches_prefixes: bool
 
-    def embed(self, input_ids: torch.Tensor) -> torch.Tensor: ...
+    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Return input embeddings (B, T, d) of token ids (B, T)."""
 
-    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None: ...
+    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None:
+        """Return what stands for one prefix's embeddings (1, P, d) in any batch."""
 
     def hidden_states(
         self,
@@ -63,9 +65,11 @@ class TriedModel(Protocol):
         prefix: Prefix | None = None,
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor: ...
+    ) -> torch.Tensor:
+        """Return final hidden states (B, T, d) for input embeddings (B, T, d)."""
 
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor: ...
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return next-token logits (B, T, V) of final hidden states (B, T, d)."""
 
 
 def try_model(model: TriedModel) -> dict[Capability, str]:
