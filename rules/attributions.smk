@@ -10,8 +10,8 @@ rule attribute:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        model=WEIGHTS.files,
-        masked_model=WEIGHTS.masked_files,
+        model=SOURCES.model,
+        masked_model=SOURCES.masked_model,
     output:
         attributions="<data>/attributions/{model}{variant}/{method}/{part}.parquet",
         times="<data>/attribution_times/{model}{variant}/{method}/{part}.parquet",
@@ -29,16 +29,14 @@ rule attribute:
         mem_mb=growing_resource("attribute", "mem_mb"),
         runtime=growing_resource("attribute", "runtime"),
     params:
-        **job("attribute", "attribute", module=SCORES.module),
-        model=WEIGHTS.option,
-        masked_model=WEIGHTS.masked_option,
+        **job("attribute", "attribute", module=SOURCES.method_module),
     message:
         "Attributing {wildcards.model}{wildcards.variant} on {wildcards.part} by {wildcards.method}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
-        "--generations {input.generations:q} {params.model} "
-        "{params.masked_model} --output {output.attributions:q} --times {output.times:q} "
+        "--generations {input.generations:q} --model {input.model:q} "
+        "--masked-model {input.masked_model:q} --output {output.attributions:q} --times {output.times:q} "
         "> {log:q} 2>&1"
 
 
@@ -74,8 +72,8 @@ use rule export_prompts as import_scores with:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        whole=all_parts("<data>/prompts/{model}/{part}.parquet"),
-        scores=SCORES.given,
+        whole=SOURCES.all_parts("<data>/prompts/{model}/{part}.parquet"),
+        scores=SOURCES.given_scores,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
     log:
@@ -95,7 +93,7 @@ use rule export_prompts as construct_scores with:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        attributions=SCORES.permuted,
+        attributions=SOURCES.permuted_scores,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
     log:

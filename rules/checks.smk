@@ -1,7 +1,7 @@
 # What ends a run, or a job of it, before anything is computed: results of other settings that would
 # pass for up to date, as Snakemake has no record of them; a configuration edited while jobs wait.
-from pisoft.store.files import recorded, stale_files
-from pisoft.workflow.checks import check_unchanged, refuse_stale
+from pisoft.workflow.checks import check_unchanged
+from pisoft.workflow.stale import recorded, refuse_stale, stale_files
 
 if workflow.is_main_process:
     STALE = stale_files(RESULTS, workflow.rules, recorded())

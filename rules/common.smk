@@ -30,11 +30,8 @@ from pisoft.errors import BenchmarkError
 from pisoft.cost.limits import RunLimits
 from pisoft.statistics.metrics import CONTROL
 from pisoft.workflow.checks import checked_run, taken_switch
-from pisoft.workflow.jobs import Jobs
-from pisoft.workflow.limits import ModelResources, stated_throughput
-from pisoft.workflow.records import Records
-from pisoft.workflow.scores import Scores
-from pisoft.workflow.weights import MASKED_MODEL_FILES, MODEL_FILES, Weights
+from pisoft.workflow.inputs import MASKED_MODEL_FILES, MODEL_FILES, Inputs
+from pisoft.workflow.jobs import Jobs, stated_throughput
 from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
@@ -76,12 +73,10 @@ PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.exe
 GIVEN = (*CONFIG.imported_methods, *CONFIG.constructed_methods)
 COMPUTED = [name for name in CONFIG.evaluated_methods if name not in GIVEN]
 
-JOBS = Jobs(CONFIG, SCRIPTS, PYTHON)
+JOBS = Jobs(CONFIG, LIMITS, SCRIPTS, PYTHON)
 job, named_files, named_outputs = JOBS.parameters, JOBS.named_files, JOBS.named_outputs
-WEIGHTS, RECORDS, SCORES = Weights(CONFIG, DATA), Records(CONFIG, DATA), Scores(CONFIG, DATA)
-all_parts = RECORDS.all_parts
-MODEL_RESOURCES = ModelResources(CONFIG, LIMITS)
-model_resource, growing_resource = MODEL_RESOURCES.asked, MODEL_RESOURCES.growing
+SOURCES = Inputs(CONFIG, DATA)
+model_resource, growing_resource = JOBS.resource, JOBS.growing_resource
 
 
 include: "cells.smk"

@@ -5,7 +5,8 @@
 
 rule fetch_dataset:
     input:
-        records=RECORDS.sources,
+        records=SOURCES.records,
+        commit=SOURCES.commit,
     output:
         records="<data>/datasets/{dataset}.parquet",
     log:
@@ -20,17 +21,16 @@ rule fetch_dataset:
         runtime=60,
     params:
         **job("fetch_dataset", "fetch"),
-        commit=RECORDS.commit_option,
     message:
         "Fetching dataset {wildcards.dataset}"
     shell:
         "{params.command} --settings {params.settings:q} "
-        "{params.commit} --output {output.records:q} > {log:q} 2>&1"
+        "--commit {input.commit:q} --output {output.records:q} > {log:q} 2>&1"
 
 
 rule sample_dataset:
     input:
-        records=RECORDS.of_part,
+        records=SOURCES.whole_dataset,
     output:
         samples="<data>/samples/{part}.parquet",
     log:

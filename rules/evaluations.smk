@@ -10,7 +10,7 @@ rule evaluate_soft:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",
-        model=WEIGHTS.files,
+        model=SOURCES.model,
     output:
         soft="<data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet",
     log:
@@ -26,7 +26,6 @@ rule evaluate_soft:
         runtime=growing_resource("evaluate_soft", "runtime"),
     params:
         **job("evaluate_soft", "evaluate"),
-        model=WEIGHTS.option,
     message:
         "Evaluating {wildcards.method} on {wildcards.model}, {wildcards.part} "
         "({wildcards.protocol}{wildcards.operator} routing)"
@@ -34,14 +33,14 @@ rule evaluate_soft:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
         "--generations {input.generations:q} --attributions {input.attributions:q} "
-        "{params.model} --output {output:q} > {log:q} 2>&1"
+        "--model {input.model:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule inspect_inputs:
     input:
         prompts=rules.build_prompts.output.prompts,
         generations=rules.generate.output.generations,
-        model=WEIGHTS.files,
+        model=SOURCES.model,
     output:
         inputs="<data>/inputs/{protocol}/{model}/{part}.parquet",
     log:
@@ -57,14 +56,13 @@ rule inspect_inputs:
         runtime=growing_resource("inspect_inputs", "runtime"),
     params:
         **job("inspect_inputs", "inspect"),
-        model=WEIGHTS.option,
     message:
         "Inspecting perturbed inputs of {wildcards.model}, {wildcards.part} "
         "({wildcards.protocol} routing)"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} --generations {input.generations:q} "
-        "{params.model} --output {output.inputs:q} > {log:q} 2>&1"
+        "--model {input.model:q} --output {output.inputs:q} > {log:q} 2>&1"
 
 
 use rule evaluate_soft as evaluate_ranking with:

@@ -5,7 +5,7 @@
 rule generate:
     input:
         prompts=rules.build_prompts.output.prompts,
-        model=WEIGHTS.files,
+        model=SOURCES.model,
     output:
         generations="<data>/generations/{model}/{part}.parquet",
     log:
@@ -21,10 +21,9 @@ rule generate:
         runtime=growing_resource("generate", "runtime"),
     params:
         **job("generate", "generate"),
-        model=WEIGHTS.option,
     message:
         "Generating with {wildcards.model} on {wildcards.part}"
     shell:
         "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
         "--prompts {input.prompts:q} "
-        "{params.model} --output {output.generations:q} > {log:q} 2>&1"
+        "--model {input.model:q} --output {output.generations:q} > {log:q} 2>&1"

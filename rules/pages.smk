@@ -2,7 +2,7 @@
 # Out: <results>/index.html, the front page, and verdicts.txt, what it says first, with which the
 #      report begins and a run ends; <results>/tables/published/, the run's numbers beside the
 #      paper's; <results>/explorer.html, the scores of single samples, token by token.
-from pisoft.workflow.pages import EXPLORER_TEMPLATES, PAGE_TEMPLATES, reported_page
+from pisoft.workflow.displays import EXPLORER_TEMPLATES, PAGE_TEMPLATES, reported_page
 
 # Titles of the pages that the front page links to, by path.
 PAGES = {"<results>/tables/published/against_paper.html": "Against the paper"}

@@ -5,7 +5,7 @@
 rule build_prompts:
     input:
         samples=rules.sample_dataset.output.samples,
-        model=WEIGHTS.files,
+        model=SOURCES.model,
     output:
         prompts="<data>/prompts/{model}/{part}.parquet",
     log:
@@ -20,10 +20,9 @@ rule build_prompts:
         runtime=30,
     params:
         **job("build_prompts", "prompt"),
-        model=WEIGHTS.option,
     message:
         "Building prompts of {wildcards.part} for {wildcards.model}"
     shell:
         "{params.command} --settings {params.settings:q} "
         "--samples {input.samples:q} "
-        "{params.model} --output {output.prompts:q} > {log:q} 2>&1"
+        "--model {input.model:q} --output {output.prompts:q} > {log:q} 2>&1"

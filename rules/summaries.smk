@@ -147,7 +147,7 @@ summary(("summarise_timings", "timings", "run"), attribution_times=cells(TIMES, 
 summary(
     ("compare_methods", "method_agreement", "compare"),
     cell=["{model}", "{dataset}"],
-    prompts=all_parts(PROMPTS),
+    prompts=SOURCES.all_parts(PROMPTS),
     attributions=fitting_cells(ATTRIBUTIONS),
 )
 

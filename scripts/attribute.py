@@ -12,9 +12,9 @@ from pisoft.config.jobs import AttributeJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.models.loading import load_model, model_facts
-from pisoft.models.masked import load_masked_model, masked_model_facts
+from pisoft.models.masked import load_masked_model
 from pisoft.models.randomised import randomise_last_layers
-from pisoft.models.repository import at_commit
+from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
@@ -27,14 +27,14 @@ def main(arguments: argparse.Namespace) -> None:
     prompts = read_prompts(arguments.prompts)
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
     pairs = list(zip(prompts, generations, strict=True))
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
+    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     if settings.reinitialised_layers is not None:
         randomise_last_layers(model, settings.reinitialised_layers, settings.seed)
-    masked = None
+    masked, facts = None, model_facts(model)
     if settings.masked_model is not None:
-        proposing = at_commit(settings.masked_model, arguments.masked_commit)
-        masked = load_masked_model(proposing, arguments.masked_folder, model.device)
+        proposing = located(settings.masked_model, arguments.masked_model)
+        masked = load_masked_model(*proposing, model.device)
+        facts["masked_model_commit"] = masked.commit
     method_class = load_method(settings.method)
     method = method_class(
         method_class.Options.model_validate(settings.options),
@@ -52,11 +52,7 @@ def main(arguments: argparse.Namespace) -> None:
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block)
     needed = peak_memory(model.device)
-    facts = {
-        **model_facts(model),
-        **masked_model_facts(masked),
-        "token_budget_used": method.context.token_budget,
-    }
+    facts["token_budget_used"] = method.context.token_budget
     inputs = {"prompts": arguments.prompts, "generations": arguments.generations}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "attributions", map(scores_row, rows), origin)
@@ -65,11 +61,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = model_job_parser(__doc__, "prompts", "generations")
-    parser.add_argument("--masked-folder", type=Path, help="local weights of the masked model")
-    parser.add_argument("--masked-commit", type=Path, help="record of its commit, if on the hub")
-    parser.add_argument("--times", required=True, type=Path, help="file for what it took")
-    return parser
+    line = model_job_parser(__doc__, "prompts", "generations", "times")
+    line.add_argument("--masked-model", type=Path, nargs="*", help="as --model, if it needs one")
+    return line
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Write the attribution explorer, one HTML page for the whole run."""
+"""Write the attribution explorer, one HTML page for the whole run.
+
+Files are those that :func:`pisoft.pages.explorer.explorer_data` takes.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,6 @@ from pisoft.store.files import whole_files
 from pisoft.workflow.commandline import page_parser, run
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line.
-
-    Files are those that :func:`pisoft.pages.explorer.explorer_data` takes.
-    """
-    return page_parser(__doc__)
-
-
 def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerJob.model_validate_json(arguments.settings)
@@ -28,4 +23,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, page_parser(__doc__))

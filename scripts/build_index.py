@@ -1,4 +1,8 @@
-"""Write the front page of a run: who leads, all ranks, links to all else, failures."""
+"""Write the front page of a run: who leads, all ranks, links to all else, failures.
+
+Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, and answers,
+`generations=…/{model}/{dataset}.parquet`. Links are other results of the run, by title.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,6 @@ from pisoft.store.parquet import read_provenance
 from pisoft.workflow.commandline import page_parser, run
 
 SUMMARIES = ("statistics", "comparisons", "ranks", "coverage")
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the command line.
-
-    Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, and answers,
-    `generations=…/{model}/{dataset}.parquet`. Links are other results of the run, by title.
-    """
-    return page_parser(__doc__)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -48,4 +43,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, page_parser(__doc__))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.attribution import load_method
@@ -34,19 +33,16 @@ def main(arguments: argparse.Namespace) -> None:
         if (source := sources.get(method)) is not None:
             of_cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
             explained = exported.filter(of_cell)
-            found = _wrong_with(Path(source.path_of(model, dataset)), model, dataset, explained)
+            try:
+                scores = read_scores(Path(source.path_of(model, dataset)), model, dataset)
+                found = problems(scores, explained)
+            except BenchmarkError as error:
+                found = [str(error)]
             wrong += len(found)
             for line in found or [f"fine: {explained.num_rows} rows"]:
                 print(f"{method}, {model} on {dataset}: {line}")
     if wrong:
         raise BenchmarkError("the scores cannot be imported as they are; see above")
-
-
-def _wrong_with(path: Path, model: str, dataset: str, explained: pa.Table) -> list[str]:
-    try:
-        return problems(read_scores(path, model, dataset), explained)
-    except BenchmarkError as error:
-        return [str(error)]
 
 
 if __name__ == "__main__":

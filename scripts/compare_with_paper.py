@@ -1,4 +1,7 @@
-"""Set the published numbers beside the run's, and show what the published order hangs on."""
+"""Set the published numbers beside the run's, and show what the published order hangs on.
+
+A link may be that of the explorer, as the page has it.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +30,10 @@ from pisoft.workflow.commandline import page_parser, run
 PUBLISHED = Path(__file__).parents[1] / "config/published.csv"
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line; a link may be that of the explorer, as the page has it."""
-    line = page_parser(__doc__)
-    line.add_argument("--published", default=PUBLISHED, type=Path, help="published numbers, CSV")
-    return line
-
-
 def main(arguments: argparse.Namespace) -> None:
     """Read the published numbers and the summary files, and write page and CSV files."""
     settings = PublishedJob.model_validate_json(arguments.settings)
-    published = load_published(arguments.published)
+    published = load_published(PUBLISHED)
     files, outputs = arguments.files, arguments.outputs
     statistics = [load_rows(files["statistics"], "statistics")]
     statistics += [
@@ -68,4 +64,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, page_parser(__doc__))

@@ -36,10 +36,5 @@ def main(arguments: argparse.Namespace) -> None:
     write_rows(output, "attributions", rows, origin)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    return files_parser(__doc__)
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, files_parser(__doc__))

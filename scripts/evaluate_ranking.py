@@ -8,9 +8,9 @@ from typing import Any
 from pisoft.config.jobs import RankingJob
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
 from pisoft.models.batching import blocks
-from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.models.loading import load_model, model_facts
-from pisoft.models.repository import at_commit
+from pisoft.models.device import reset_peak_memory, token_budget
+from pisoft.models.loading import evaluation_facts, load_model
+from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_cell, read_prompts
 from pisoft.store.parquet import provenance, write_rows
@@ -44,8 +44,7 @@ def evaluate(
         (prompt, generation, attributions[prompt["sample_id"]][STEP])
         for prompt, generation in zip(prompts, generations, strict=True)
     ]
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
+    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
     evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
     reset_peak_memory(model.device)
@@ -56,13 +55,7 @@ def evaluate(
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"
             model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
         rows += evaluator.evaluate_block(block)
-    return rows, {
-        **model_facts(model),
-        **peak_memory(model.device),
-        "token_budget_used": evaluator.token_budget,
-        "forwards": evaluator.forwards,
-        "tokens": evaluator.tokens,
-    }
+    return rows, evaluation_facts(model, evaluator)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import evaluations_of_sample, measure_draws, measure_in_float32
 from pisoft.models.batching import blocks
-from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.models.loading import compile_layers, load_model, model_facts
-from pisoft.models.repository import at_commit
+from pisoft.models.device import reset_peak_memory, token_budget
+from pisoft.models.loading import compile_layers, evaluation_facts, load_model
+from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_cell
 from pisoft.store.parquet import provenance, write_rows
@@ -29,8 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.prompts, arguments.generations, arguments.attributions
     )
     generations = {row["sample_id"]: row for row in answers}
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
+    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     if settings.compile:
         compile_layers(model)
     steps = [
@@ -49,25 +48,19 @@ def main(arguments: argparse.Namespace) -> None:
         for block in blocks(prompts, settings.block_size)
     ]
     budget = token_budget(settings.token_budget, model.device)
-    way = (settings.protocol, evaluation.operator)
-    perturber = Perturber(model, budget, *way)
+    perturber = Perturber(model, budget, settings.protocol, evaluation.operator)
     reset_peak_memory(model.device)
     draws = first_draws(evaluation.draws)
     while any(draws.values()):
         for block in progress(steps, sum(map(len, steps)), "evaluating", "steps"):
             measure_draws(perturber, block, draws)
         draws = further_draws(evaluation.draws, [step for block in steps for step in block], draws)
-    in_float32 = Perturber(model, max(1, budget // 2), *way)
+    half = max(1, budget // 2)
+    in_float32 = Perturber(model, half, settings.protocol, evaluation.operator)
     for number, block in enumerate(steps, settings.first_place // settings.block_size):
         if model.is_half_precision and is_repeated(number):
             measure_in_float32(in_float32, block)
-    facts = {
-        **model_facts(model),
-        **peak_memory(model.device),
-        "token_budget_used": perturber.token_budget,
-        "forwards": perturber.forwards + in_float32.forwards,
-        "tokens": perturber.tokens + in_float32.tokens,
-    }
+    facts = evaluation_facts(model, perturber, in_float32)
     rows = [row for block in steps for step in block for row in step.rows()]
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)

@@ -26,10 +26,5 @@ def main(arguments: argparse.Namespace) -> None:
     write_rows(output, "to_score", rows, origin)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    return files_parser(__doc__)
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, files_parser(__doc__))

@@ -7,16 +7,15 @@ from pathlib import Path
 
 from pisoft.config.jobs import FetchJob
 from pisoft.datasets.sources import at_commit, fetch
-from pisoft.demo.source import made_source
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the records and write them in the order of the source."""
     settings = FetchJob.model_validate_json(arguments.settings)
     chosen = at_commit(settings, arguments.commit)
-    rows = fetch(chosen, made_source)
+    rows = fetch(chosen)
     facts = {"dataset_commit": getattr(chosen.source, "revision", None)}
     origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "datasets", rows, origin)
@@ -24,11 +23,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="FetchJob as JSON")
-    parser.add_argument("--commit", type=Path, help="record of its commit, if it is on the hub")
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
+    line = job_parser(__doc__, "output")
+    line.add_argument("--commit", type=Path, nargs="?", help="record of its commit on the hub")
+    return line
 
 
 if __name__ == "__main__":

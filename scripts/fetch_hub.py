@@ -9,7 +9,7 @@ from pisoft.config.jobs import FetchHubJob
 from pisoft.datasets.hub import download, hub_advice, read_commit
 from pisoft.errors import BenchmarkError
 from pisoft.formatting import scaled
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -32,11 +32,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="FetchHubJob as JSON")
-    parser.add_argument("--commits", required=True, nargs="*", type=Path, help="their records")
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
+    line = job_parser(__doc__, "output")
+    line.add_argument("--commits", required=True, nargs="*", type=Path, help="their records")
+    return line
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pisoft.models.batching import blocks
 from pisoft.models.device import token_budget
 from pisoft.models.generation import classify, continue_greedily, empty_row
 from pisoft.models.loading import load_model, model_facts
-from pisoft.models.repository import at_commit
+from pisoft.models.repository import located
 from pisoft.models.tokenizer import load_tokenizer
 from pisoft.progress import progress
 from pisoft.prompts.token_texts import token_texts
@@ -23,9 +23,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Read prompts, generate block by block, write generations in the order of the prompts."""
     settings = GenerateJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
-    tokenizer = load_tokenizer(named, arguments.model_folder)
+    named, folder = located(settings.model, arguments.model)
+    model = load_model(named, folder, arguments.gpus)
+    tokenizer = load_tokenizer(named, folder)
     chosen = blocks(prompts, settings.block_size)
     budgets = [token_budget(settings.token_budget, model.device)]  # the last is in force
     answer = partial(classify, model, note_budget=budgets.append)

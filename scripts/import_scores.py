@@ -49,10 +49,5 @@ def main(arguments: argparse.Namespace) -> None:
     write_rows(output, "attributions", scores, origin)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    return files_parser(__doc__)
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, files_parser(__doc__))

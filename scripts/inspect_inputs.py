@@ -6,9 +6,9 @@ import argparse
 
 from pisoft.config.jobs import InspectJob
 from pisoft.faithfulness.inspection import Inspector
-from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.models.loading import load_model, model_facts
-from pisoft.models.repository import at_commit
+from pisoft.models.device import reset_peak_memory, token_budget
+from pisoft.models.loading import evaluation_facts, load_model
+from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
@@ -22,8 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     settings = InspectJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
     generations = read_generations(arguments.generations, arguments.prompts, prompts)
-    named = at_commit(settings.model, arguments.model_commit)
-    model = load_model(named, arguments.model_folder, arguments.gpus)
+    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     inspector = Inspector(model, settings, token_budget(settings.token_budget, model.device))
     reset_peak_memory(model.device)
     samples = list(zip(prompts, generations, strict=True))
@@ -32,14 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
         for sample in progress(samples, len(samples), "inspecting", "samples")
         for row in inspector.rows(*sample)
     ]
-    facts = {
-        **model_facts(model),
-        **peak_memory(model.device),
-        "token_budget_used": inspector.token_budget,
-        "forwards": inspector.forwards,
-        "tokens": inspector.tokens,
-    }
     inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
+    facts = evaluation_facts(model, inspector)
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
     write_rows(arguments.output, "inputs", rows, origin)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from pisoft.config.jobs import MakeMaskedJob
+from pisoft.datasets.embedded import make_records
 from pisoft.demo.masked_models import make_masked_model
-from pisoft.demo.records import make_records
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 SEED = 1  # added to the evaluation seed, so that no record is shared
 
@@ -24,22 +23,8 @@ def main(arguments: argparse.Namespace) -> None:
         for record in make_records(task.generator, source.records, task.evaluation_seed + SEED)
         for text in record["fields"].values()
     ]
-    make_masked_model(
-        arguments.output_folder,
-        texts,
-        vocabulary_size=source.vocabulary_size,
-        context=source.context,
-        settings=json.loads(arguments.settings),
-    )
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="MakeMaskedJob as JSON")
-    parser.add_argument("--output-folder", required=True, type=Path)
-    return parser
+    make_masked_model(arguments.output_folder, source, texts, json.loads(arguments.settings))
 
 
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, job_parser(__doc__, "output-folder"))

@@ -14,7 +14,7 @@ from pisoft.workflow.commandline import display_parser, run
 def main(arguments: argparse.Namespace) -> None:
     """Draw each figure from its files and write it, some with their numbers beside them."""
     settings = DisplayJob.model_validate_json(arguments.settings)
-    displays = displayed("figures", arguments.show, arguments.files, settings)
+    displays = displayed("figures", arguments.show, dict(arguments.files), settings)
     for path, described, _, drawn in displays:
         figure, numbers = drawn if described.numbers else (drawn, None)
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("figures")]

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from pisoft.config.jobs import ResolveJob
 from pisoft.datasets.hub import resolve_commit
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -23,13 +22,5 @@ def main(arguments: argparse.Namespace) -> None:
     arguments.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="ResolveJob as JSON")
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, job_parser(__doc__, "output"))

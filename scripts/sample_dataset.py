@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from pisoft.config.jobs import SampleJob
 from pisoft.datasets.sampling import sample
 from pisoft.store.parquet import provenance, read_rows, write_rows
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -22,14 +21,5 @@ def main(arguments: argparse.Namespace) -> None:
     write_rows(arguments.output, "samples", rows, origin)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="SampleJob as JSON")
-    parser.add_argument("--records", required=True, type=Path)
-    parser.add_argument("--output", required=True, type=Path)
-    return parser
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, job_parser(__doc__, "records", "output"))

@@ -9,12 +9,12 @@ import pyarrow as pa
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import provenance, write_table
-from pisoft.workflow.commandline import files_parser, room_module, run
+from pisoft.workflow.commandline import files_parser, run, summary_module
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Compute the summaries and write a file of each kind."""
-    module = room_module("statistics", arguments.name, "summaries")
+    module = summary_module(arguments.name)
     settings = module.Settings.model_validate_json(arguments.settings)
     summaries = module.summaries(Files(arguments.files), settings)
     tables = {

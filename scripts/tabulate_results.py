@@ -11,13 +11,13 @@ from pisoft.store.files import whole_files
 from pisoft.tables.layout import explorer_links
 from pisoft.tables.writer import write
 from pisoft.views.view import displayed
-from pisoft.workflow.commandline import display_parser, run
+from pisoft.workflow.commandline import add_text, display_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Build each table from its files and write it."""
     settings = DisplayJob.model_validate_json(arguments.settings)
-    displays = displayed("tables", arguments.show, arguments.files, settings)
+    displays = displayed("tables", arguments.show, dict(arguments.files), settings)
     for path, described, view, table in displays:
         shown = [view.cell["model"]] if "model" in view.cell else settings.models
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]
@@ -33,8 +33,8 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     line = display_parser(__doc__)
-    line.add_argument("--explorer", nargs="?", const="", default="", help="its page, if there is")
-    line.add_argument("--warning", nargs="?", const="", default="", help="what numbers do not show")
+    add_text(line, "--explorer")
+    add_text(line, "--warning")
     return line
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from pisoft.config.jobs import TrainingTask, TrainJob
+from pisoft.datasets.embedded import make_records
 from pisoft.demo.models import train_tiny_model
-from pisoft.demo.records import make_records
 from pisoft.demo.shuffled import shuffle_answers
 from pisoft.demo.tokenizers import Dialogue
-from pisoft.workflow.commandline import run
+from pisoft.workflow.commandline import job_parser, run
 
 TRAINING_SEED, HELD_OUT_SEED = 1, 2  # added to the evaluation seed, so that no record is shared
 
@@ -23,20 +22,13 @@ def main(arguments: argparse.Namespace) -> None:
     """Make the dialogues of every task, train, and save model and tokenizer."""
     settings = TrainJob.model_validate_json(arguments.settings)
     source = settings.source
-    options = source.model_dump(
-        exclude={"kind", "datasets", "training_records", "held_out_records"}
-    )
     training = dialogues(settings.tasks, source.training_records, TRAINING_SEED)
     if settings.shuffled_labels:
         training = shuffle_answers(training, source.seed)
-        options["required_accuracy"] = 0.0
-    train_tiny_model(
-        arguments.output_folder,
-        **options,
-        training=training,
-        held_out=dialogues(settings.tasks, source.held_out_records, HELD_OUT_SEED),
-        settings=json.loads(arguments.settings),
-    )
+        source = source.model_copy(update={"required_accuracy": 0.0})
+    held_out = dialogues(settings.tasks, source.held_out_records, HELD_OUT_SEED)
+    report = json.loads(arguments.settings)
+    train_tiny_model(arguments.output_folder, source, training, held_out, report)
 
 
 def dialogues(tasks: tuple[TrainingTask, ...], count: int, seed: int) -> list[Dialogue]:
@@ -55,13 +47,5 @@ def dialogues(tasks: tuple[TrainingTask, ...], count: int, seed: int) -> list[Di
     ]
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="TrainJob as JSON")
-    parser.add_argument("--output-folder", required=True, type=Path)
-    return parser
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, job_parser(__doc__, "output-folder"))

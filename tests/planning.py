@@ -87,4 +87,4 @@ def run_of(entries: dict[str, Any] | None = None, **changes: Any) -> Config:
 
 def sample(prompt: int, first: int = 0, steps: tuple[int, ...] = (0,), output: int = 1):
     """Return one sample's lengths; all tokens from `first` on may be perturbed."""
-    return SampleLengths(1, prompt, first, prompt - first, output, steps)
+    return SampleLengths(prompt, first, prompt - first, output, steps)

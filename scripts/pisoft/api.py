@@ -1,4 +1,4 @@
-"""The benchmark's pieces from Python, without a workflow: `from pisoft import library as pisoft`.
+"""The benchmark's pieces from Python, without a workflow: `from pisoft import api as pisoft`.
 
 Everything is computed by the functions that the workflow's scripts call, for one prompt and one
 explained token at a time.
@@ -26,10 +26,7 @@ from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness import calibration
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
-from pisoft.faithfulness.perturbation import (
-    PerturbationTarget,
-    Perturber,
-)
+from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import normalise
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
@@ -64,18 +61,9 @@ def load(
     Raises:
         BenchmarkError: the model cannot be found, read, or followed.
     """
-    folder = Path(source) if Path(source).is_dir() else None
-    hub = {"kind": "hub", "repository": str(source), "revision": revision}
-    entry = {
-        "label": str(source),
-        "source": {"kind": "local", "path": str(source)} if folder else hub,
-        "dtype": dtype,
-        "quantization": quantization,
-        "device": device,
-        "resources": {"gpu": int(device == "cuda")},
-    }
-    model = loaded_model(str(source), validate(ModelEntry, entry, f"model '{source}'"))
-    return load_model(model, folder)
+    resources = {"gpu": int(device == "cuda")}
+    options = {"dtype": dtype, "quantization": quantization, "device": device}
+    return load_model(*_located(source, revision, **options, resources=resources))
 
 
 def load_masked(source: str | Path, *, revision: str = "main") -> MaskedLanguageModel:
@@ -88,16 +76,17 @@ def load_masked(source: str | Path, *, revision: str = "main") -> MaskedLanguage
     Raises:
         BenchmarkError: the model cannot be found or read, or predicts no masked tokens.
     """
-    folder = Path(source) if Path(source).is_dir() else None
-    named = LoadedModel(
-        name=str(source),
-        repository=None if folder else str(source),
-        revision=revision,
-        dtype="float32",
-        quantization="none",
-        device="cpu",
-    )
+    named, folder = _located(source, revision, device="cpu")
     return load_masked_model(named, folder, torch.device("cpu"))
+
+
+def _located(source: str | Path, revision: str, **entry: Any) -> tuple[LoadedModel, Path | None]:
+    """Return what names a model that is to be loaded, and its folder if it has one."""
+    folder = Path(source) if Path(source).is_dir() else None
+    hub = {"kind": "hub", "repository": str(source), "revision": revision}
+    place = {"kind": "local", "path": str(source)} if folder else hub
+    entry |= {"label": str(source), "source": place}
+    return loaded_model(str(source), validate(ModelEntry, entry, f"model '{source}'")), folder
 
 
 def prompt(model: LanguageModel, messages: str | Sequence[Mapping[str, str]]) -> Prompt:
@@ -125,8 +114,9 @@ def prompt(model: LanguageModel, messages: str | Sequence[Mapping[str, str]]) ->
     said = "\n".join(f"{turn.role} {turn.content}" for turn in turns)
     key = blake2b(said.encode(), digest_size=8).hexdigest()
     record = {"sample_id": key, "fields": fields, "evidence": None, "label": None, "status": OK}
+    unused = dict.fromkeys(("dtype", "quantization", "device"), "")
     settings = PromptJob(
-        model=_as_loaded(model),
+        model=LoadedModel(name=model.name, repository=None, revision=None, **unused),
         chat_template="plain" if plain else "tokenizer",
         dataset="prompt",
         messages=tuple(_with_field(turn, name) for turn, name in zip(turns, fields, strict=True)),
@@ -204,14 +194,10 @@ def calibrate(
     """
     chosen = _evaluation(pi, normalisation=normalisation)
     _check_scores(scores, "calibrate")
-    normalised = normalise(scores, chosen.normalisation)
-    found = calibration.calibrate(
-        normalised[None],
-        np.ones((1, len(normalised)), dtype=bool),
-        np.array(chosen.pi_grid),
-        chosen.score_floor,
-    )
-    return calibration.clip_scores(normalised, chosen.score_floor) ** found.alpha[0, 0]
+    normalised, floor = normalise(scores, chosen.normalisation), chosen.score_floor
+    tokens = np.ones((1, len(normalised)), dtype=bool)
+    found = calibration.calibrate(normalised[None], tokens, np.array(chosen.pi_grid), floor)
+    return calibration.clip_scores(normalised, floor) ** found.alpha[0, 0]
 
 
 def soft_scores(
@@ -274,11 +260,8 @@ def soft_scores(
     _, found = step.rows()
     if found["status"] != OK:
         raise BenchmarkError(f"soft_scores: the prompt cannot be evaluated: {found['status']}")
-    ns, nc = (
-        soft_ns(found["h0"], found["ns_distances"], clamp),
-        soft_nc(found["h0"], found["nc_distances"]),
-    )
-    return float(ns), float(nc)
+    ns = soft_ns(found["h0"], found["ns_distances"], clamp)
+    return float(ns), float(soft_nc(found["h0"], found["nc_distances"]))
 
 
 def _with_field(turn: Message, name: str) -> Message:
@@ -286,18 +269,6 @@ def _with_field(turn: Message, name: str) -> Message:
     literal = turn.content.replace("{", "{{").replace("}", "}}")
     content = f"{{{name}}}" if turn.role == "user" else literal
     return turn.model_copy(update={"content": content})
-
-
-def _as_loaded(model: LanguageModel) -> LoadedModel:
-    """Return what names a loaded model in messages."""
-    return LoadedModel(
-        name=model.name,
-        repository=None,
-        revision=None,
-        dtype="float32",
-        quantization="none",
-        device="auto",
-    )
 
 
 def _method(name: str, options: Mapping[str, Any], context: Context) -> AttributionMethod:

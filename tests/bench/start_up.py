@@ -47,7 +47,7 @@ def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> 
     soft = sorted(run.glob(f"data/soft/*/{model}/{method}/{dataset}.parquet"))
     samples = run / f"data/samples/{dataset}.parquet"
     records = run / f"data/datasets/{dataset}.parquet"
-    weights = {"model_folder": run / f"data/models/{model}"}
+    weights = {"model": run / f"data/models/{model}/config.json"}
     read = {"prompts": prompts, "generations": generations}
     for script, result, inputs in (
         ("sample_dataset", samples, {"records": records}),
@@ -65,7 +65,7 @@ def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> 
             options["times"] = made / "times.parquet"
         yield [
             script,
-            *(text for k, v in options.items() for text in (f"--{k.replace('_', '-')}", str(v))),
+            *(text for name, value in options.items() for text in (f"--{name}", str(value))),
         ]
 
 

@@ -24,7 +24,6 @@ from pisoft.config.jobs import AttributeJob, EvaluateJob, FetchJob, LoadedModel,
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
 from pisoft.datasets.sources import fetch
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
 from pisoft.statistics.results import summary_table
@@ -185,7 +184,7 @@ def test_damaged_records_are_read_or_refused_in_one_line(tmp_path, form, piece, 
     path.write_bytes(content[:where] + piece + content[where + cut :])
     source = FileDataset(kind="file", path=str(path), format=form)
     try:
-        rows = fetch(FetchJob(source=source, **FETCH), made_source)
+        rows = fetch(FetchJob(source=source, **FETCH))
         write_rows(tmp_path / "datasets.parquet", "datasets", rows, {})
     except BenchmarkError as error:
         one_line(error)
@@ -311,8 +310,8 @@ def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path,
     made = tmp_path / "made.parquet"
     given_files = set(tmp_path.iterdir())
     arguments = argparse.Namespace(
-        settings=slice_.to_json(), **paths, model_folder=None, masked_folder=None,
-        model_commit=None, masked_commit=None, gpus=None, output=made,
+        settings=slice_.to_json(), **paths, model=[tmp_path / "model/config.json"], masked_model=[],
+        gpus=None, output=made,
         times=tmp_path / "times.parquet",
     )  # fmt: skip
     try:

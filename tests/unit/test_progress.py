@@ -22,12 +22,6 @@ def test_a_log_file_gets_plain_lines_with_rate_and_time_left(monkeypatch, caplog
     ]
 
 
-def test_a_terminal_gets_a_bar(monkeypatch, capsys):
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
-    assert list(progress.progress(range(3), 3, "evaluating")) == [0, 1, 2]
-    assert "evaluating: 100%" in capsys.readouterr().err
-
-
 def exit_of(error, monkeypatch, capsys):
     def main(arguments):
         if error:

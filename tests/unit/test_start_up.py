@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pisoft.config.jobs import LoadedModel
+from pisoft.config.models import TrainedModel
 from pisoft.demo.models import train_tiny_model
 from pisoft.demo.tokenizers import Dialogue
 from pisoft.models.imports import without_collection
@@ -136,30 +137,18 @@ def modules(tmp_path_factory) -> dict[str, set[str]]:
         Dialogue([{"role": "user", "content": f"Text: {n}"}], "Negative Positive", "one")
         for n in range(8)
     ]
-    train_tiny_model(
-        folder / "model",
-        architecture="llama",
-        hidden_size=16,
-        layers=1,
-        heads=2,
-        key_value_heads=1,
-        vocabulary_size=300,
-        context=256,
-        steps=1,
-        batch_size=4,
-        learning_rate=1e-3,
-        seed=1,
-        training=spoken,
-        held_out=spoken,
-        required_accuracy=0.0,
-    )
-    prepared = {"--prompts": "build_prompts", "--model-folder": "model"}
+    source = TrainedModel.model_construct(
+        kind="trained", architecture="llama", datasets=(), hidden_size=16, layers=1, heads=2,
+        key_value_heads=1, vocabulary_size=300, steps=1, batch_size=4, required_accuracy=0.0,
+    )  # fmt: skip
+    train_tiny_model(folder / "model", source, spoken, spoken)
+    prepared = {"--prompts": "build_prompts", "--model": "model/config.json"}
     answered = {**prepared, "--generations": "generate"}
     explained = {**answered, "--attributions": "attribute"}
     inputs = {
         "fetch_dataset": {},
         "sample_dataset": {"--records": "fetch_dataset"},
-        "build_prompts": {"--samples": "sample_dataset", "--model-folder": "model"},
+        "build_prompts": {"--samples": "sample_dataset", "--model": "model/config.json"},
         "generate": prepared,
         "attribute": {**answered, "--times": "times"},
         "evaluate_soft": explained,

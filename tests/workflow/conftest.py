@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from pisoft.demo.records import make_records
+from pisoft.datasets.embedded import make_records
 from pisoft.demo.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from pisoft.demo.records import make_records
+from pisoft.datasets.embedded import make_records
 
 pytestmark = pytest.mark.workflow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loopback_hub import loopback_hub
-from pisoft.demo.records import make_records
+from pisoft.datasets.embedded import make_records
 from pisoft.store.parquet import read_provenance, read_rows
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pisoft.config.shards import Shards
-from pisoft.store.files import recorded
 from pisoft.store.shards import cell_path, shards_of
+from pisoft.workflow.stale import recorded
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

@@ -80,7 +80,7 @@ def test_a_twin_on_shuffled_labels_is_trained_and_explained_and_its_model_as_bef
             f"sanity_checks={{layers: [1], methods: [saliency], datasets: [demo-why], {labels}}}"
         )
         listed = project.snakemake("--dry-run", "--printshellcmds", summary, *asked, sanity).stdout
-        scores = re.findall(r"attribute\.py .*--model-folder (\S+) .*--output (\S+)", listed)
+        scores = re.findall(r"attribute\.py .*--model (\S+)/config\.json .*--output (\S+)", listed)
         return (
             re.findall(r"train_model\.py .*--output-folder (\S+)", listed),
             {output.split("/")[-3]: folder for folder, output in scores},

@@ -7,8 +7,8 @@ job that is tried again asks for as many times of both as it has been tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pisoft.config.cells import MARK
@@ -31,8 +31,6 @@ class Limits:
     mem_mb: int
 
 
-Planned = Mapping[tuple[str, str], Limits]  # by rule and cell
-
 # Of jobs that cannot be planned, or that the run does not have but was asked for by name; and the
 # minutes of those whose device has no known speed.
 UNPLANNED = Limits(runtime=60, mem_mb=4000)
@@ -49,7 +47,7 @@ class RunLimits:
 
     def __init__(self, config: Config, results: Path, rate: float | None) -> None:
         self._config, self._results, self._rate = config, results, rate
-        self._planned: dict[str, Planned | BenchmarkError] = {}
+        self._of_model = cache(self._plan)
 
     def check(self) -> None:
         """Refuse a run whose jobs cannot be planned, though the speed of its GPUs is given.
@@ -62,7 +60,8 @@ class RunLimits:
             asked = entry.resources
             if self._rate is None or not asked.gpu or (asked.runtime and asked.mem_mb):
                 continue
-            if isinstance(error := self._of_model(name), BenchmarkError):
+            _, error = self._of_model(name)
+            if error is not None:
                 raise BenchmarkError(
                     f"{error}; or set resources.runtime and resources.mem_mb of model '{name}'"
                 ) from error
@@ -79,38 +78,30 @@ class RunLimits:
         asked = self._config.models[name].resources
         if asked.runtime and asked.mem_mb:
             return Limits(asked.runtime, asked.mem_mb)
-        planned = self._of_model(name)
-        limits = UNPLANNED
-        if not isinstance(planned, BenchmarkError):
-            limits = planned.get((rule, cell), UNPLANNED)
+        planned, _ = self._of_model(name)
+        limits = planned.get((rule, cell), UNPLANNED)
         return Limits(asked.runtime or limits.runtime, asked.mem_mb or limits.mem_mb)
 
-    def _of_model(self, name: str) -> Planned | BenchmarkError:
-        """Return the limits of a model's jobs by rule and cell, or why they are not known."""
-        if name not in self._planned:
-            try:
-                self._planned[name] = self._plan(name)
-            except BenchmarkError as error:
-                self._planned[name] = error
-        return self._planned[name]
-
-    def _plan(self, name: str) -> Planned:
+    def _plan(self, name: str) -> tuple[dict[tuple[str, str], Limits], BenchmarkError | None]:
+        """Return the limits of a model's jobs by rule and cell, and why there are none."""
         entry = self._config.models[name]
         config = self._config.model_copy(update={"models": {name: entry}})
         try:
-            plan = plan_run(config, self._results)
-        except BenchmarkError:  # such as answers to prompts that have changed, which are recomputed
-            plan = plan_run(config, None)
+            try:
+                plan = plan_run(config, self._results)
+            except BenchmarkError:  # such as answers to prompts that have changed: recomputed soon
+                plan = plan_run(config, None)
+        except BenchmarkError as error:
+            return {}, error
         memory = memory_limit(weight_bytes(plan.parameters[name], entry.dtype))
-        on_gpu = bool(entry.resources.gpu) and entry.device != "cpu"
-        rate = self._rate if on_gpu else None
+        rate = self._rate if entry.resources.gpu and entry.device != "cpu" else None
         return {
             (job.rule, job.cell): Limits(
                 runtime_limit(job.start_up, plan.flops(job, job.high), rate), memory
             )
             for job in plan.jobs
             if job.rule in LOADING_RULES
-        }
+        }, None
 
 
 def runtime_limit(start_up: float, flops: float, rate: float | None) -> int:

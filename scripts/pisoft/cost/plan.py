@@ -7,15 +7,17 @@ long texts and counts embeddings: 5 % too much on the paper's run, a quarter on 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pisoft.attribution import method_without_models
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, TrainedModel
 from pisoft.config.resolved import Config
-from pisoft.config.shards import first_place, is_repeated, parts, places
+from pisoft.config.shards import dataset_of, first_place, is_repeated, parts, places
 from pisoft.cost.lengths import Lengths, sample_lengths
 from pisoft.cost.sizes import parameters_of, weight_bytes
 from pisoft.cost.tokens import (
@@ -89,24 +91,28 @@ def plan_run(config: Config, results: Path | None) -> Plan:
     """
     models = {name: _Model(config, name, results) for name in config.models}
     jobs = [Job("fetch_dataset", name) for name in config.datasets]
-    every = dict.fromkeys(part for model in models.values() for part in model.parts)
-    jobs += [Job("sample_dataset", part) for part in every]
+    jobs += [Job("sample_dataset", part) for model in models.values() for part in model.parts]
     for model in models.values():
         jobs += model.training_jobs()
     for model in models.values():
-        prompts = (model.job("build_prompts", part) for part in model.parts)
-        jobs += [replace(job, start_up=START_UP_WITH_MODEL) for job in prompts]
         jobs += [
-            model.job("generate", part, tokens=lengths.total(generation_tokens))
+            Job("build_prompts", f"{model.name}/{part}", model.name, start_up=START_UP_WITH_MODEL)
+            for part in model.parts
+        ]
+        jobs += [
+            model.job("generate", f"{model.name}/{part}", lengths.total(generation_tokens))
             for part, lengths in model.parts.items()
         ]
     for study in config.studies:
         for cell in config.cells(study):
             jobs += models[cell.model].jobs_of(cell, ranked=study in ("main", "controls"))
-    lengths = {key: of for model in models.values() for key, of in model.lengths.items()}
-    return Plan(
-        tuple(dict.fromkeys(jobs)), lengths, {name: of.parameters for name, of in models.items()}
-    )
+    lengths = {
+        (name, dataset): of
+        for name, model in models.items()
+        for dataset, of in model.lengths.items()
+    }
+    weights = {name: model.parameters for name, model in models.items()}
+    return Plan(tuple(dict.fromkeys(jobs)), lengths, weights)
 
 
 class _Model:
@@ -115,32 +121,20 @@ class _Model:
     def __init__(self, config: Config, name: str, results: Path | None) -> None:
         self._config, self.name, self._entry = config, name, config.models[name]
         self.parameters = parameters_of(name, self._entry.source)
-        datasets = {cell.dataset: None for cell in config.cells() if cell.model == name}
-        self.lengths = {
-            (name, dataset): sample_lengths(config, name, dataset, results) for dataset in datasets
-        }
-        self.parts = {
-            part: _lengths_of(self.lengths[name, dataset], part)
-            for dataset in datasets
-            for part in parts(config, name, dataset)
-        }
+        datasets = dict.fromkeys(cell.dataset for cell in config.cells() if cell.model == name)
+        self.lengths = {one: sample_lengths(config, name, one, results) for one in datasets}
+        self.parts: dict[str, Lengths] = {}
+        for dataset, lengths in self.lengths.items():
+            for part in parts(config, name, dataset):
+                # Samples that failed are not counted in a shard's places.
+                of_part = lengths.samples[slice(*(places(part) or (None,)))]
+                self.parts[part] = Lengths(of_part, lengths.origin)
 
-    def job(
-        self, rule: str, *cell: str, tokens: float = 0, most: float | None = None, head: str = ""
-    ) -> Job:
-        """Return a job that loads the model.
-
-        Args:
-            rule: its rule.
-            cell: wildcards behind the model's name.
-            tokens: that it reads, at least.
-            most: that it reads at most; None: as many.
-            head: wildcards in front of the model's name.
-        """
+    def job(self, rule: str, cell: str, low: float, high: float | None = None) -> Job:
+        """Return a job that loads the model; it reads as many tokens at most as at least."""
         seconds = START_UP_WITH_MODEL
         seconds += weight_bytes(self.parameters, self._entry.dtype) / READING_SPEED
-        path = head + "/".join((self.name, *cell))
-        return Job(rule, path, self.name, tokens, tokens if most is None else most, seconds)
+        return Job(rule, cell, self.name, low, low if high is None else high, seconds)
 
     def training_jobs(self) -> Iterator[Job]:
         """Yield the model's trainings, which take all their steps at most."""
@@ -156,70 +150,60 @@ class _Model:
         cells = self._config.cells("sanity_checks")
         shuffled = any(cell[2:4] == (self.name, SHUFFLED_LABELS) for cell in cells)
         for variant in ("", MARK + SHUFFLED_LABELS) if shuffled else ("",):
-            job = Job("train_model", self.name + variant, self.name, tokens, tokens)
-            yield replace(job, start_up=START_UP_WITH_MODEL)
+            cell = self.name + variant
+            yield Job("train_model", cell, self.name, tokens, tokens, START_UP_WITH_MODEL)
 
     def jobs_of(self, cell: Cell, *, ranked: bool) -> Iterator[Job]:
         """Yield the jobs of a cell: attribution, evaluation, and ranking if it is `ranked`."""
-        evaluation, ranking = self._config.run_file.evaluation, self._config.run_file.ranking
+        run_file, names = self._config.run_file, cell.wildcards
+        routed = f"{names['protocol']}{names['operator']}/{self.name}"
         is_label = self._config.datasets[cell.dataset].task == "classification"
-        for part in parts(self._config, self.name, cell.dataset):
-            if not cell.method:
-                yield self._inspection(cell, part)
+        for part, lengths in self.parts.items():
+            path = f"{cell.method}/{part}"
+            if dataset_of(part) != cell.dataset:
                 continue
-            yield from self._attribution(cell, part)
+            if not cell.method:
+                yield self.job("inspect_inputs", f"{routed}/{part}", self._inspected(lengths))
+                continue
+            method = self._config.evaluated_methods[cell.method]
+            if method.file is not None:
+                attributed = self._attributed(method.file, method.options, lengths)
+                yield self.job("attribute", f"{self.name}{names['variant']}/{path}", attributed)
             if cell.protocol:
-                low, high = (
-                    self._soft_tokens(part, draws) for draws in draw_bounds(evaluation.draws)
-                )
-                head = f"{cell.protocol}{cell.wildcards['operator']}/"
-                path = (cell.method, part)
-                yield self.job("evaluate_soft", *path, tokens=low, most=high, head=head)
-            if ranked and ranking is not None and is_label:
-                tokens = self.parts[part].total(lambda sample: ranking_tokens(sample, ranking))
-                yield self.job("evaluate_ranking", cell.method, part, tokens=tokens)
+                bounds = draw_bounds(run_file.evaluation.draws)
+                low, high = (self._evaluated(part, draws) for draws in bounds)
+                yield self.job("evaluate_soft", f"{routed}/{path}", low, high)
+            if ranked and run_file.ranking is not None and is_label:
+                tokens = lengths.total(partial(ranking_tokens, settings=run_file.ranking))
+                yield self.job("evaluate_ranking", f"{self.name}/{path}", tokens)
 
-    def _attribution(self, cell: Cell, part: str) -> Iterator[Job]:
-        planned = self._config.evaluated_methods[cell.method]
-        if planned.file is None:
-            return
-        budget = self._entry.token_budget
+    def _attributed(self, name: str, options: Mapping[str, Any], lengths: Lengths) -> float:
+        """Return the tokens of an attribution."""
         device = "cuda" if self._entry.resources.gpu else "cpu"
-        method = method_without_models(
-            planned.file, planned.options, budget or TOKEN_BUDGETS[device]
-        )
-        tokens = self.parts[part].total(
+        budget = self._entry.token_budget or TOKEN_BUDGETS[device]
+        method = method_without_models(name, options, budget)
+        return lengths.total(
             lambda sample: sample.read * method.forwards(sample.prompt, len(sample.steps))
         )
-        job = self.job("attribute", cell.method, part, tokens=tokens)
-        path = f"{self.name}{cell.wildcards['variant']}/{cell.method}/{part}"
-        yield replace(job, cell=path)
 
-    def _soft_tokens(self, part: str, draws: int) -> float:
+    def _evaluated(self, part: str, draws: int) -> float:
         """Return the tokens of a soft evaluation, with the steps that half precision repeats."""
         grid = len(self._config.run_file.evaluation.pi_grid)
         lengths = self.parts[part]
-        tokens = lengths.total(lambda sample: soft_tokens(sample, grid, draws))
-        if self._entry.dtype not in HALF or not lengths.count:
+        tokens = lengths.total(partial(soft_tokens, grid=grid, draws=draws))
+        if self._entry.dtype not in HALF or not lengths.samples:
             return tokens
         # One step of some blocks is evaluated in float32, too, with one draw.
         block = self._config.run_file.block_size
-        first = first_place(part) // block
-        repeated = sum(map(is_repeated, range(first, first + math.ceil(lengths.count / block))))
-        whole = lengths.total(lambda sample: soft_tokens(sample, grid, 1))
+        first, blocks = first_place(part) // block, math.ceil(len(lengths.samples) / block)
+        repeated = sum(map(is_repeated, range(first, first + blocks)))
+        whole = lengths.total(partial(soft_tokens, grid=grid, draws=1))
         return tokens + whole * repeated / lengths.total(lambda sample: len(sample.steps))
 
-    def _inspection(self, cell: Cell, part: str) -> Job:
-        """Return the job that looks at perturbed inputs of random tokens."""
+    def _inspected(self, lengths: Lengths) -> float:
+        """Return the tokens of a look at inputs whose tokens are ablated at random."""
         operators = self._config.run_file.operators
         assert operators is not None
-        masks = len(self._config.run_file.evaluation.pi_grid) * operators.draws
-        masks *= 1 + len(operators.others)
-        tokens = self.parts[part].total(lambda sample: inspection_tokens(sample, masks))
-        return self.job("inspect_inputs", part, tokens=tokens, head=f"{cell.protocol}/")
-
-
-def _lengths_of(whole: Lengths, part: str) -> Lengths:
-    """Return the lengths of a part's samples: those that failed are not counted in its places."""
-    bounds = places(part)
-    return whole if bounds is None else whole.between(*bounds)
+        grid = len(self._config.run_file.evaluation.pi_grid)
+        masks = grid * operators.draws * (1 + len(operators.others))
+        return lengths.total(partial(inspection_tokens, masks=masks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import compress
 
 from pisoft.cost.plan import (
     LOADING_RULES,
@@ -14,9 +15,8 @@ from pisoft.cost.plan import (
     Plan,
 )
 from pisoft.errors import BenchmarkError
-from pisoft.formatting import duration, scaled
+from pisoft.formatting import NOTHING, duration, scaled
 
-NOTHING = "\N{EN DASH}"
 _COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "longest", "GPU-hours")
 _ASSUMPTIONS = f"""\
 Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
@@ -65,7 +65,7 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
     lengths = [
         (
             f"{model} · {dataset}",
-            str(of.count),
+            str(len(of.samples)),
             f"{of.mean(lambda sample: sample.prompt):.0f}",
             f"{of.mean(lambda sample: sample.first):.0f}",
             f"{of.mean(lambda sample: sample.perturbable):.0f}",
@@ -76,58 +76,41 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
     ]
     header = ("tokens, means", "samples", "prompt", "before", "perturbable", "steps", "lengths")
     weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
-    time = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
-    longest = [] if rate is None else [_longest_job(plan, rate), ""]
-    return "\n".join(
-        [
-            *_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}),
-            "",
-            *longest,
-            *_table([header, *lengths], rules_below={0}),
-            "",
-            f"Weights: {weights}.",
-            time,
-            _ASSUMPTIONS,
-        ]
-    )
+    lines = [*_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}), ""]
+    if rate is not None:  # the longest job is what a kill can cost at most
+        longest = max(plan.jobs, key=lambda job: _seconds(plan, job, job.high, rate))
+        time = duration(_seconds(plan, longest, longest.high, rate))
+        lines.append(
+            f"Longest job, and so what a kill can cost: {time} ({longest.rule} {longest.cell})\n"
+        )
+    lines += _table([header, *lengths], rules_below={0})
+    speed = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
+    return "\n".join([*lines, f"\nWeights: {weights}.", speed, _ASSUMPTIONS])
 
 
 def _seconds(plan: Plan, job: Job, tokens: float, rate: float) -> float:
     return job.start_up + plan.flops(job, tokens) / rate
 
 
-def _longest_job(plan: Plan, rate: float) -> str:
-    """Say which job takes longest, which is what a kill can cost at most."""
-    seconds = {job: _seconds(plan, job, job.high, rate) for job in plan.jobs}
-    longest = max(plan.jobs, key=seconds.__getitem__)
-    return (
-        f"Longest job, and so what a kill can cost: {duration(seconds[longest])} "
-        f"({longest.rule} {longest.cell})"
-    )
-
-
 def _row(
     rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None, on_gpu: Collection[str]
 ) -> tuple[str, ...]:
-    tokens = sum(job.low for job in jobs), sum(job.high for job in jobs)
-    flops = (
-        sum(plan.flops(job, job.low) for job in jobs),
-        sum(plan.flops(job, job.high) for job in jobs),
-    )
-    row = (rule, str(len(jobs)), _range(tokens, scaled), _range(flops, scaled))
+    tokens = [[job.low for job in jobs], [job.high for job in jobs]]  # at least, at most
+    flops = [sum(map(plan.flops, jobs, bound)) for bound in tokens]
+    row = (rule, str(len(jobs)), _range(map(sum, tokens), scaled), _range(flops, scaled))
     if rate is None:
         return (*row, NOTHING, NOTHING, NOTHING)
-    low, high = (
-        {job: _seconds(plan, job, getattr(job, bound), rate) for job in jobs}
-        for bound in ("low", "high")
-    )
-    held = [job for job in jobs if job.rule in LOADING_RULES and job.model in on_gpu]
-    hours = tuple(sum(seconds[job] for job in held) / 3600 for seconds in (low, high))
+    seconds = [
+        [_seconds(plan, *of_job, rate) for of_job in zip(jobs, bound, strict=True)]
+        for bound in tokens
+    ]
+    held = [job.rule in LOADING_RULES and job.model in on_gpu for job in jobs]
+    hours = [sum(compress(bound, held)) / 3600 for bound in seconds]
     return (
         *row,
-        _range((sum(low.values()), sum(high.values())), duration),
-        duration(max(high.values(), default=0)),
-        _range(hours, _hours) if held else NOTHING,
+        _range(map(sum, seconds), duration),
+        duration(max(seconds[1], default=0)),
+        _range(hours, _hours) if any(held) else NOTHING,
     )
 
 

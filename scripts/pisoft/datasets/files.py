@@ -10,6 +10,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, Literal
 
 from pisoft.config.datasets import FileDataset
@@ -23,8 +24,10 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 QUOTING: dict[str, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "tsv": csv.QUOTE_NONE}
 
 
-def file_columns(path: str, source: FileDataset) -> tuple[str, ...]:
-    """Return the column names of a file, reading no further than needed.
+def read_file(path: str, source: FileDataset) -> tuple[tuple[str, ...], Iterator[Row]]:
+    """Return the column names of a file, having read no further than needed, and its records.
+
+    Those of format `eraser` have their `evidence` besides; values of csv and tsv files are texts.
 
     Args:
         path: one of the source's files.
@@ -32,59 +35,37 @@ def file_columns(path: str, source: FileDataset) -> tuple[str, ...]:
 
     Raises:
         BenchmarkError: the file cannot be read, has no records, or `columns` are given for a format
-            that names its columns itself.
+            that names its columns itself; or, once it is read, a line of it is no record.
     """
-    if source.columns is not None and source.format not in DELIMITERS:
+    if source.format in DELIMITERS:
+        lines = _lines(path, source)
+        columns = source.columns or next((tuple(values) for _, values in lines), None)
+        records = _delimited(path, lines, columns or ())
+    elif source.columns is not None:
         raise BenchmarkError(
             f"{path}: `columns` is for csv and tsv files without a header line; "
             f"a {source.format} file names its columns itself"
         )
-    if source.format == "parquet":
-        import pyarrow.parquet as parquet
-
-        return tuple(_parquet(path, parquet.read_schema).names)
-    if source.columns is not None:
-        return source.columns
-    firsts: Iterator[Row] | Iterator[list[str]]
-    if source.format in DELIMITERS:
-        firsts = (values for _, values in _lines(path, source))
+    elif source.format == "parquet":
+        columns = tuple(_parquet(path, "read_schema").names)
+        records = _rows(path)
     else:
-        firsts = file_records(path, source, ())
-    for first in firsts:
-        return COLUMNS if source.format == "eraser" else tuple(first)
-    raise BenchmarkError(f"{path}: holds no records")
-
-
-def file_records(path: str, source: FileDataset, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the records of a file; those of format `eraser` have their `evidence` besides.
-
-    Args:
-        path: one of the source's files.
-        source: its format, and its columns if it has no header line.
-        columns: what :func:`file_columns` returns; only csv and tsv files need them.
-
-    Raises:
-        BenchmarkError: the file cannot be read, or a line of it is no record.
-    """
-    match source.format:
-        case "csv" | "tsv":
-            yield from _delimited(path, source, columns)
-        case "jsonl":
-            yield from (record for _, record in _json_lines(path))
-        case "eraser":
-            for where, annotation in _json_lines(path):
-                yield record_of(annotation, path, where)
-        case "parquet":
-            import pyarrow.parquet as parquet
-
-            yield from _parquet(path, parquet.read_table).to_pylist()
+        whole = _json_lines(path)
+        if source.format == "eraser":
+            whole = ((where, record_of(line, path, where)) for where, line in whole)
+        first = [record for _, record in islice(whole, 1)]
+        columns = (COLUMNS if source.format == "eraser" else tuple(first[0])) if first else None
+        records = chain(first, (record for _, record in whole))
+    if columns is None:
+        raise BenchmarkError(f"{path}: holds no records")
+    return columns, records
 
 
 def input_files(source: FileDataset) -> list[str]:
     """Return all that is read: the files, and the documents that those of format `eraser` name.
 
     Raises:
-        BenchmarkError: as :func:`file_records`, for what names the documents.
+        BenchmarkError: as :func:`read_file`, for what names the documents.
     """
     if source.format != "eraser":
         return list(source.paths)
@@ -97,11 +78,10 @@ def input_files(source: FileDataset) -> list[str]:
     return [*source.paths, *sorted(documents)]
 
 
-def _delimited(path: str, source: FileDataset, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the records of a csv or tsv file, every value as text."""
-    lines = _lines(path, source)
-    if source.columns is None:
-        next(lines)
+def _delimited(
+    path: str, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str]
+) -> Iterator[Row]:
+    """Yield the records of the lines behind a header, every value as text."""
     for number, values in lines:
         if len(values) != len(columns):
             raise BenchmarkError(
@@ -152,12 +132,17 @@ def _json_object(line: str, where: str) -> Row:
     return record
 
 
-def _parquet(path: str, read: Any) -> Any:
+def _rows(path: str) -> Iterator[Row]:
+    yield from _parquet(path, "read_table").to_pylist()
+
+
+def _parquet(path: str, read: str) -> Any:
     """Apply one of pyarrow's readers to the file."""
+    import pyarrow.parquet as parquet
     from pyarrow import ArrowException
 
     try:
-        return read(path)
+        return getattr(parquet, read)(path)
     except (OSError, ArrowException) as error:
         raise _unreadable(path, "parquet", error) from error
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
+from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, TextField
 from pisoft.config.jobs import FetchJob
-from pisoft.datasets.files import DELIMITERS, file_columns, file_records
+from pisoft.datasets.embedded import make_records
+from pisoft.datasets.files import DELIMITERS, read_file
 from pisoft.datasets.hub import COMMIT, hub_advice, read_commit
 from pisoft.datasets.rationales import with_evidence
 from pisoft.datasets.sentences import first_sentences
@@ -37,11 +38,7 @@ class Source:
     evidence: Sequence[list[Row]] | None = None  # per record, offsets into a column
 
 
-MakeRecords = Callable[[EmbeddedDataset, int], Source]
-"""Makes a number of an embedded dataset's records: :func:`pisoft.demo.source.made_source`."""
-
-
-def fetch(settings: FetchJob, make_records: MakeRecords) -> list[Row]:
+def fetch(settings: FetchJob) -> list[Row]:
     """Read a dataset as rows of contract kind `datasets`, in the order of its files or splits.
 
     Texts lose white space at both ends, because chat templates trim messages: character offsets
@@ -50,23 +47,39 @@ def fetch(settings: FetchJob, make_records: MakeRecords) -> list[Row]:
 
     Args:
         settings: source, and which columns hold texts, label, answer and id.
-        make_records: makes the records of an embedded dataset.
 
     Raises:
         BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
             columns than the first, an id is repeated, or no record's label has a label word.
     """
-    sources = _read(settings, make_records)
-    _check_sources(settings, {source.origin: source.columns for source in sources})
+    given = settings.source
+    if isinstance(given, HubDataset):
+        sources = _from_hub(given)
+    elif isinstance(given, FileDataset):
+        sources = [_from_file(path, given) for path in given.paths]
+    else:
+        sources = [_made(given, given.records)]
+    _check_columns(settings, {source.origin: source.columns for source in sources})
     for source in sources:
         if not source.records:
             raise BenchmarkError(f"{source.origin}: holds no records")
     rows = [
         _row(settings, source, index) for source in sources for index in range(len(source.records))
     ]
-    if settings.labels is not None and all(row["label"] is None for row in rows):
-        raise _no_known_label(settings, settings.labels, sources)
-    for row, identifier in zip(rows, _identifiers(settings, sources, rows), strict=True):
+    origin = " and ".join(source.origin for source in sources)
+    if isinstance(given, HubDataset):
+        origin = _hub_origin(given, given.splits)
+    labels, records = settings.labels, [record for source in sources for record in source.records]
+    if labels is not None and all(row["label"] is None for row in rows):
+        values = Counter(label_key(record.get(labels.column)) for record in records)
+        found = ", ".join(f"'{value}'" for value, _ in values.most_common(5))
+        raise BenchmarkError(
+            f"{origin}: no value of column '{labels.column}' has a label word: found {found}; "
+            f"`labels.words` allows {', '.join(labels.words)}"
+        )
+    column = settings.id_column or ("record_id" if isinstance(given, EmbeddedDataset) else None)
+    identifiers = _text_hashes(rows) if column is None else _identifiers(sources, column, origin)
+    for row, identifier in zip(rows, identifiers, strict=True):
         row["sample_id"] = f"{settings.dataset}/{identifier}"
     return rows
 
@@ -80,7 +93,7 @@ def at_commit(settings: FetchJob, record: Path | None) -> FetchJob:
     return settings.model_copy(update={"source": source.model_copy(update={"revision": commit})})
 
 
-def check_columns(settings: FetchJob, make_records: MakeRecords) -> None:
+def check_columns(settings: FetchJob) -> None:
     """Check the column names of a local or embedded source by the first line of every file alone.
 
     Sources on the hub are not touched: the workflow does not use the network while it parses.
@@ -91,25 +104,18 @@ def check_columns(settings: FetchJob, make_records: MakeRecords) -> None:
     """
     source = settings.source
     if isinstance(source, FileDataset):
-        columns = {path: file_columns(path, source) for path in source.paths}
-        for path in source.paths if source.format in DELIMITERS else ():
-            next(file_records(path, source, columns[path]), None)  # has as many values as columns
-        _check_sources(settings, columns)
+        columns = {}
+        for path in source.paths:
+            columns[path], records = read_file(path, source)
+            if source.format in DELIMITERS:
+                next(records, None)  # has as many values as columns
+        _check_columns(settings, columns)
     elif isinstance(source, EmbeddedDataset):
-        made = make_records(source, 1)
-        _check_sources(settings, {made.origin: made.columns})
+        made = _made(source, 1)
+        _check_columns(settings, {made.origin: made.columns})
 
 
 # Reading --------------------------------------------------------------------------------------
-
-
-def _read(settings: FetchJob, make_records: MakeRecords) -> list[Source]:
-    source = settings.source
-    if isinstance(source, HubDataset):
-        return _from_hub(source)
-    if isinstance(source, FileDataset):
-        return [_from_file(path, source) for path in source.paths]
-    return [make_records(source, source.records)]
 
 
 def _from_hub(source: HubDataset) -> list[Source]:
@@ -140,8 +146,8 @@ def _from_hub(source: HubDataset) -> list[Source]:
 
 
 def _from_file(path: str, source: FileDataset) -> Source:
-    columns = file_columns(path, source)
-    records = list(file_records(path, source, columns))
+    columns, lines = read_file(path, source)
+    records = list(lines)
     if source.rationale is not None:
         records = [
             with_evidence(record, source.rationale, f"{path}: record {number}")
@@ -152,55 +158,47 @@ def _from_file(path: str, source: FileDataset) -> Source:
     return Source(path, columns, records, evidence)
 
 
+def _made(source: EmbeddedDataset, count: int) -> Source:
+    """Make the first records of an embedded dataset, with their evidence."""
+    made = make_records(source.task, count, source.seed)
+    names = ("record_id", "label", "answer")  # besides the text fields
+    records = [record["fields"] | {name: record[name] for name in names} for record in made]
+    evidence = [record["evidence"] for record in made]
+    return Source(f"embedded task '{source.task}'", tuple(records[0]), records, evidence)
+
+
 def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
     named = "split" if len(splits) == 1 else "splits"
     return f"hub dataset {source.repository}, {named} {' and '.join(splits)}"
 
 
-def _origin(settings: FetchJob, sources: Sequence[Source]) -> str:
-    """Return where all records are from, for messages."""
-    if isinstance(settings.source, HubDataset):
-        return _hub_origin(settings.source, settings.source.splits)
-    return " and ".join(source.origin for source in sources)
-
-
 # Interpreting ---------------------------------------------------------------------------------
 
 
-def _check_sources(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> None:
-    """Check the columns of every file or split, given by its origin: they are what is needed."""
-    for origin, found in columns.items():
-        _check_mapping(settings, found, origin)
-    first = next(iter(columns))
-    for origin, found in columns.items():
-        if set(found) != set(columns[first]):
-            raise BenchmarkError(
-                f"dataset '{settings.dataset}': {origin} has the columns {', '.join(found)}, but "
-                f"{first} has {', '.join(columns[first])}; give records of the same columns"
-            )
-
-
-def _check_mapping(settings: FetchJob, columns: Sequence[str], origin: str) -> None:
-    """Check that every column the configuration names exists."""
-    wanted = {f"fields.{name}": field.column for name, field in settings.fields.items()}
+def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> None:
+    """Check that files or splits, by origin, have the columns that are named, and equal ones."""
+    named: dict[str, str | None]
+    named = {f"fields.{name}": field.column for name, field in settings.fields.items()}
+    named |= {"answer_column": settings.answer_column, "id_column": settings.id_column}
     if settings.labels is not None:
-        wanted["labels.column"] = settings.labels.column
-    if settings.answer_column is not None:
-        wanted["answer_column"] = settings.answer_column
-    if settings.id_column is not None:
-        wanted["id_column"] = settings.id_column
+        named["labels.column"] = settings.labels.column
     if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
-        wanted["source.rationale.words"] = settings.source.rationale.words
-        wanted["source.rationale.marks"] = settings.source.rationale.marks
-    for key, column in wanted.items():
-        if column not in columns:
+        named["source.rationale.words"] = settings.source.rationale.words
+        named["source.rationale.marks"] = settings.source.rationale.marks
+    for origin, present in columns.items():
+        for key, column in named.items():
+            where = f"dataset '{settings.dataset}': {key}: {origin}"
+            if column is not None and column not in present:
+                hint = did_you_mean(column, present)
+                raise BenchmarkError(f"{where} has no column '{column}'{hint}")
+            if list(present).count(column or "") > 1:
+                raise BenchmarkError(f"{where} has several columns '{column}'")
+    first = next(iter(columns))
+    for origin, present in columns.items():
+        if set(present) != set(columns[first]):
             raise BenchmarkError(
-                f"dataset '{settings.dataset}': {key}: {origin} has no column '{column}'"
-                + did_you_mean(column, columns)
-            )
-        if list(columns).count(column) > 1:
-            raise BenchmarkError(
-                f"dataset '{settings.dataset}': {key}: {origin} has several columns '{column}'"
+                f"dataset '{settings.dataset}': {origin} has the columns {', '.join(present)}, but "
+                f"{first} has {', '.join(columns[first])}; give records of the same columns"
             )
 
 
@@ -273,38 +271,24 @@ def _evidence(
     return moved
 
 
-def _no_known_label(
-    settings: FetchJob, labels: Labels, sources: Sequence[Source]
-) -> BenchmarkError:
-    values = (label_key(r.get(labels.column)) for source in sources for r in source.records)
-    found = ", ".join(f"'{value}'" for value, _ in Counter(values).most_common(5))
-    return BenchmarkError(
-        f"{_origin(settings, sources)}: no value of column '{labels.column}' has a label word: "
-        f"found {found}; `labels.words` allows {', '.join(labels.words)}"
-    )
-
-
-def _identifiers(settings: FetchJob, sources: Sequence[Source], rows: Sequence[Row]) -> list[str]:
-    """Return one unique, stable identifier per record."""
-    made = isinstance(settings.source, EmbeddedDataset)
-    column = settings.id_column or ("record_id" if made else None)
-    if column is None:
-        return _text_hashes(rows)
+def _identifiers(sources: Sequence[Source], column: str, origin: str) -> list[str]:
+    """Return the values of a column, which must be there and differ."""
+    identifiers: Counter[str] = Counter()
     for source in sources:
-        for index, record in enumerate(source.records):
+        for number, record in enumerate(source.records, start=1):
             if record.get(column) in (None, ""):
                 raise BenchmarkError(
-                    f"{source.origin}: record {index + 1}: id_column '{column}': no id; give every "
+                    f"{source.origin}: record {number}: id_column '{column}': no id; give every "
                     "record one, or choose no column to use a hash of the texts"
                 )
-    identifiers = [str(record.get(column)) for source in sources for record in source.records]
-    repeated = [value for value, count in Counter(identifiers).items() if count > 1]
-    if repeated:
-        raise BenchmarkError(
-            f"{_origin(settings, sources)}: id_column '{column}': the id '{repeated[0]}' is not "
-            "unique; choose another column, or none to use a hash of the texts"
-        )
-    return identifiers
+            identifiers[str(record[column])] += 1
+    for value, count in identifiers.items():
+        if count > 1:
+            raise BenchmarkError(
+                f"{origin}: id_column '{column}': the id '{value}' is not unique; choose another "
+                "column, or none to use a hash of the texts"
+            )
+    return list(identifiers)
 
 
 def _text_hashes(rows: Sequence[Row]) -> list[str]:

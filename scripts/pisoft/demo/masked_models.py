@@ -7,31 +7,26 @@ it. Its prediction is the same for every mask: the smoothed share of each token 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
-from pisoft.demo.training import byte_level_backend, package_versions, train_backend
-from pisoft.models.saving import save_model
-from pisoft.store.files import TRAINING_REPORT
+from pisoft.config.models import UnigramMaskedModel
+from pisoft.demo.tokenizers import train_backend
+from pisoft.models.saving import save_trained
 
-# RoBERTa's, with its first ids.
-SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True))
+MASK = AddedToken("<mask>", lstrip=True)
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", MASK)  # RoBERTa's, with its first ids
 WIDTH = 8  # of layers whose output changes no logit
 
 
 def make_masked_model(
-    directory: Path,
-    texts: Sequence[str],
-    *,
-    vocabulary_size: int,
-    context: int,
-    settings: dict[str, Any],
+    directory: Path, source: UnigramMaskedModel, texts: Sequence[str], settings: Any
 ) -> None:
     """Make a masked model and its tokenizer, and save both with a report, ``training.json``.
 
@@ -39,62 +34,12 @@ def make_masked_model(
 
     Args:
         directory: where to.
+        source: size of the vocabulary and context, special tokens included.
         texts: whose tokens are counted, and the tokenizer's merges learnt from.
-        vocabulary_size: entries, special tokens and the 256 bytes included.
-        context: longest sequence, special tokens included.
         settings: of the job, for the report.
     """
-    tokenizer = train_masked_tokenizer(texts, vocabulary_size, context)
-    model = _network(tokenizer)
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.zero_()
-        model.lm_head.bias.copy_(torch.from_numpy(log_frequencies(texts, tokenizer)))
-    report = {"architecture": "roberta", "versions": package_versions(), "settings": settings}
-    save_model(directory, model, tokenizer, {TRAINING_REPORT: report})
-
-
-def log_frequencies(texts: Sequence[str], tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
-    """Return the log of (count + 1) / (tokens + V) of each of V tokens, (V,) float32."""
-    encoded = tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
-    ids = [token for of_text in encoded for token in of_text]
-    counts = np.bincount(ids, minlength=len(tokenizer)) + 1.0
-    return np.log(counts / counts.sum()).astype(np.float32)
-
-
-def train_masked_tokenizer(
-    texts: Iterable[str], vocabulary_size: int, context: int
-) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer with RoBERTa's special tokens around every text.
-
-    Args:
-        texts: what the merges are learnt from.
-        vocabulary_size: entries, special tokens and the 256 bytes included.
-        context: longest sequence, special tokens included.
-    """
-    backend = byte_level_backend()
-    train_backend(backend, texts, vocabulary_size, SPECIAL_TOKENS)
-    backend.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>",
-        special_tokens=[(token, backend.token_to_id(token)) for token in ("<s>", "</s>")],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        bos_token="<s>",
-        cls_token="<s>",
-        eos_token="</s>",
-        sep_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-        mask_token=AddedToken("<mask>", lstrip=True),
-        model_max_length=context,
-        clean_up_tokenization_spaces=False,
-    )
-
-
-def _network(tokenizer: PreTrainedTokenizerFast) -> RobertaForMaskedLM:
-    """Return a float32 model of one layer, whose output head is its embedding."""
-    return RobertaForMaskedLM(
+    tokenizer = train_masked_tokenizer(texts, source.vocabulary_size, source.context)
+    model = RobertaForMaskedLM(
         RobertaConfig(
             vocab_size=len(tokenizer),
             hidden_size=WIDTH,
@@ -102,7 +47,7 @@ def _network(tokenizer: PreTrainedTokenizerFast) -> RobertaForMaskedLM:
             num_hidden_layers=1,
             num_attention_heads=1,
             # RoBERTa numbers positions from the padding id on.
-            max_position_embeddings=tokenizer.model_max_length + tokenizer.pad_token_id + 1,
+            max_position_embeddings=source.context + tokenizer.pad_token_id + 1,
             type_vocab_size=1,
             bos_token_id=tokenizer.bos_token_id,
             eos_token_id=tokenizer.eos_token_id,
@@ -110,4 +55,30 @@ def _network(tokenizer: PreTrainedTokenizerFast) -> RobertaForMaskedLM:
             tie_word_embeddings=True,
             dtype="float32",
         )
+    )
+    ids = tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+    counts = np.bincount(np.concatenate(ids).astype(int), minlength=len(tokenizer)) + 1.0
+    log_shares = np.log(counts / counts.sum()).astype(np.float32)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.zero_()
+        model.lm_head.bias.copy_(torch.from_numpy(log_shares))
+    save_trained(directory, model, tokenizer, architecture="roberta", settings=settings)
+
+
+def train_masked_tokenizer(
+    texts: Sequence[str], vocabulary_size: int, context: int
+) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE tokenizer with RoBERTa's special tokens around every text."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=train_backend(texts, vocabulary_size, SPECIAL_TOKENS, "<s> $A </s>"),
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token=MASK,
+        model_max_length=context,
+        clean_up_tokenization_spaces=False,
     )

@@ -6,12 +6,14 @@ real ones.
 """
 
 import logging
+import math
+import random
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -23,32 +25,25 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from pisoft.demo.tokenizers import Architecture, Dialogue, render, train_tokenizer
-from pisoft.demo.training import (
-    CHECK_EVERY,
-    NO_LABEL,
-    Optimiser,
-    package_versions,
-    shuffled_batches,
-)
+from pisoft.config.models import TrainedModel
+from pisoft.demo.tokenizers import Dialogue, render, train_tokenizer
 from pisoft.errors import BenchmarkError
-from pisoft.models.saving import save_model
-from pisoft.store.files import TRAINING_REPORT
+from pisoft.models.saving import save_trained
 
 logger = logging.getLogger(__name__)
 
-
 TinyModel: TypeAlias = LlamaForCausalLM | MistralForCausalLM
 
-
+NO_LABEL = -100  # at positions that carry no loss
 EARLY_STOP_ACCURACY = 0.995
-
-
+CHECK_EVERY = 25  # steps from one held-out check and progress line to the next
 MASKED_DIALOGUES = 0.3  # fraction of the training dialogues that lose some user tokens
+WARMUP_FRACTION = 0.1
+FINAL_LEARNING_RATE_FRACTION = 0.05
+GRADIENT_NORM_LIMIT = 1.0
 
 
-@dataclass(frozen=True)
-class EncodedDialogue:
+class EncodedDialogue(NamedTuple):
     """A tokenised dialogue: its ids, where the answer starts, which tokens the user wrote."""
 
     token_ids: list[int]
@@ -57,8 +52,7 @@ class EncodedDialogue:
     group: str
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Right-padded dialogues: ids, next-token labels, which tokens the user wrote; each (B, T)."""
 
     token_ids: torch.Tensor
@@ -68,77 +62,64 @@ class Batch:
 
 def train_tiny_model(
     directory: Path,
-    *,
-    architecture: Architecture,
-    hidden_size: int,
-    layers: int,
-    heads: int,
-    key_value_heads: int,
-    vocabulary_size: int,
-    context: int,
-    steps: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
+    source: TrainedModel,
     training: Sequence[Dialogue],
     held_out: Sequence[Dialogue],
-    required_accuracy: float = 0.98,
-    settings: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    settings: Any = None,
+) -> None:
     """Train a model and its tokenizer from scratch and save both, and a report, in ``directory``.
 
-    The report, also written as ``training.json``, holds the held-out accuracy (share of dialogues
-    whose whole greedy answer is right) overall and by group, the steps, the seconds, the package
-    versions and the ``settings`` of the job. ``directory`` appears complete or not at all; the same
-    seed on the same machine gives the same weights.
+    The report, ``training.json``, holds the held-out accuracy (share of dialogues whose whole
+    greedy answer is right) overall and by group, the steps, the seconds, the package versions and
+    the ``settings`` of the job. ``directory`` appears complete or not at all; the same seed on the
+    same machine gives the same weights.
 
     Raises:
-        BenchmarkError: the held-out accuracy is below ``required_accuracy``, a dialogue does not
-            fit the context, or the architecture is unknown.
+        BenchmarkError: the held-out accuracy is below the required one, or a dialogue does not fit
+            the context.
     """
     started = time.perf_counter()
-    tokenizer = train_tokenizer(training, architecture, vocabulary_size)
-    encoded = [_encode(dialogue, tokenizer, context) for dialogue in training]
-    encoded_held_out = [_encode(dialogue, tokenizer, context) for dialogue in held_out]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = _new_model(
-            tokenizer, architecture, hidden_size, layers, heads, key_value_heads, context
-        )
-    steps_taken = _optimise(
-        model, encoded, encoded_held_out, tokenizer, steps, batch_size, learning_rate, seed
+    tokenizer = train_tokenizer(training, source.architecture, source.vocabulary_size)
+    encoded, encoded_held_out = (
+        [_encode(dialogue, tokenizer, source.context) for dialogue in dialogues]
+        for dialogues in (training, held_out)
     )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(source.seed)
+        model = _new_model(tokenizer, source)
+    steps = _optimise(model, source, encoded, encoded_held_out, tokenizer)
     accuracy = exact_match(model, encoded_held_out, tokenizer)
-    if not accuracy["overall"] >= required_accuracy:
+    if not accuracy["overall"] >= source.required_accuracy:
         raise BenchmarkError(
-            f"the tiny {architecture} model answers {accuracy['overall']:.4f} of the held-out "
-            f"dialogues correctly after {steps_taken} steps, but {required_accuracy:.4f} is "
-            f"required (by group: {accuracy['groups']}); raise its steps, width or learning rate"
+            f"the tiny {source.architecture} model answers {accuracy['overall']:.4f} of the "
+            f"held-out dialogues correctly after {steps} steps, but {source.required_accuracy:.4f} "
+            f"is required (by group: {accuracy['groups']}); raise its steps, width or learning rate"
         )
-    report = {
-        "architecture": architecture,
-        "accuracy": accuracy["overall"],
-        "accuracy_by_group": accuracy["groups"],
-        "required_accuracy": required_accuracy,
-        "parameters": model.num_parameters(),
-        "steps": steps_taken,
-        "steps_allowed": steps,
-        "seed": seed,
-        "seconds": round(time.perf_counter() - started, 1),
-        "versions": package_versions(),
-        "settings": settings,
-    }
-    save_model(directory, model, tokenizer, {TRAINING_REPORT: report})
-    return report
+    save_trained(
+        directory,
+        model,
+        tokenizer,
+        architecture=source.architecture,
+        accuracy=accuracy["overall"],
+        accuracy_by_group=accuracy["groups"],
+        required_accuracy=source.required_accuracy,
+        parameters=model.num_parameters(),
+        steps=steps,
+        steps_allowed=source.steps,
+        seed=source.seed,
+        seconds=round(time.perf_counter() - started, 1),
+        settings=settings,
+    )
 
 
 @torch.no_grad()
 def exact_match(
     model: TinyModel, dialogues: Sequence[EncodedDialogue], tokenizer: PreTrainedTokenizerFast
 ) -> dict[str, Any]:
-    """Share of dialogues whose whole greedy answer, end token included, is the expected one.
+    """Return the share of dialogues whose whole greedy answer, end token included, is right.
 
-    Returns ``{"overall": share, "groups": {group: share}}``.
+    Returns:
+        ``{"overall": share, "groups": {group: share}}``.
     """
     model.eval()
     hits: dict[str, list[bool]] = defaultdict(list)
@@ -166,21 +147,16 @@ def _encode(
     encoding = tokenizer(
         render(dialogue, tokenizer), add_special_tokens=False, return_offsets_mapping=True
     )
-    if len(encoding["input_ids"]) > context:
+    ids, offsets = encoding["input_ids"], encoding["offset_mapping"]
+    text = dialogue.messages[-1]["content"].strip()
+    if len(ids) > context:
         raise BenchmarkError(
-            f"a dialogue takes {len(encoding['input_ids'])} tokens, more than the context of "
-            f"{context}: {dialogue.messages[-1]['content'][:60]!r}"
+            f"a dialogue takes {len(ids)} tokens, more than the context of {context}: {text[:60]!r}"
         )
-    offsets = encoding["offset_mapping"]
-    user_text = dialogue.messages[-1]["content"].strip()
-    user_start = prompt.rindex(user_text)
-    user_end = user_start + len(user_text)
-    return EncodedDialogue(
-        token_ids=encoding["input_ids"],
-        answer_start=next(i for i, (start, _) in enumerate(offsets) if start >= len(prompt)),
-        user_tokens=[start < user_end and end > user_start for start, end in offsets],
-        group=dialogue.group,
-    )
+    first = prompt.rindex(text)
+    answer_start = next(i for i, (start, _) in enumerate(offsets) if start >= len(prompt))
+    user_tokens = [start < first + len(text) and end > first for start, end in offsets]
+    return EncodedDialogue(ids, answer_start, user_tokens, dialogue.group)
 
 
 def _pad(dialogues: Sequence[EncodedDialogue], padding_id: int) -> Batch:
@@ -199,67 +175,85 @@ def _pad(dialogues: Sequence[EncodedDialogue], padding_id: int) -> Batch:
     return Batch(token_ids, labels, user_tokens)
 
 
-def _new_model(
-    tokenizer: PreTrainedTokenizerFast,
-    architecture: Architecture,
-    hidden_size: int,
-    layers: int,
-    heads: int,
-    key_value_heads: int,
-    context: int,
-) -> TinyModel:
-    """An untrained float32 model of the architecture, with tied embeddings."""
+def _new_model(tokenizer: PreTrainedTokenizerFast, source: TrainedModel) -> TinyModel:
+    """Return an untrained float32 model of the architecture, with tied embeddings."""
     shared = {
         "vocab_size": len(tokenizer),
-        "hidden_size": hidden_size,
-        "intermediate_size": 2 * hidden_size,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": key_value_heads,
-        "max_position_embeddings": context,
+        "hidden_size": source.hidden_size,
+        "intermediate_size": 2 * source.hidden_size,
+        "num_hidden_layers": source.layers,
+        "num_attention_heads": source.heads,
+        "num_key_value_heads": source.key_value_heads,
+        "max_position_embeddings": source.context,
         "tie_word_embeddings": True,
-        "initializer_range": hidden_size**-0.5,  # the usual 0.02 is for widths of thousands
+        "initializer_range": source.hidden_size**-0.5,  # the usual 0.02 is for thousands
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": None,
         "dtype": "float32",
     }
-    if architecture == "llama":
-        model: TinyModel = LlamaForCausalLM(LlamaConfig(**shared))
-    else:
-        model = MistralForCausalLM(MistralConfig(**shared, sliding_window=context))
-    return model
+    if source.architecture == "llama":
+        return LlamaForCausalLM(LlamaConfig(**shared))
+    return MistralForCausalLM(MistralConfig(**shared, sliding_window=source.context))
 
 
 def _optimise(
     model: TinyModel,
+    source: TrainedModel,
     training: Sequence[EncodedDialogue],
     held_out: Sequence[EncodedDialogue],
     tokenizer: PreTrainedTokenizerFast,
-    steps: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
 ) -> int:
     """Fit the answers; return the steps taken, fewer than allowed if the task is solved early."""
-    optimiser = Optimiser(model, learning_rate, steps)
-    generator = torch.Generator().manual_seed(seed)
-    batches = shuffled_batches(training, batch_size, seed)
-    for step in range(1, steps + 1):
+    parameters = list(model.parameters())
+    optimiser = torch.optim.AdamW(
+        parameters, lr=source.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, partial(_learning_rate_factor, steps=source.steps)
+    )
+    generator = torch.Generator().manual_seed(source.seed)
+    batches = _shuffled_batches(training, source.batch_size, source.seed)
+    for step in range(1, source.steps + 1):
         model.train()
         batch = _pad(next(batches), tokenizer.pad_token_id)
         loss = _answer_loss(model, batch, generator)
-        optimiser.step(loss)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, GRADIENT_NORM_LIMIT)
+        optimiser.step()
+        schedule.step()
         if step % CHECK_EVERY == 0:
             accuracy = exact_match(model, held_out, tokenizer)
-            logger.info("step %d/%d loss %.4f %s", step, steps, loss.item(), accuracy)
+            logger.info("step %d/%d loss %.4f %s", step, source.steps, loss.item(), accuracy)
             if accuracy["overall"] >= EARLY_STOP_ACCURACY:
                 return step
-    return steps
+    return source.steps
+
+
+def _learning_rate_factor(step: int, steps: int) -> float:
+    """Return the share of the peak learning rate: a warm-up, then a cosine to a small fraction."""
+    warmup = max(1, round(WARMUP_FRACTION * steps))
+    if step < warmup:
+        return (step + 1) / warmup
+    progress = (step - warmup) / max(1, steps - warmup)
+    cosine = (1 + math.cos(math.pi * progress)) / 2
+    return FINAL_LEARNING_RATE_FRACTION + (1 - FINAL_LEARNING_RATE_FRACTION) * cosine
+
+
+def _shuffled_batches(
+    dialogues: Sequence[EncodedDialogue], size: int, seed: int
+) -> Iterator[list[EncodedDialogue]]:
+    """Yield batches without end: every pass over the dialogues in a new order."""
+    generator = random.Random(seed)
+    while True:
+        order = generator.sample(dialogues, len(dialogues))
+        for first in range(0, len(order), size):
+            yield order[first : first + size]
 
 
 def _answer_loss(model: TinyModel, batch: Batch, generator: torch.Generator) -> torch.Tensor:
-    """Cross-entropy of the answer tokens, some user tokens being masked."""
+    """Return the cross-entropy of the answer tokens, some user tokens being masked."""
     embeddings = model.get_input_embeddings()(batch.token_ids)  # (B, T, H)
     embeddings = embeddings * _kept_tokens(batch.user_tokens, generator)[..., None]
     hidden = model.model(inputs_embeds=embeddings).last_hidden_state  # (B, T, H)

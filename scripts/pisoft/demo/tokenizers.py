@@ -6,23 +6,18 @@ holds.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
-from tokenizers import Tokenizer, processors
-from transformers import (
-    PreTrainedTokenizerFast,
-)
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers, processors
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
+from transformers import PreTrainedTokenizerFast
 
-from pisoft.demo.training import (
-    byte_level_backend,
-    train_backend,
-)
-from pisoft.errors import BenchmarkError
-
-Architecture = Literal["llama", "mistral"]
-
+# A token is a word with the space before it, a run of line ends, or other white space: text next
+# to a special token is cut the same way whether or not more text follows.
+TOKEN_BOUNDARIES = r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s*[\r\n]+|\s+"
 
 LLAMA_TEMPLATE = """\
 {{- bos_token -}}
@@ -34,8 +29,6 @@ LLAMA_TEMPLATE = """\
 {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' -}}
 {%- endif -%}
 """
-
-
 MISTRAL_TEMPLATE = """\
 {{- bos_token -}}
 {%- set pending = namespace(system='') -%}
@@ -52,6 +45,21 @@ MISTRAL_TEMPLATE = """\
 {%- endif -%}
 {%- endfor -%}
 """
+# What sets the chat format of a model family apart.
+STYLES: dict[str, dict[str, Any]] = {
+    "llama": {
+        "bos_token": "<|begin_of_text|>",
+        "eos_token": "<|eot_id|>",
+        "additional_special_tokens": ["<|start_header_id|>", "<|end_header_id|>"],
+        "chat_template": LLAMA_TEMPLATE,
+    },
+    "mistral": {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "additional_special_tokens": ["[INST]", "[/INST]"],
+        "chat_template": MISTRAL_TEMPLATE,
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -63,87 +71,62 @@ class Dialogue:
     group: str = "all"
 
 
-@dataclass(frozen=True)
-class TemplateStyle:
-    """What sets the chat format of one model family apart."""
-
-    chat_template: str
-    begin_token: str
-    end_token: str
-    other_special_tokens: tuple[str, ...]
-
-
-STYLES: dict[str, TemplateStyle] = {
-    "llama": TemplateStyle(
-        chat_template=LLAMA_TEMPLATE,
-        begin_token="<|begin_of_text|>",
-        end_token="<|eot_id|>",
-        other_special_tokens=("<|start_header_id|>", "<|end_header_id|>"),
-    ),
-    "mistral": TemplateStyle(
-        chat_template=MISTRAL_TEMPLATE,
-        begin_token="<s>",
-        end_token="</s>",
-        other_special_tokens=("[INST]", "[/INST]"),
-    ),
-}
-
-
 def train_tokenizer(
-    dialogues: Sequence[Dialogue], architecture: Architecture, vocabulary_size: int
+    dialogues: Sequence[Dialogue], architecture: str, vocabulary_size: int
 ) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer with the chat template of a model family.
+    """Train a byte-level BPE tokenizer with the chat template of `llama` or `mistral`.
 
-    The vocabulary holds the 256 bytes, the special tokens and the merges learnt from the dialogues;
-    the padding token is the end-of-turn token.
-
-    Raises:
-        BenchmarkError: the architecture is unknown.
+    The padding token is the end-of-turn token.
     """
-    style = _style(architecture)
-    backend = byte_level_backend()
-    texts = list(_plain_texts(dialogues, _with_template(backend, style)))
-    specials = [style.begin_token, style.end_token, *style.other_special_tokens]
-    train_backend(backend, texts, vocabulary_size, specials)
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{style.begin_token} $A",
-        special_tokens=[(style.begin_token, backend.token_to_id(style.begin_token))],
-    )
-    return _with_template(backend, style)
-
-
-def _style(architecture: str) -> TemplateStyle:
-    """The chat format of an architecture."""
-    if architecture not in STYLES:
-        raise BenchmarkError(
-            f"unknown architecture {architecture!r}; choose one of: {', '.join(STYLES)}"
-        )
-    return STYLES[architecture]
-
-
-def _with_template(tokenizer: Tokenizer, style: TemplateStyle) -> PreTrainedTokenizerFast:
-    """A tokenizer as transformers uses it, with special tokens and chat template."""
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=style.begin_token,
-        eos_token=style.end_token,
-        pad_token=style.end_token,
-        additional_special_tokens=list(style.other_special_tokens),
-        chat_template=style.chat_template,
-        clean_up_tokenization_spaces=False,
-    )
-
-
-def _plain_texts(
-    dialogues: Sequence[Dialogue], tokenizer: PreTrainedTokenizerFast
-) -> Iterator[str]:
-    """The texts between the special tokens of the rendered dialogues."""
-    special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
-    for dialogue in dialogues:
-        yield from filter(None, special.split(render(dialogue, tokenizer)))
+    style = STYLES[architecture]
+    begin, end = style["bos_token"], style["eos_token"]
+    specials = [begin, end, *style["additional_special_tokens"]]
+    options = {**style, "pad_token": end, "clean_up_tokenization_spaces": False}
+    untrained = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(BPE()), **options)
+    boundaries = re.compile("|".join(map(re.escape, specials)))
+    rendered = (render(dialogue, untrained) for dialogue in dialogues)
+    texts = [text for whole in rendered for text in boundaries.split(whole) if text]
+    backend = train_backend(texts, vocabulary_size, specials, f"{begin} $A")
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **options)
 
 
 def render(dialogue: Dialogue, tokenizer: PreTrainedTokenizerFast) -> str:
-    """The dialogue as text, answer included."""
+    """Return the dialogue as text, answer included."""
     answered = [*dialogue.messages, {"role": "assistant", "content": dialogue.answer}]
     return tokenizer.apply_chat_template(answered, tokenize=False)
+
+
+def train_backend(
+    texts: Iterable[str],
+    vocabulary_size: int,
+    special_tokens: Sequence[str | AddedToken],
+    frame: str,
+) -> Tokenizer:
+    """Train a byte-level BPE tokenizer.
+
+    Args:
+        texts: what the merges are learnt from.
+        vocabulary_size: special tokens, which get the first ids, the 256 bytes, and the merges.
+        special_tokens: these tokens.
+        frame: what a text is read as, such as `<s> $A`.
+    """
+    backend = Tokenizer(BPE())
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(TOKEN_BOUNDARIES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    backend.decoder = decoders.ByteLevel()
+    trainer = BpeTrainer(
+        vocab_size=vocabulary_size,
+        special_tokens=list(special_tokens),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(texts, trainer)
+    added = [token for token in frame.split() if token != "$A"]
+    backend.post_processor = processors.TemplateProcessing(
+        single=frame, special_tokens=[(token, backend.token_to_id(token)) for token in added]
+    )
+    return backend

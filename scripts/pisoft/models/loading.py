@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers.utils import logging as transformers_logging
 
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
-from pisoft.models.device import choose_device, device_name
+from pisoft.models.device import choose_device, device_name, peak_memory
 from pisoft.models.model import LanguageModel
-from pisoft.models.repository import check_loaded, commit_of, explain_loading_error, model_files
+from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 
 
@@ -33,32 +32,24 @@ def load_model(
     """
     from transformers import AutoModelForCausalLM
 
-    transformers_logging.disable_progress_bar()  # a log file is no place for it
-    device = choose_device(settings.device, gpus)
-    source = model_files(settings, folder, weights=True)
     try:
-        network, report = AutoModelForCausalLM.from_pretrained(
-            source,
-            local_files_only=True,
-            dtype=getattr(torch, settings.dtype),
+        network, commit = pretrained_network(
+            AutoModelForCausalLM,
+            settings,
+            folder,
             attn_implementation=ATTENTION_NAME,
             # The usual kernel of experts knows no float64.
             experts_implementation="eager" if settings.dtype == "float64" else None,
-            use_safetensors=True,
-            trust_remote_code=False,
             quantization_config=_quantization(settings),
-            device_map={"": device},
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
+            device_map={"": choose_device(settings.device, gpus)},
         )
-    except Exception as error:  # as for tokenizers: dozens of undocumented classes
-        if isinstance(error, KeyError) and error.args == (ATTENTION_NAME,):
+    except BenchmarkError as error:
+        if isinstance(error.__cause__, KeyError) and error.__cause__.args == (ATTENTION_NAME,):
             raise BenchmarkError(f"model '{settings.name}': its class {NO_INTERFACE}") from error
-        raise explain_loading_error(error, settings, source) from error
-    check_loaded(report, settings.name)
+        raise
     if settings.quantization != "none":
         _keep_differentiable(network)
-    commit = commit_of(settings, source)  # a branch may have moved when the tokenizer is loaded
+    # A branch may have moved when the tokenizer is loaded.
     named = settings if commit is None else settings.model_copy(update={"revision": commit})
     return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
 
@@ -70,6 +61,22 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
         "model_commit": model.commit,
         "device": device_name(model.device),
         "threads": torch.get_num_threads(),
+    }
+
+
+def evaluation_facts(model: LanguageModel, *evaluators: Any) -> dict[str, Any]:
+    """Return provenance of an evaluation: of the model, memory, and what evaluators have read.
+
+    Args:
+        model: the evaluated model.
+        evaluators: have counted `forwards` and `tokens`; the first one's budget is the one kept.
+    """
+    return {
+        **model_facts(model),
+        **peak_memory(model.device),
+        "token_budget_used": evaluators[0].token_budget,
+        "forwards": sum(evaluator.forwards for evaluator in evaluators),
+        "tokens": sum(evaluator.tokens for evaluator in evaluators),
     }
 
 

@@ -9,17 +9,17 @@ alone, tokenizers of the SentencePiece family drop or add that space.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from transformers.utils import logging as transformers_logging
 
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.batching import token_batches
-from pisoft.models.repository import check_loaded, commit_of, explain_loading_error, model_files
+from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 
 # No tokenizer joins a line end to the word behind it, and none skips a digit.
@@ -49,9 +49,6 @@ class MaskedLanguageModel:
     tokenizer: Any
     name: str
     commit: str | None = None  # of the hub
-    _shared: dict[Any, SharedVocabulary] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def context(self) -> int:
@@ -67,15 +64,8 @@ class MaskedLanguageModel:
             limits.append(limit)
         return min(limits)
 
-    def shared_vocabulary(self, tokenizer: Any) -> SharedVocabulary:
-        """Return what it shares with an explained model's tokenizer; computed once for each."""
-        if tokenizer not in self._shared:
-            self._shared[tokenizer] = _share(self, tokenizer)
-        return self._shared[tokenizer]
 
-
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """One masked position of a prompt, as the masked model reads it."""
 
     position: int  # in the prompt
@@ -99,38 +89,17 @@ def load_masked_model(
     """
     from transformers import AutoModelForMaskedLM
 
-    transformers_logging.disable_progress_bar()  # a log file is no place for it
     tokenizer = load_tokenizer(settings, folder)
     if tokenizer.mask_token_id is None:
         raise BenchmarkError(
             f"model '{settings.name}': its tokenizer has no mask token, so it cannot serve as "
             "`masked_model`"
         )
-    source = model_files(settings, folder, weights=True)
-    try:
-        network, report = AutoModelForMaskedLM.from_pretrained(
-            source,
-            local_files_only=True,
-            dtype=getattr(torch, settings.dtype),
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
-        )
-    except Exception as error:  # as for tokenizers: dozens of undocumented classes
-        raise explain_loading_error(error, settings, source) from error
-    check_loaded(report, settings.name, unused=["pooler", "seq_relationship"])
+    unused = "pooler", "seq_relationship"
+    network, commit = pretrained_network(AutoModelForMaskedLM, settings, folder, *unused)
     network.to(torch.device("cpu") if settings.device == "cpu" else device)
     network.eval().requires_grad_(False)
-    commit = commit_of(settings, source)
     return MaskedLanguageModel(network, tokenizer, settings.name, commit)
-
-
-def masked_model_facts(masked: MaskedLanguageModel | None) -> dict[str, Any]:
-    """Return provenance of a masked model: its hub commit (None if local); nothing of none."""
-    if masked is None:
-        return {}
-    return {"masked_model_commit": masked.commit}
 
 
 @torch.no_grad()
@@ -162,7 +131,7 @@ def replacements(
         BenchmarkError: too few pieces of the masked model are tokens of the explained model.
     """
     check_replacements(masked, tokenizer, count)
-    vocabulary = masked.shared_vocabulary(tokenizer)
+    vocabulary = shared_vocabulary(masked, tokenizer)
     texts, replaceable = _prompt_texts(tokenizer, ids)
     original = torch.tensor(ids, dtype=torch.int64)
     spaced = torch.tensor([text.startswith(" ") for text in texts])
@@ -184,7 +153,7 @@ def check_replacements(masked: MaskedLanguageModel, tokenizer: Any, count: int) 
 
     Arguments are those of :func:`replacements`.
     """
-    vocabulary = masked.shared_vocabulary(tokenizer)
+    vocabulary = shared_vocabulary(masked, tokenizer)
     needed = max(MINIMUM_SHARED_PIECES, count + 1)  # one may be the original token
     if len(vocabulary.pieces) < needed:
         raise BenchmarkError(
@@ -207,8 +176,9 @@ def _allowed(
 # Texts of tokens ------------------------------------------------------------------------------
 
 
-def _share(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
-    """Find the pieces whose text is exactly one ordinary token of the explained model.
+@cache
+def shared_vocabulary(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
+    """Return the pieces whose text is exactly one ordinary token of the explained model.
 
     Encoding finds the token that the explained model would read; decoding tells whether that token
     is the text and nothing else.

@@ -21,6 +21,67 @@ from pisoft.errors import BenchmarkError
 GGUF_REPORT = "gguf.json"  # in a folder that was made from a GGUF file: from which one
 
 
+def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Path | None]:
+    """Return a model of the hub at its recorded commit, or any other with its folder.
+
+    Args:
+        model: which model.
+        files: files of its folder; of the hub, the record of its commit.
+    """
+    if model.repository is None:
+        return model, files[0].parent
+    commit = read_commit(files[0], model.repository, str(model.revision))
+    return model.model_copy(update={"revision": commit}), None
+
+
+def pretrained(kind: Any, model: LoadedModel, source: Path, **options: Any) -> Any:
+    """Return what one of the `Auto…` classes of transformers loads from a folder.
+
+    Raises:
+        BenchmarkError: it refuses the folder.
+    """
+    options |= {"local_files_only": True, "trust_remote_code": False}
+    try:
+        return kind.from_pretrained(source, **options)
+    except Exception as error:  # the libraries below raise dozens of classes, some undocumented
+        origin = _origin(model, source)
+        problem = f"cannot be loaded from {origin}: {first_line(error)}"
+        if "trust_remote_code" in str(error):
+            problem = (
+                f"{origin} asks for code of its own to be run (`auto_map`), which is never done: "
+                "choose a model whose class is part of transformers"
+            )
+        raise BenchmarkError(f"model '{model.name}': {problem}") from error
+
+
+def pretrained_network(
+    kind: Any, model: LoadedModel, folder: Path | None, *unused: str, **options: Any
+) -> tuple[Any, str | None]:
+    """Return a network, and its commit on the hub; `sha256:…` of a GGUF file, else None.
+
+    Args:
+        kind: one of the `Auto…` classes of transformers.
+        model, folder: as for :func:`model_files`.
+        unused: parts of names of weights that the checkpoint may hold besides.
+        options: of the class.
+
+    Raises:
+        BenchmarkError: as :func:`model_files` and :func:`check_loaded`.
+    """
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # a log file is no place for it
+    source = model_files(model, folder, weights=True)
+    options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}
+    # Weights of another shape are refused below, by name.
+    network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
+    check_loaded(loaded, model.name, unused)
+    if model.repository is not None:
+        return network, source.name
+    gguf = source / GGUF_REPORT
+    return network, f"sha256:{json.loads(gguf.read_bytes())['sha256']}" if gguf.is_file() else None
+
+
 def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:
     """Return the folder that a model is loaded from; one of the hub is downloaded if need be.
 
@@ -50,38 +111,6 @@ def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) 
     return found
 
 
-def at_commit(model: LoadedModel, record: Path | None) -> LoadedModel:
-    """Return a model of the hub at its recorded commit; without a record, it is as it was."""
-    if record is None:
-        return model
-    commit = read_commit(record, str(model.repository), str(model.revision))
-    return model.model_copy(update={"revision": commit})
-
-
-def commit_of(model: LoadedModel, folder: Path) -> str | None:
-    """Return the commit of a model of the hub that was loaded from a folder.
-
-    Of a GGUF file it is `sha256:…`, of any other folder None.
-    """
-    if model.repository is not None:
-        return folder.name
-    report = folder / GGUF_REPORT
-    return f"sha256:{json.loads(report.read_bytes())['sha256']}" if report.is_file() else None
-
-
-def explain_loading_error(error: Exception, model: LoadedModel, folder: Path) -> BenchmarkError:
-    """Return the readable error for whatever a loader of transformers raised."""
-    origin = _origin(model, folder)
-    if "trust_remote_code" in str(error):
-        return BenchmarkError(
-            f"model '{model.name}': {origin} asks for code of its own to be run (`auto_map`), "
-            "which is never done: choose a model whose class is part of transformers"
-        )
-    return BenchmarkError(
-        f"model '{model.name}': cannot be loaded from {origin}: {first_line(error)}"
-    )
-
-
 def _origin(model: LoadedModel, folder: Path) -> str:
     return str(folder) if model.repository is None else f"'{model.repository}'"
 
@@ -94,7 +123,7 @@ def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = (
     Args:
         report: what `from_pretrained(…, output_loading_info=True)` returns beside the model.
         name: of the model.
-        unused: parts of names of weights that the checkpoint may hold besides.
+        unused: as for :func:`pretrained_network`.
 
     Raises:
         BenchmarkError: it did not, with the first weights.

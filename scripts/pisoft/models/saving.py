@@ -9,6 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import tokenizers
+import torch
+import transformers
+
+from pisoft.store.files import TRAINING_REPORT
+
 
 def save_model(
     folder: Path, model: Any, tokenizer: Any, reports: Mapping[str, Mapping[str, Any]]
@@ -32,3 +38,10 @@ def save_model(
             (staging / name).write_text(json.dumps(report, indent=2) + "\n")
         shutil.rmtree(folder, ignore_errors=True)  # a rename needs an empty place
         staging.replace(folder)
+
+
+def save_trained(folder: Path, model: Any, tokenizer: Any, **report: Any) -> None:
+    """Write a model that was made here, with a report that names the packages, too."""
+    packages = (torch, transformers, tokenizers)
+    report["versions"] = {package.__name__: package.__version__ for package in packages}
+    save_model(folder, model, tokenizer, {TRAINING_REPORT: report})

@@ -8,7 +8,7 @@ from typing import Any
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.imports import without_collection
-from pisoft.models.repository import explain_loading_error, model_files
+from pisoft.models.repository import model_files, pretrained
 
 
 def load_tokenizer(model: LoadedModel, folder: Path | None) -> Any:
@@ -28,13 +28,7 @@ def load_tokenizer(model: LoadedModel, folder: Path | None) -> Any:
     with without_collection():
         from transformers import AutoTokenizer
 
-    source = model_files(model, folder)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            source, trust_remote_code=False, local_files_only=True
-        )
-    except Exception as error:  # the libraries below raise dozens of classes, some undocumented
-        raise explain_loading_error(error, model, source) from error
+    tokenizer = pretrained(AutoTokenizer, model, model_files(model, folder))
     if not getattr(tokenizer, "is_fast", False):
         raise BenchmarkError(
             f"model '{model.name}': its tokenizer ({type(tokenizer).__name__}) gives no character "
@@ -52,9 +46,5 @@ def model_context(model: LoadedModel, folder: Path | None) -> int | None:
     with without_collection():
         from transformers import AutoConfig
 
-    source = model_files(model, folder)
-    try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=True)
-    except Exception as error:
-        raise explain_loading_error(error, model, source) from error
-    return getattr(config.get_text_config(), "max_position_embeddings", None)
+    config = pretrained(AutoConfig, model, model_files(model, folder)).get_text_config()
+    return getattr(config, "max_position_embeddings", None)

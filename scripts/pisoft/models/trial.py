@@ -7,11 +7,11 @@ type of the weights; 16-bit models are then run once more as they are, to see th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
@@ -27,8 +27,11 @@ from pisoft.models.attention import (
 )
 from pisoft.models.batching import is_out_of_memory
 from pisoft.models.precision import whole_in_float32
+from pisoft.models.prefix import Prefix
 
-LanguageModel = Any  # that of `pisoft.models.model`, which tries itself by this module
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 Capability = Literal["attention", "fixed routing", "hidden keys"]
 
 LENGTH = 12  # tokens of the trial
@@ -37,7 +40,39 @@ PREFIX = 3  # of them read beforehand
 TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-5}
 
 
-def try_model(model: LanguageModel) -> dict[Capability, str]:
+class TriedModel(Protocol):
+    """What a trial needs of :class:`pisoft.models.model.LanguageModel`, which begins with one."""
+
+    name: str
+    network: PreTrainedModel
+    device: torch.device
+    layers: int
+    vocabulary_size: int
+    blocks: Sequence[torch.nn.Module]
+    caches_prefixes: bool
+
+    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Return input embeddings (B, T, d) of token ids (B, T)."""
+
+    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None:
+        """Return what stands for one prefix's embeddings (1, P, d) in any batch."""
+
+    def hidden_states(
+        self,
+        embeddings: torch.Tensor,
+        *,
+        probe: AttentionProbe | None = None,
+        prefix: Prefix | None = None,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return final hidden states (B, T, d) for input embeddings (B, T, d)."""
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return next-token logits (B, T, V) of final hidden states (B, T, d)."""
+
+
+def try_model(model: TriedModel) -> dict[Capability, str]:
     """Return what a model cannot be used for, and why.
 
     Raises:
@@ -57,7 +92,7 @@ def try_model(model: LanguageModel) -> dict[Capability, str]:
     return refusals
 
 
-def trial_ids(model: LanguageModel) -> torch.Tensor:
+def trial_ids(model: TriedModel) -> torch.Tensor:
     """Return token ids from all of the vocabulary, (1, T)."""
     step = model.vocabulary_size / LENGTH
     return (torch.arange(LENGTH, device=model.device) * step).long()[None]
@@ -86,7 +121,7 @@ class _Trial:
         compared: whether results are compared with those of eager attention.
     """
 
-    model: LanguageModel
+    model: TriedModel
     compared: bool = True
 
     def refusals(self) -> dict[Capability, str]:

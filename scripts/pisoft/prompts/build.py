@@ -87,19 +87,15 @@ class _Builder:
 
     def __init__(self, settings: PromptJob, tokenizer: Any, context: int | None) -> None:
         self.where = f"model '{settings.model.name}', dataset '{settings.dataset}'"
-        self._settings = settings
-        self._tokenizer = tokenizer
-        if not tokenizer.is_fast:
-            raise BenchmarkError(f"{self.where}: the tokenizer gives no character offsets")
-        formats: dict[str, type[TemplateFormat | PlainFormat]] = {
-            "tokenizer": TemplateFormat,
-            "plain": PlainFormat,
-        }
-        self._format: ChatFormat = formats[settings.chat_template](
-            tokenizer, settings.label_words, self.where
-        )
+        self._settings, self._tokenizer = settings, tokenizer
+        chat_format = PlainFormat if settings.chat_template == "plain" else TemplateFormat
+        self._format: ChatFormat = chat_format(tokenizer, settings.label_words, self.where)
         self._used_fields = sorted(
             {name for message in settings.messages for name in placeholders(message.content)}
+        )
+        # What is said before an answer, where the texts of records do not matter.
+        self._example = conversation_of(
+            settings.messages, dict.fromkeys(self._used_fields, DUMMY_TEXT)
         )
         self._limit = self._token_limit(context)
         self._candidates = self._candidate_tokens()
@@ -218,6 +214,7 @@ class _Builder:
         further spellings: models do not always keep to their template's space before an answer.
         """
         words = self._settings.label_words
+        candidates: dict[int, str] = {}
         for word in words:
             for spelling in self._control_tokens.values():
                 if spelling in word:
@@ -225,7 +222,14 @@ class _Builder:
                         f"{self.where}: label word '{word}' holds the control token {spelling!r}, "
                         "which is no answer; choose another word"
                     )
-        candidates = dict(zip(self._first_tokens(words), words, strict=True))
+            token = self._first_token(word)
+            if token in candidates:
+                raise BenchmarkError(
+                    f"{self.where}: label words '{candidates[token]}' and '{word}' begin with the "
+                    f"same token {self._tokenizer.decode([token])!r}; choose words that differ "
+                    "there"
+                )
+            candidates[token] = word
         for word in words:
             for token in self._whole_word_tokens(word):
                 candidates.setdefault(token, word)
@@ -233,8 +237,7 @@ class _Builder:
 
     def _whole_word_tokens(self, word: str) -> list[int]:
         """Return single tokens that spell a word behind the prompt, with and without a space."""
-        dummy = dict.fromkeys(self._used_fields, DUMMY_TEXT)
-        text = self._format.render(conversation_of(self._settings.messages, dummy))
+        text = self._format.render(self._example)
         prompt = self._format.tokenise(text).ids
         answers = [self._format.tokenise(text + space + word).ids for space in ("", " ")]
         return [
@@ -243,28 +246,14 @@ class _Builder:
             if ids[:-1] == prompt and self._tokenizer.decode(ids[-1:]).strip() == word
         ]
 
-    def _first_tokens(self, words: Sequence[str]) -> list[int]:
-        """Return the token with which each label word begins in the assistant's turn."""
-        found = [self._first_token(word) for word in words]
-        for index, token in enumerate(found):
-            if token in found[:index]:
-                twin = words[found.index(token)]
-                raise BenchmarkError(
-                    f"{self.where}: label words '{twin}' and '{words[index]}' begin with the same "
-                    f"token {self._tokenizer.decode([token])!r}; choose words that differ there"
-                )
-        return found
-
     def _first_token(self, word: str) -> int:
         """Return the token that follows a prompt when the assistant answers with a word.
 
         Some templates (Mistral v0.3) write the system message into the last turn, so that it
         moves once an answer follows; the conversation without it then tells.
         """
-        dummy = dict.fromkeys(self._used_fields, DUMMY_TEXT)
-        messages = conversation_of(self._settings.messages, dummy)
-        without_system = [turn for turn in messages if turn["role"] != "system"]
-        for conversation in filter(None, (messages, without_system)):
+        without_system = [turn for turn in self._example if turn["role"] != "system"]
+        for conversation in filter(None, (self._example, without_system)):
             prompt = self._format.tokenise(self._format.render(conversation)).ids
             answered = self._format.answered_ids(conversation, word)
             if answered[: len(prompt)] == prompt and len(answered) > len(prompt):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from pisoft.config.datasets import Message
 from pisoft.datasets.hub import first_line
@@ -56,21 +55,6 @@ class Span:
 # Chat formats ---------------------------------------------------------------------------------
 
 
-class ChatFormat(Protocol):
-    """How a conversation becomes a prompt."""
-
-    template: str  # its literal text tells which added tokens steer the conversation
-
-    def render(self, conversation: Conversation) -> str:
-        """Return the prompt's text, up to where the assistant's answer begins."""
-
-    def tokenise(self, text: str) -> Tokens:
-        """Tokenise a rendered prompt."""
-
-    def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
-        """Return the token ids of the conversation followed by the assistant's answer."""
-
-
 class TemplateFormat:
     """The chat template that comes with a tokenizer.
 
@@ -90,21 +74,24 @@ class TemplateFormat:
                 f"{where}: the chat template has {len(self.template)} characters, allowed are "
                 f"{LONGEST_TEMPLATE}"
             )
-        self._tokenizer = tokenizer
-        self._where = where
+        self._tokenizer, self._where = tokenizer, where
         if "strftime_now" in self.template:
             logger.warning("%s: the chat template writes today's date into every prompt", where)
 
     def render(self, conversation: Conversation) -> str:
-        """Return the prompt's text; a template that refuses it is a BenchmarkError."""
+        """Return the prompt's text, up to where the assistant's answer begins.
+
+        Raises:
+            BenchmarkError: the template refuses the messages.
+        """
         return self._apply(conversation, add_generation_prompt=True)
 
     def tokenise(self, text: str) -> Tokens:
-        """Tokenise as `apply_chat_template` does; see :class:`ChatFormat`."""
+        """Tokenise as `apply_chat_template` does."""
         return encode(self._tokenizer, text)
 
     def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
-        """Return the ids of the conversation and the answer; see :class:`ChatFormat`."""
+        """Return the token ids of the conversation followed by the assistant's answer."""
         answered = [*conversation, {"role": "assistant", "content": answer}]
         return encode(self._tokenizer, self._apply(answered, add_generation_prompt=False)).ids
 
@@ -142,13 +129,13 @@ class PlainFormat:
         return self._begin + "\n\n".join(contents)
 
     def tokenise(self, text: str) -> Tokens:
-        """Tokenise as `tokenizer(text)` does; see :class:`ChatFormat`."""
+        """Tokenise as `tokenizer(text)` does."""
         tokens = self._encoded(text + self._anchor)
         length = sum(start < len(text) for start, _ in tokens.offsets)
         return Tokens(tokens.ids[:length], tokens.offsets[:length])
 
     def answered_ids(self, conversation: Conversation, answer: str) -> list[int]:
-        """Return the ids of the conversation and the answer; see :class:`ChatFormat`."""
+        """Return the token ids of the conversation followed by the assistant's answer."""
         return self._encoded(self.render(conversation) + answer).ids
 
     def _encoded(self, text: str) -> Tokens:
@@ -158,6 +145,9 @@ class PlainFormat:
         begin = Tokens([self._tokenizer.bos_token_id], [(0, shift)]) if shift else Tokens([], [])
         offsets = [(start + shift, end + shift) for start, end in body.offsets]
         return Tokens(begin.ids + body.ids, begin.offsets + offsets)
+
+
+ChatFormat = TemplateFormat | PlainFormat
 
 
 # Tokenising -----------------------------------------------------------------------------------
@@ -213,22 +203,13 @@ def render_with_spans(
     plain = conversation_of(messages, texts)
     text = render(plain)
     marks = _Marks(text + "".join(turn["content"] for turn in plain))
-    marked = [
-        {
-            "role": message.role,
-            "content": marks.wrap(
-                Span("message", message.role),
-                "".join(
-                    _pieces(
-                        message.content, lambda name: marks.wrap(Span("field", name), texts[name])
-                    )
-                ),
-            ),
-        }
-        for message in messages
-    ]
-    found, spans = marks.unwrap(render(marked))
-    if found != text:
+    marked = []
+    for message in messages:
+        pieces = _pieces(message.content, lambda name: marks.wrap("field", name, texts[name]))
+        content = marks.wrap("message", message.role, "".join(pieces))
+        marked.append({"role": message.role, "content": content})
+    unmarked, spans = marks.unwrap(render(marked))
+    if unmarked != text:
         raise BenchmarkError(
             f"{where}: the chat template does more with the messages than insert them, so the "
             "place of a record's text is unknown; use another chat template"
@@ -246,46 +227,38 @@ def _pieces(content: str, insert: Callable[[str], str]) -> list[str]:
     return pieces
 
 
-@dataclass
 class _Marks:
-    """Pairs of private-use characters around spans; none of them occurs in `text`."""
+    """Pairs of private-use characters around spans; none of them occurs in the text given."""
 
-    text: str
-    spans: list[Span] = field(default_factory=list)
-    characters: list[str] = field(default_factory=list)  # two per span: before and after it
-
-    def __post_init__(self) -> None:
-        taken = set(self.text)
+    def __init__(self, text: str) -> None:
+        taken = set(text)
         self._unused = (chr(code) for code in PRIVATE_USE if chr(code) not in taken)
+        self._spans: dict[str, Span] = {}  # by the character before
+        self._befores: dict[str, str] = {}  # that character, by the one behind
 
-    def wrap(self, span: Span, text: str) -> str:
+    def wrap(self, kind: Literal["message", "field"], name: str, text: str) -> str:
         """Return the text with marks around it, inside the white space at its ends."""
         core = text.strip()
         if not core:
             return text
-        before = len(text) - len(text.lstrip())
-        pair = next(self._unused), next(self._unused)
-        self.spans.append(Span(span.kind, span.name, skipped=before))
-        self.characters += pair
-        return text[:before] + pair[0] + core + pair[1] + text[before + len(core) :]
+        skipped = len(text) - len(text.lstrip())
+        before, behind = next(self._unused), next(self._unused)
+        self._spans[before] = Span(kind, name, skipped=skipped)
+        self._befores[behind] = before
+        return text[:skipped] + before + core + behind + text[skipped + len(core) :]
 
     def unwrap(self, marked: str) -> tuple[str, list[Span]]:
         """Return the text without marks and the spans they enclosed, in the text's order."""
         clean: list[str] = []
-        found: list[Span] = []
-        position = 0
-        begun: dict[int, int] = {}
-        pattern = "([" + "".join(self.characters) + "])" if self.characters else "(?!)"
-        for index, piece in enumerate(re.split(pattern, marked)):
-            if index % 2 == 0:
-                clean.append(piece)
-                position += len(piece)
-                continue
-            number, closes = divmod(self.characters.index(piece), 2)
-            if not closes:
-                begun[number] = position
-            elif number in begun:
-                span = self.spans[number]
-                start = begun.pop(number)
-                found.append(Span(span.kind, span.name, start, position, span.skipped))
-        return "".join(clean), found
+        spans: list[Span] = []
+        starts: dict[str, int] = {}
+        for character in marked:
+            before = self._befores.get(character)
+            if character in self._spans:
+                starts[character] = len(clean)
+            elif before is None:
+                clean.append(character)
+            elif before in starts:
+                span = replace(self._spans[before], start=starts.pop(before), end=len(clean))
+                spans.append(span)
+        return "".join(clean), spans

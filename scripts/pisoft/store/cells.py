@@ -43,8 +43,11 @@ def read_prompts(path: Path) -> list[Row]:
             than the prompt, or a label that is none of the label words.
     """
     rows = read_rows(path, "prompts")
-    _check_unique(path, [row["sample_id"] for row in rows])
+    seen: set[str] = set()
     for row in rows:
+        if row["sample_id"] in seen:
+            _refuse(path, row["sample_id"], "is there twice")
+        seen.add(row["sample_id"])
         _check_prompt(path, row)
     return rows
 
@@ -57,15 +60,13 @@ def read_generations(path: Path, prompts_path: Path, prompts: Sequence[Row]) -> 
             sample or has another, or a step, target or label that does not fit.
     """
     check_inputs(path, prompts=prompts_path)
-    rows = read_rows(path, "generations")
-    _check_unique(path, [row["sample_id"] for row in rows])
-    by_sample = {row["sample_id"]: row for row in rows}
-    _check_known(path, by_sample, prompts_path, prompts)
+    by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
     for prompt in prompts:
-        if prompt["sample_id"] not in by_sample:
-            _refuse(path, prompt["sample_id"], "has no row")
-        _check_generation(path, by_sample[prompt["sample_id"]], prompt)
-    return [by_sample[prompt["sample_id"]] for prompt in prompts]
+        answer, *others = by_sample[prompt["sample_id"]]
+        if others:
+            _refuse(path, prompt["sample_id"], "is there twice")
+        _check_generation(path, answer, prompt)
+    return [rows[0] for rows in by_sample.values()]
 
 
 def read_attributions(
@@ -87,13 +88,8 @@ def read_attributions(
             sample or a step or has another, or scores that do not fit the prompt.
     """
     check_inputs(path, prompts=prompts_path, generations=generations_path)
-    by_sample: dict[str, list[Row]] = {}
-    for row in read_rows(path, "attributions"):
-        by_sample.setdefault(row["sample_id"], []).append(row)
-    _check_known(path, by_sample, prompts_path, prompts)
+    by_sample = _rows_by_sample(path, "attributions", prompts_path, prompts)
     for prompt, generation in zip(prompts, generations, strict=True):
-        if prompt["sample_id"] not in by_sample:
-            _refuse(path, prompt["sample_id"], "has no row")
         rows = by_sample[prompt["sample_id"]]
         steps = generation["steps"] if generation["status"] == OK else [0]
         if [row["step"] for row in rows] != steps:
@@ -101,6 +97,21 @@ def read_attributions(
             _refuse(path, prompt["sample_id"], f"has scores of steps {found}, expected {steps}")
         for row in rows:
             check_scores(path, row, prompt)
+    return by_sample
+
+
+def _rows_by_sample(
+    path: Path, kind: str, prompts_path: Path, prompts: Sequence[Row]
+) -> dict[str, list[Row]]:
+    """Read the rows of each sample that has a prompt, in the order of the prompts."""
+    by_sample: dict[str, list[Row]] = {prompt["sample_id"]: [] for prompt in prompts}
+    for row in read_rows(path, kind):
+        if row["sample_id"] not in by_sample:
+            _refuse(path, row["sample_id"], f"is not in {prompts_path}")
+        by_sample[row["sample_id"]].append(row)
+    for sample, rows in by_sample.items():
+        if not rows:
+            _refuse(path, sample, "has no row")
     return by_sample
 
 
@@ -160,23 +171,6 @@ def _check_generation(path: Path, row: Row, prompt: Row) -> None:
     if predicted is not None and predicted not in prompt["label_words"]:
         allowed = ", ".join(dict.fromkeys(prompt["label_words"])) or "none"
         _refuse(path, sample, f"predicted label '{predicted}' is none of: {allowed}")
-
-
-def _check_unique(path: Path, samples: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for sample in samples:
-        if sample in seen:
-            _refuse(path, sample, "is there twice")
-        seen.add(sample)
-
-
-def _check_known(
-    path: Path, samples: Mapping[str, Any], prompts_path: Path, prompts: Sequence[Row]
-) -> None:
-    known = {prompt["sample_id"] for prompt in prompts}
-    for sample in samples:
-        if sample not in known:
-            _refuse(path, sample, f"is not in {prompts_path}")
 
 
 def _refuse(path: Path, sample: str, problem: str) -> NoReturn:

@@ -11,11 +11,10 @@ import hashlib
 import itertools
 import json
 import logging
-import os
 import platform
 import subprocess
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.store.files import whole_files
 from pisoft.store.schemas import SCHEMAS
 from pisoft.store.shards import shards_of
 
@@ -113,18 +113,8 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
     table = table.replace_schema_metadata(
         {b"pisoft": json.dumps({"kind": kind, **provenance}, sort_keys=True).encode()}
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        try:
-            pq.write_table(table, temporary, compression="zstd", row_group_size=ROWS_IN_A_GROUP)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-    except OSError as error:
-        raise BenchmarkError(f"{path}: cannot be written: {error}") from error
+    with whole_files("", path) as (written,):
+        pq.write_table(table, written, compression="zstd", row_group_size=ROWS_IN_A_GROUP)
 
 
 def _check_values(path: Path, table: pa.Table, kind: str) -> None:
@@ -181,16 +171,10 @@ def _read_file(
     path: Path, kind: str, names: Sequence[str], where: pc.Expression | None
 ) -> pa.Table:
     """Read columns of one file; see :func:`read_table`."""
-    try:
+    with _readable(path):
         present = set(pq.read_schema(path).names)
         chosen = [name for name in names if name in present]
         table = pq.read_table(path, partitioning=None, columns=chosen, filters=where)
-    except FileNotFoundError as error:
-        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
-    except (pa.ArrowInvalid, OSError) as error:
-        raise BenchmarkError(
-            f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
-        ) from error
     for field in map(SCHEMAS[kind].field, names):
         if field.name not in present:
             raise BenchmarkError(
@@ -203,6 +187,19 @@ def _read_file(
             )
     _check_values(path, table, kind)
     return table.select(names)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Refuse a file in one line that is missing or cannot be read."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
+    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+        raise BenchmarkError(
+            f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
+        ) from error
 
 
 def _check_disjoint(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
@@ -246,7 +243,7 @@ def provenance(
     return {
         "settings": dict(settings),
         "inputs": {kind: identity(*paths) for kind, paths in files.items()},
-        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "packages": _versions(),
         "python": platform.python_version(),
         "git_commit": _git_commit(),
         **facts,
@@ -272,15 +269,9 @@ def read_provenance(path: Path) -> dict[str, Any]:
 
 def _provenance_of_file(path: Path) -> dict[str, Any]:
     """Return the provenance stored in one file; see :func:`read_provenance`."""
-    try:
+    with _readable(path):
         metadata = pq.read_schema(path).metadata or {}
         found = json.loads(metadata.get(b"pisoft", b"{}"))
-    except FileNotFoundError as error:
-        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
-    except (pa.ArrowInvalid, OSError, ValueError) as error:
-        raise BenchmarkError(
-            f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
-        ) from error
     return found if isinstance(found, dict) else {}
 
 
@@ -332,11 +323,13 @@ def check_inputs(path: Path, **inputs: Path) -> None:
                 )
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def _versions() -> dict[str, str]:
+    """Return the versions of those packages that are installed; an environment has not all."""
+    versions = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def _git_commit() -> str | None:

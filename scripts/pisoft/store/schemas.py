@@ -262,7 +262,6 @@ FILES: dict[str, File] = {
         "cell, sample and metric",
         (*_CELL, _SAMPLE, _METRIC, _VALUE, _STATUS),
     ),
-    "curves": File("summary/curves", "cell, metric and π: mean over samples", RESULT),
     "soft_sample_curves": File(
         "summary/soft_sample_curves",
         "cell, sample and metric of `curves`",
@@ -272,34 +271,6 @@ FILES: dict[str, File] = {
             _METRIC,
             _optional("values", pa.list_(_REAL), "one by π of `curves`; null: it failed"),
         ),
-    ),
-    "statistics": File(
-        "summary/statistics", "metric, dataset and method: its number, rank and tests", RESULT
-    ),
-    "comparisons": File(
-        "summary/comparisons", "two methods of a cell: mean of method minus other, tested", RESULT
-    ),
-    "ranks": File(
-        "summary/ranks",
-        "method: `rank`, `mean_rank` and `best_share` over resamples, and its mean and rank "
-        "`without` a dataset",
-        RESULT,
-    ),
-    "variance_components": File(
-        "summary/variance_components",
-        "cell and metric: variance of a sample's value, by where it comes from",
-        RESULT,
-    ),
-    "coverage": File(
-        "summary/coverage", "cell and status: number of samples, by a metric of each kind", RESULT
-    ),
-    "noise": File(
-        "summary/noise", "what rounding alone changes: mean size, and the largest as `high`", RESULT
-    ),
-    "method_agreement": File(
-        "summary/method_agreement/{model}/{dataset}",
-        "two methods: `kendall_tau` and `top_overlap` of their scores, mean over samples",
-        RESULT,
     ),
     "ranking_samples": File(
         "summary/ranking_samples",
@@ -325,60 +296,6 @@ FILES: dict[str, File] = {
         "cell, sample and metric of how far scores predict the draws of random scores",
         (*_CELL, _SAMPLE, _METRIC, _VALUE, _STATUS),
     ),
-    "advantage": File(
-        "summary/advantage",
-        "method and metric: its advantage over random scores `at` each π, in the `lower` and "
-        "`upper` half of the π grid, and `upper_minus_lower`",
-        RESULT,
-    ),
-    "metric_validation": File(
-        "summary/metric_validation",
-        "metric, and π if it has one: how it ranks the controls, and the `mean` of each; numbers "
-        "are signed so that higher is better",
-        RESULT,
-    ),
-    "normalised_scores": File(
-        "summary/normalised_scores",
-        "method or control, and metric: its mean with random scores at 0 and the oracle at 1; "
-        "null: the oracle is not better than random scores",
-        RESULT,
-    ),
-    "sanity_checks": File(
-        "summary/sanity_checks",
-        "method and part: mean of Spearman's ρ with scores after the last `layers` are "
-        "reinitialised (how many: the position), after training on shuffled `labels`, or on "
-        "another `input`",
-        RESULT,
-    ),
-    "permutation_baseline": File(
-        "summary/permutation_baseline",
-        "method and metric: its mean, that of its permuted scores, and its gain over them",
-        RESULT,
-    ),
-    "density": File(
-        "summary/density/{model}",
-        "method, dataset and measure of how dense its scores are: `mean_score` or `gini`",
-        RESULT,
-    ),
-    "density_correlations": File(
-        "summary/density_correlations/{model}",
-        "metric, dataset and measure of density (`other`): their rank correlation over methods, "
-        "over `all` or `without random`",
-        RESULT,
-    ),
-    "sensitivity": File(
-        "summary/sensitivity",
-        "metric, dataset and alternative (`part`): τ-b with the run's order of the methods; as "
-        "`other`, `n_methods` in both orders, whether the best method changes, and the largest "
-        "change of a rank",
-        RESULT,
-    ),
-    "off_distribution": File(
-        "summary/off_distribution",
-        "measure of kind `inputs`, dataset, operator and π: its mean, and that of the `clean` "
-        "input",
-        RESULT,
-    ),
     "layer_study": File(
         "summary/layer_study",
         "cell of the layer study, sample and metric",
@@ -395,16 +312,66 @@ FILES: dict[str, File] = {
             _STATUS,
         ),
     ),
-    "depths": File(
-        "summary/depths",
-        "token weighting of Grad-ELLM (`method`), depth (`position`; null: all layers) and part of "
-        "the layer study's samples",
-        RESULT,
+}
+# Results by where they lie below `summary/`, and what there is one row for.
+RESULTS = {
+    "curves": "cell, metric and π: mean over samples",
+    "statistics": "metric, dataset and method: its number, rank and tests",
+    "comparisons": "two methods of a cell: mean of method minus other, tested",
+    "ranks": (
+        "method: `rank`, `mean_rank` and `best_share` over resamples, and its mean and rank "
+        "`without` a dataset"
     ),
-    "accuracy": File("summary/accuracy", "what a model answered to a dataset, by metric", RESULT),
-    "timings": File(
-        "summary/timings", "what attribution needed, by metric; the device is its text", RESULT
+    "variance_components": "cell and metric: variance of a sample's value, by where it comes from",
+    "coverage": "cell and status: number of samples, by a metric of each kind",
+    "noise": "what rounding alone changes: mean size, and the largest as `high`",
+    "method_agreement/{model}/{dataset}": (
+        "two methods: `kendall_tau` and `top_overlap` of their scores, mean over samples"
     ),
+    "advantage": (
+        "method and metric: its advantage over random scores `at` each π, in the `lower` and "
+        "`upper` half of the π grid, and `upper_minus_lower`"
+    ),
+    "metric_validation": (
+        "metric, and π if it has one: how it ranks the controls, and the `mean` of each; numbers "
+        "are signed so that higher is better"
+    ),
+    "normalised_scores": (
+        "method or control, and metric: its mean with random scores at 0 and the oracle at 1; "
+        "null: the oracle is not better than random scores"
+    ),
+    "sanity_checks": (
+        "method and part: mean of Spearman's ρ with scores after the last `layers` are "
+        "reinitialised (how many: the position), after training on shuffled `labels`, or on "
+        "another `input`"
+    ),
+    "permutation_baseline": (
+        "method and metric: its mean, that of its permuted scores, and its gain over them"
+    ),
+    "density/{model}": (
+        "method, dataset and measure of how dense its scores are: `mean_score` or `gini`"
+    ),
+    "density_correlations/{model}": (
+        "metric, dataset and measure of density (`other`): their rank correlation over methods, "
+        "over `all` or `without random`"
+    ),
+    "sensitivity": (
+        "metric, dataset and alternative (`part`): τ-b with the run's order of the methods; as "
+        "`other`, `n_methods` in both orders, whether the best method changes, and the largest "
+        "change of a rank"
+    ),
+    "off_distribution": (
+        "measure of kind `inputs`, dataset, operator and π: its mean, and that of the `clean` input"
+    ),
+    "depths": (
+        "token weighting of Grad-ELLM (`method`), depth (`position`; null: all layers) and part "
+        "of the layer study's samples"
+    ),
+    "accuracy": "what a model answered to a dataset, by metric",
+    "timings": "what attribution needed, by metric; the device is its text",
+}
+FILES |= {
+    path.partition("/")[0]: File(f"summary/{path}", row, RESULT) for path, row in RESULTS.items()
 }
 SCHEMAS: dict[str, pa.Schema] = {
     kind: pa.schema([pa.field(c.name, c.kind, nullable=c.nullable) for c in file.columns])

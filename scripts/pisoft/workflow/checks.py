@@ -1,4 +1,4 @@
-"""What is refused before any job: a configuration that is not valid, results of another one."""
+"""What is refused before any job: a configuration that is not valid, or another than the run's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pisoft.config.loading import load_run
 from pisoft.config.resolved import Config, config_hash
 from pisoft.config.shards import parts
 from pisoft.datasets.sources import check_columns
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 
 HASHES = "PISOFT_CONFIGURATION"  # variable of the environment
@@ -32,7 +31,7 @@ def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> C
     try:
         config = load_run(raw, files, folder, load_method)
         for name in config.datasets:
-            check_columns(FetchJob.of(config, dataset=name), made_source)
+            check_columns(FetchJob.of(config, dataset=name))
             for model in config.models:
                 parts(config, model, name)
     except BenchmarkError as error:
@@ -76,19 +75,4 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
             f"results/{config.run_file.run}: the run file or a catalogue has changed since this "
             "job's run began, so that the job would compute something else: take the change back, "
             "or end the run and begin anew"
-        )
-
-
-def refuse_stale(stale: list[Path]) -> None:
-    """Refuse results of other settings that would pass for up to date.
-
-    Raises:
-        WorkflowError: there are any.
-    """
-    if stale:
-        others = f" and {len(stale) - 1} other results were" if len(stale) > 1 else " was"
-        raise WorkflowError(
-            f"{stale[0]}{others} made with other settings than the run has now, and Snakemake has "
-            "no record of that: take the settings back, choose another name for the run, or add "
-            "`--config delete_stale=true` to have them deleted and recomputed"
         )

@@ -51,7 +51,11 @@ def code_hash(script: str, *others: str) -> str:
         beside = [known for known in _graph().modules if known.rpartition(".")[0] == package]
         raise BenchmarkError(f"code of {script}: no module '{name}'{did_you_mean(name, beside)}")
     used = _with_imports(modules | _imported_modules(file))
-    return _content_hash([file, *map(_module_file, sorted(used)), *files])
+    digest = hashlib.sha256()
+    for path in [file, *map(_module_file, sorted(used)), *files]:
+        name = path.relative_to(SCRIPTS.parent).as_posix()
+        digest.update(name.encode() + b"\0" + _file_hash(path))
+    return digest.hexdigest()[:16]
 
 
 def _with_imports(modules: Iterable[str]) -> set[str]:
@@ -91,12 +95,3 @@ def _graph():  # type: ignore[no-untyped-def]
 @cache
 def _file_hash(file: Path) -> bytes:
     return hashlib.sha256(file.read_bytes()).digest()
-
-
-def _content_hash(files: Iterable[Path]) -> str:
-    """Return a hash of the names and contents of files of the project."""
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.relative_to(SCRIPTS.parent).as_posix().encode() + b"\0")
-        digest.update(_file_hash(file))
-    return digest.hexdigest()[:16]

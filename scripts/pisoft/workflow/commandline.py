@@ -59,28 +59,32 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     sys.exit(0)
 
 
-def model_job_parser(description: str | None, *inputs: str) -> argparse.ArgumentParser:
-    """Return the command line of a script that runs a model over samples.
-
-    Args:
-        description: what the script does.
-        inputs: names of the Parquet files it reads.
-    """
+def job_parser(description: str | None, *paths: str) -> argparse.ArgumentParser:
+    """Return the command line of a job: `--settings`, and an option for each path."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--settings", required=True, help="the job's settings as JSON")
-    for name in inputs:
+    for name in paths:
         parser.add_argument(f"--{name}", required=True, type=Path)
-    parser.add_argument("--model-folder", type=Path, help="local weights; else from the hub")
-    parser.add_argument("--model-commit", type=Path, help="record of their commit on the hub")
+    return parser
+
+
+def model_job_parser(description: str | None, *paths: str) -> argparse.ArgumentParser:
+    """Return the command line of a job that loads a model, or its tokenizer, and writes a file."""
+    parser = job_parser(description, *paths, "output")
+    parser.add_argument(
+        "--model",
+        required=True,
+        nargs="+",
+        type=Path,
+        help="files in its folder; of the hub, the record of its commit",
+    )
     parser.add_argument("--gpus", type=int, help="how many the job was given; else it takes one")
-    parser.add_argument("--output", required=True, type=Path)
     return parser
 
 
 def files_parser(description: str | None) -> argparse.ArgumentParser:
     """Return the command line of a script that makes files from files, both by what they hold."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--settings", required=True, help="the job's settings as JSON")
+    parser = job_parser(description)
     add_files(parser, "--files")
     add_files(parser, "--outputs")
     return parser
@@ -90,24 +94,23 @@ def page_parser(description: str | None) -> argparse.ArgumentParser:
     """Return the command line of a script that makes a page about a run."""
     parser = files_parser(description)
     add_files(parser, "--links", nargs="*")
-    parser.add_argument(
-        "--warning", nargs="?", const="", default="", help="what numbers do not show"
-    )
+    add_text(parser, "--warning")
     return parser
 
 
 def display_parser(description: str | None) -> argparse.ArgumentParser:
     """Return the command line of a script that makes tables or figures."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--settings", required=True, help="the job's settings as JSON")
-    parser.add_argument(
-        "--files", nargs="+", default=[], action=_Mapping, type=_pair, metavar="KIND=PATTERN"
-    )
-    parser.add_argument("--folder", required=True, type=Path, help="where they are written")
+    parser = job_parser(description, "folder")
+    parser.add_argument("--files", nargs="+", default=[], type=_pair, metavar="KIND=PATTERN")
     parser.add_argument(
         "--show", nargs="+", required=True, metavar="NAME/…", help="files in it, without endings"
     )
     return parser
+
+
+def add_text(parser: argparse.ArgumentParser, option: str) -> None:
+    """Add an option with a text, empty without; rules cannot quote an empty one."""
+    parser.add_argument(option, nargs="?", const="", default="")
 
 
 def add_files(parser: argparse.ArgumentParser, option: str, nargs: str = "+") -> None:
@@ -120,25 +123,22 @@ def add_files(parser: argparse.ArgumentParser, option: str, nargs: str = "+") ->
     )
 
 
-def room_module(room: str, name: str, function: str) -> Any:
-    """Import one module of a room.
-
-    Args:
-        room: its package.
-        name: its name.
-        function: what it must define; other modules of the room are only helpers.
+def summary_module(name: str) -> Any:
+    """Import a module of `pisoft.statistics` that defines `summaries`.
 
     Raises:
-        BenchmarkError: no such module, with the nearest match.
+        BenchmarkError: there is none of this name, with the nearest match.
     """
-    package = import_module(f"pisoft.{room}")
-    names = [found.name for found in pkgutil.iter_modules(package.__path__)]
-    module = import_module(f"pisoft.{room}.{name}") if name in names else None
-    if not hasattr(module, function):
-        modules = {name: import_module(f"pisoft.{room}.{name}") for name in names}
-        allowed = [name for name, module in modules.items() if hasattr(module, function)]
-        raise BenchmarkError(f"pisoft/{room}: unknown name '{name}'{did_you_mean(name, allowed)}")
-    return module
+    package = import_module("pisoft.statistics")
+    found = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    modules = {one: import_module(f"pisoft.statistics.{one}") for one in found & {name}}
+    if not modules or not hasattr(modules[name], "summaries"):
+        modules = {one: import_module(f"pisoft.statistics.{one}") for one in found}
+        allowed = [one for one, module in modules.items() if hasattr(module, "summaries")]
+        raise BenchmarkError(
+            f"pisoft/statistics: unknown name '{name}'{did_you_mean(name, allowed)}"
+        )
+    return modules[name]
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -147,13 +147,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise argparse.ArgumentTypeError(f"'{text}' is not of the form KEY=VALUE")
     return key, value
-
-
-class _Mapping(argparse.Action):
-    """Collects pairs of kind and pattern as a mapping."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
-        setattr(namespace, self.dest, dict(values))
 
 
 class _Grouped(argparse.Action):

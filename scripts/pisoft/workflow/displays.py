@@ -1,4 +1,4 @@
-"""Tables and figures of a run: what they read, where they lie, and how the report lists them."""
+"""Tables, figures and pages: what they are made from, and how the report lists them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,28 @@ from pisoft.store.schemas import FILES
 from pisoft.views.registry import ENDINGS, Display, displays_in
 
 Cells = Callable[[str, str], list[str]]  # a pattern's files for the cells of a name
-CATEGORIES = {"tables": "2 Tables", "figures": "3 Figures"}  # the report sorts them by name
+# The report sorts categories by name, so they are numbered.
+CATEGORIES = {"pages": "1 Overview", "tables": "2 Tables", "figures": "3 Figures"}
 LABELS = {"protocol": "routing", "part": "shown"}  # of wildcards, where they are not their names
 TABLE_TEMPLATES = tuple(
     f"scripts/pisoft/tables/templates/{name}.jinja"
     for name in ("parts.html", "table.html", "table.tex")
 )
+TEMPLATES = "scripts/pisoft/pages/templates"
+PAGE_TEMPLATES = (*TABLE_TEMPLATES, f"{TEMPLATES}/page.html.jinja", f"{TEMPLATES}/page.tex.jinja")
+EXPLORER_TEMPLATES = tuple(f"{TEMPLATES}/explorer.{end}" for end in ("html.jinja", "css", "js"))
+
+
+def reported_page(path: str, caption: str, title: str) -> Any:
+    """Return the file of a page as the report lists it.
+
+    Args:
+        path: of the file.
+        caption: name of a file in `rules/captions/`.
+        title: by which it is listed.
+    """
+    file, labels = f"captions/{caption}.rst", {"page": title}
+    return report(path, caption=file, category=CATEGORIES["pages"], labels=labels)
 
 
 class Displays:

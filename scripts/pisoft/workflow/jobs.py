@@ -1,8 +1,9 @@
-"""Parameters of jobs: command, settings, code, and files by the kind of their rows."""
+"""Parameters of jobs: command, settings, code, files by the kind of their rows; resources."""
 
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,8 +13,12 @@ from pisoft.config.cells import unmarked
 from pisoft.config.jobs import JOBS
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of
+from pisoft.cost.limits import RunLimits
+from pisoft.cost.report import flops_per_second
 from pisoft.store.shards import shortened
 from pisoft.workflow.code_hash import code_hash
+
+CELL = ("{protocol}{operator}", "{model}{variant}", "{method}", "{part}")  # as in paths of jobs
 
 
 class Jobs:
@@ -21,12 +26,14 @@ class Jobs:
 
     Args:
         config: the run.
+        limits: of its jobs that load a model.
         scripts: folder of the commands.
         python: interpreter that runs them.
     """
 
-    def __init__(self, config: Config, scripts: Path, python: str) -> None:
-        self.config, self.scripts, self.python = config, scripts, python
+    def __init__(self, config: Config, limits: RunLimits, scripts: Path, python: str) -> None:
+        self.config, self.limits = config, limits
+        self.scripts, self.python = scripts, python
         datasets = config.datasets.items()
         self.sharded = [name for name, entry in datasets if entry.shard_size is not None]
 
@@ -89,3 +96,28 @@ class Jobs:
     def named_outputs(self, wildcards: Any, output: Any) -> list[str]:
         """Return a job's output files as KIND=FILE, the kind being the output's name."""
         return self.named_files(wildcards, output)
+
+    def resource(self, name: str) -> Callable[[Any], Any]:
+        """Return a function: one resource of the catalogue entry of a job's model."""
+        return lambda wildcards: getattr(self.config.models[wildcards.model].resources, name)
+
+    def growing_resource(self, rule: str, name: str) -> Callable[[Any, int], int]:
+        """Return a function: a limit of a rule's job, as many times as the job has been tried."""
+
+        def limit(wildcards: Any, attempt: int) -> int:
+            names = defaultdict(str, wildcards.items())
+            cell = "/".join(filter(None, (key.format_map(names) for key in CELL)))
+            return attempt * int(getattr(self.limits.of(rule, cell), name))
+
+        return limit
+
+
+def stated_throughput(settings: Any) -> float | None:
+    """Return the FLOP/s of a GPU that a profile's default-resources state; None without.
+
+    Args:
+        settings: Snakemake's settings of resources.
+    """
+    stated = (settings.default_resources or {}).get("throughput")
+    value = getattr(stated, "raw", stated)  # of Snakemake's class, or as Python's callers give it
+    return None if value is None else flops_per_second(str(value))

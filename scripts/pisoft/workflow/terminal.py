@@ -6,11 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import get_terminal_size
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from snakemake.settings.enums import Quietness
 from tqdm import tqdm
@@ -44,8 +43,7 @@ def one_line_per_job(logger: logging.Logger, ending: Callable[[], str]) -> None:
             return
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """A running job: what it does, its rule, its log file if it has one, and when it began."""
 
     message: str
@@ -125,23 +123,22 @@ class JobLines(logging.Handler):
     def _keep_status(self) -> None:
         while True:
             time.sleep(STATUS_INTERVAL)
-            self.acquire()
-            try:
+            assert self.lock is not None
+            with self.lock:
                 if self.running:
-                    self.shown.stream.write(
-                        CLEAR + self.status()[: get_terminal_size().columns - 1]
-                    )
+                    status = self.status()[: get_terminal_size().columns - 1]
+                    self.shown.stream.write(CLEAR + status)
                     self.shown.stream.flush()
-            finally:
-                self.release()
 
     def status(self) -> str:
         """Return what the job that has run for longest does and has said last."""
         job, *others = self.running.values()
         more = f" (and {len(others)} more)" if others else ""
-        return (
-            f"{job.message}{more}: {_last_line(job.log) or duration(time.monotonic() - job.begin)}"
-        )
+        said = ""
+        if job.log is not None and job.log.is_file():
+            lines = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            said = "".join(lines[-1:])
+        return f"{job.message}{more}: {said or duration(time.monotonic() - job.begin)}"
 
 
 def time_left(
@@ -161,12 +158,6 @@ def time_left(
         for rule, n in counts.items()
     )
     return left * elapsed / (sum(map(sum, seconds.values())) or 1)
-
-
-def _last_line(file: Path | None) -> str:
-    if file is None or not file.is_file():
-        return ""
-    return "".join(file.read_text(encoding="utf-8", errors="replace").splitlines()[-1:])
 
 
 def _begins(record: logging.LogRecord, *texts: str) -> bool:

@@ -402,8 +402,8 @@ def job(tmp_path):
     )  # fmt: skip
     return argparse.Namespace(
         settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
-        generations=tmp_path / "generations.parquet", model_folder=tmp_path / "model",
-        model_commit=None, gpus=None, output=tmp_path / "attributions.parquet",
+        generations=tmp_path / "generations.parquet", model=[tmp_path / "model/config.json"],
+        gpus=None, output=tmp_path / "attributions.parquet",
         times=tmp_path / "times.parquet",
     )  # fmt: skip
 

@@ -25,7 +25,6 @@ from pisoft.config.resolved import config_hash
 from pisoft.config.shards import sample_limit
 from pisoft.config.validation import read_yaml
 from pisoft.datasets.sources import check_columns
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.records import label_key, placeholders
 
@@ -495,7 +494,7 @@ def test_an_absent_column_is_named_before_any_job(load, tmp_path):
     path.write_text('{"reviews": "good", "label": 1}\n')
     config = load(datasets=["mine"], catalogue=local_dataset(path))
     with pytest.raises(BenchmarkError, match="no column 'review'; did you mean 'reviews'"):
-        check_columns(FetchJob.of(config, dataset="mine"), made_source)
+        check_columns(FetchJob.of(config, dataset="mine"))
 
 
 def test_a_local_root_that_is_not_set_is_asked_for(load):
@@ -638,7 +637,7 @@ def load_shipped(root, name, **changes):
 
 def check_shipped(config):
     for dataset in config.datasets:
-        check_columns(FetchJob.of(config, dataset=dataset), made_source)
+        check_columns(FetchJob.of(config, dataset=dataset))
         for model in config.models:
             assert PromptJob.of(config, model=model, dataset=dataset).messages
 
@@ -694,7 +693,7 @@ def test_the_local_run_file_loads_with_enough_records(root, shared):
     config = load_shipped(root, "local", local_root=str(shared))
     check_shipped(config)
     for name in config.datasets:
-        rows = fetch(FetchJob.of(config, dataset=name), made_source)
+        rows = fetch(FetchJob.of(config, dataset=name))
         chosen = sample(rows, SampleJob.of(config, part=name).samples, config.run_file.seed)
         assert len(chosen) == 25
         assert all(row["status"] == OK for row in rows)

@@ -80,11 +80,10 @@ def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_p
     write(tmp_path, "generations", "stories", ANSWERS)
     lengths = lengths_of(tmp_path, "stories")
     assert lengths.origin == MEASURED
-    found = [(s.count, s.prompt, s.first, s.perturbable, s.output) for s in lengths.samples]
-    assert found == [(1, 30, 9, 15, 7), (1, 50, 11, 30, 11)]
+    found = [(s.prompt, s.first, s.perturbable, s.output) for s in lengths.samples]
+    assert found == [(30, 9, 15, 7), (50, 11, 30, 11)]
     assert [s.steps for s in lengths.samples] == [(0, 5), (0, 5, 10)]
     assert lengths.mean(lambda sample: sample.prompt) == 40
-    assert lengths.count == 2
 
 
 def test_prompts_alone_leave_answers_at_full_length(tmp_path):
@@ -116,21 +115,23 @@ def test_the_scope_says_what_is_perturbed(scope, expected, tmp_path):
 
 def test_estimates_are_the_catalogues_mean_and_a_template_around_it(tmp_path):
     lengths = lengths_of(tmp_path, "reviews")
-    (review,) = lengths.samples
+    (review,) = set(lengths.samples)
     assert lengths.origin == ESTIMATED
-    assert (review.count, review.first, review.perturbable) == (40, BEFORE, 20)
+    assert (len(lengths.samples), review.first, review.perturbable) == (40, BEFORE, 20)
     assert (review.prompt, review.output, review.steps) == (BEFORE + 20 + BEHIND, 1, (0,))
-    (story,) = lengths_of(tmp_path, "stories").samples
-    assert (story.count, story.perturbable, story.output) == (7, 30, 11)
+    stories = lengths_of(tmp_path, "stories").samples
+    story = stories[0]
+    assert stories == (story,) * 7
+    assert (story.perturbable, story.output) == (30, 11)
     assert story.steps == (0, 5, 10)
     everything = {"draws": 4, "scope": "all"}
-    (whole,) = lengths_of(tmp_path, "reviews", evaluation=everything).samples
+    (whole,) = set(lengths_of(tmp_path, "reviews", evaluation=everything).samples)
     assert (whole.first, whole.perturbable) == (0, whole.prompt)
 
 
 @pytest.mark.parametrize(("limit", "longest"), [(BEFORE + BEHIND + 12, 12), (500, 30)])
 def test_estimates_are_cut_as_prompts_are(limit, longest, tmp_path):
-    (story,) = lengths_of(tmp_path, "stories", prompts={"max_tokens": limit}).samples
+    (story,) = set(lengths_of(tmp_path, "stories", prompts={"max_tokens": limit}).samples)
     assert (story.perturbable, story.prompt) == (longest, BEFORE + longest + BEHIND)
 
 
@@ -142,4 +143,4 @@ def test_what_cannot_be_estimated_names_dataset_and_key(tmp_path):
     with pytest.raises(BenchmarkError, match=r"'stories': expected\.records: not set"):
         lengths_of(tmp_path, "stories", endless)
     write(tmp_path, "prompts", "reviews", PROMPTS)
-    assert lengths_of(tmp_path, "reviews", unknown).count == 3
+    assert len(lengths_of(tmp_path, "reviews", unknown).samples) == 3

@@ -9,8 +9,6 @@ from pisoft.errors import BenchmarkError
 from random_models import SHAPES, twins
 from tiny_tokenizers import numbered_tokenizer
 
-SIZES = ("hidden_size", "layers", "heads", "key_value_heads", "context")
-
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_weights_of_a_folder_are_counted(name, tmp_path):
@@ -46,8 +44,7 @@ def test_a_trained_model_has_the_weights_it_is_planned_with(architecture):
         kind="trained", architecture=architecture, datasets=["demo-sentiment"], vocabulary_size=1200
     )
     tokenizer = numbered_tokenizer(source.vocabulary_size)
-    sizes = {name: getattr(source, name) for name in SIZES}
-    network = _new_model(tokenizer, architecture, **sizes)
+    network = _new_model(tokenizer, source)
     count = sum(weight.numel() for weight in network.parameters() if weight.dim() > 1)
     assert parameters_of("m", source) == count
 

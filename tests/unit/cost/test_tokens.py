@@ -166,7 +166,7 @@ def test_ranking_is_planned_as_it_is_counted(operator, count):
     settings = RankingSettings(operator=operator)
     evaluator = RankingEvaluator(model, settings, "content", 1, 64)
     evaluator.evaluate_block([(prompt, {"predicted_label": "Yes"}, scores)])
-    lengths = SampleLengths(1, len(ids), first=6, perturbable=count, output=1, steps=(0,))
+    lengths = SampleLengths(len(ids), first=6, perturbable=count, output=1, steps=(0,))
     assert ranking_tokens(lengths, settings) == pytest.approx(5 + evaluator.tokens)
 
 

@@ -9,7 +9,6 @@ from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
 from pisoft.datasets.files import input_files
 from pisoft.datasets.sources import check_columns, fetch
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import EMPTY_RECORD, OK
 
@@ -34,8 +33,8 @@ def settings(*paths, **changes):
 
 
 def read(*paths, **changes):
-    check_columns(settings(*paths, **changes), made_source)
-    return fetch(settings(*paths, **changes), made_source)
+    check_columns(settings(*paths, **changes))
+    return fetch(settings(*paths, **changes))
 
 
 def marked(row):
@@ -138,7 +137,7 @@ def test_what_is_wrong_is_named_with_file_and_line(check, change, complaint, tmp
     change(line)
     path.write_text(json.dumps(line))
     with pytest.raises(BenchmarkError) as error:
-        check(settings(path), made_source)
+        check(settings(path))
     assert str(error.value).startswith(f"{path}: line 1")
     assert complaint in str(error.value)
     assert "\n" not in str(error.value)

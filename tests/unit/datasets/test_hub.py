@@ -35,7 +35,6 @@ time.sleep = lambda seconds: None  # between two attempts
 import torch
 from pisoft.config.jobs import LoadedModel, FetchJob
 from pisoft.datasets.sources import fetch
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.code_hash import _imported_modules, _with_imports
 from pisoft.datasets.hub import resolve_commit
@@ -59,7 +58,7 @@ def read(what, name, revision):
         "context": lambda: model_context(model, None),
         "model": lambda: weights(load_model(model, None)),
         "masked": lambda: weights(load_masked_model(model, None, torch.device("cpu"))),
-        "dataset": lambda: [row["fields"]["text"] for row in fetch(dataset, made_source)],
+        "dataset": lambda: [row["fields"]["text"] for row in fetch(dataset)],
     }[what]()
 
 found = []
@@ -333,9 +332,10 @@ def test_a_record_takes_the_place_of_the_revision_and_changes_nothing_else(tmp_p
         quantization="none",
         device="cpu",
     )
-    assert repository.at_commit(model, None) == model
-    at_commit = repository.at_commit(model, record)
-    assert at_commit == model.model_copy(update={"revision": COMMIT})
+    at_commit = model.model_copy(update={"revision": COMMIT})
+    assert repository.located(model, [record]) == (at_commit, None)
+    here = model.model_copy(update={"repository": None})
+    assert repository.located(here, [tmp_path / "config.json"]) == (here, tmp_path)
     source = HubDataset(kind="hub", repository="o/n", split="test", configuration="c")
     fields = {"text": TextField(column="text")}
     dataset = FetchJob(

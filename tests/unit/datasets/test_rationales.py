@@ -70,14 +70,14 @@ def test_rationales_become_evidence_of_fields(tmp_path):
         "fields": {"passage": {"column": "tokens"}, "question": {"column": "q"}},
         "labels": {"column": "label", "words": {"True": "true", "False": "false"}},
     }  # fmt: skip
-    rows = fetch(FetchJob.model_validate(settings), None)
+    rows = fetch(FetchJob.model_validate(settings))
     assert [row["fields"]["passage"] for row in rows] == ["It is so", "No he is"]
     found = [[row["fields"][s["field"]][s["start"] : s["end"]] for s in row["evidence"]]
              for row in rows]  # fmt: skip
     assert found == [["is so"], ["No"]]
     source["rationale"]["marks"] = "masks"
     with pytest.raises(BenchmarkError, match=r"source.rationale.marks: .* no column 'masks'; did"):
-        check_columns(FetchJob.model_validate(settings), None)
+        check_columns(FetchJob.model_validate(settings))
 
 
 def test_only_formats_that_hold_lists_have_rationales():

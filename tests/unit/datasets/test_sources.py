@@ -9,10 +9,9 @@ import pytest
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
+from pisoft.datasets.embedded import make_records
 from pisoft.datasets.files import input_files
 from pisoft.datasets.sources import check_columns, fetch
-from pisoft.demo.records import make_records
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import EMPTY_RECORD, OK, UNKNOWN_LABEL, provenance, read_rows, write_rows
 
@@ -65,8 +64,8 @@ def two_records(request, tmp_path):
 
 
 def test_every_format_gives_the_same_rows(two_records):
-    rows = fetch(settings(two_records), made_source)
-    check_columns(settings(two_records), made_source)
+    rows = fetch(settings(two_records))
+    check_columns(settings(two_records))
     assert [row["fields"] for row in rows] == [{"text": "good film"}, {"text": "bad film"}]
     assert [row["label"] for row in rows] == ["Positive", "Negative"]
     assert {row["status"] for row in rows} == {OK}
@@ -78,28 +77,28 @@ def test_every_format_gives_the_same_rows(two_records):
 
 
 def test_rows_fit_the_contract(two_records, tmp_path):
-    rows = fetch(settings(two_records), made_source)
+    rows = fetch(settings(two_records))
     path = tmp_path / "out.parquet"
     write_rows(path, "datasets", rows, provenance({}))
     assert read_rows(path, "datasets") == rows
 
 
 def test_an_id_is_the_same_in_every_format_and_place(tmp_path):
-    one = fetch(settings(json_lines(tmp_path / "a", RECORDS)), made_source)
-    other = fetch(settings(parquet(tmp_path / "b", RECORDS[::-1])), made_source)
+    one = fetch(settings(json_lines(tmp_path / "a", RECORDS)))
+    other = fetch(settings(parquet(tmp_path / "b", RECORDS[::-1])))
     assert [row["sample_id"] for row in one] == [row["sample_id"] for row in other[::-1]]
 
 
 def test_tab_separated_quotation_marks_quote_nothing(tmp_path):
     text = 'text\tlabel\n"open quote\t1\nsaid " and "" went\t0\n'
-    rows = fetch(settings(file_source(tmp_path / "f", text, "tsv")), made_source)
+    rows = fetch(settings(file_source(tmp_path / "f", text, "tsv")))
     assert [row["fields"]["text"] for row in rows] == ['"open quote', 'said " and "" went']
 
 
 def test_comma_separated_values_may_be_quoted_and_long(tmp_path):
     long = "word " * 60_000
     text = f'text,label\n"a, ""b""\nc",1\n{long},0\n'
-    rows = fetch(settings(file_source(tmp_path / "f", text, "csv")), made_source)
+    rows = fetch(settings(file_source(tmp_path / "f", text, "csv")))
     assert [row["fields"]["text"] for row in rows] == ['a, "b"\nc', long.strip()]
 
 
@@ -110,32 +109,30 @@ def test_comma_separated_values_may_be_quoted_and_long(tmp_path):
 def test_a_label_is_found_whatever_its_type(value, tmp_path):
     words = Labels(column="label", words={1: "yes", 0: "no", "true": "yes!"})
     source = json_lines(tmp_path / "f", [{"text": "t", "label": value}])
-    rows = fetch(settings(source, labels=words), made_source)
+    rows = fetch(settings(source, labels=words))
     assert rows[0]["label"] == ("yes!" if value is True else "yes")
 
 
 def test_texts_lose_white_space_at_both_ends(tmp_path):
-    rows = fetch(
-        settings(json_lines(tmp_path / "f", [{"text": " \n a  b\t", "label": 1}])), made_source
-    )
+    rows = fetch(settings(json_lines(tmp_path / "f", [{"text": " \n a  b\t", "label": 1}])))
     assert rows[0]["fields"] == {"text": "a  b"}
 
 
 @pytest.mark.parametrize("text", ["", "  \n", None, float("nan")])
 def test_an_empty_text_is_a_row_with_a_status(text, tmp_path):
     records = [{"text": text, "label": 1}, *RECORDS]
-    rows = fetch(settings(json_lines(tmp_path / "f", records)), made_source)
+    rows = fetch(settings(json_lines(tmp_path / "f", records)))
     assert [row["status"] for row in rows] == [EMPTY_RECORD, OK, OK]
 
 
 def test_a_key_absent_from_one_line_is_an_empty_text(tmp_path):
-    rows = fetch(settings(json_lines(tmp_path / "f", [*RECORDS, {"label": 1}])), made_source)
+    rows = fetch(settings(json_lines(tmp_path / "f", [*RECORDS, {"label": 1}])))
     assert rows[2]["status"] == EMPTY_RECORD
 
 
 def test_an_unknown_label_is_a_row_with_a_status(tmp_path):
     records = [*RECORDS, {"text": "so so", "label": 2}, {"text": "none", "label": None}]
-    rows = fetch(settings(json_lines(tmp_path / "f", records)), made_source)
+    rows = fetch(settings(json_lines(tmp_path / "f", records)))
     assert [row["status"] for row in rows] == [OK, OK, UNKNOWN_LABEL, UNKNOWN_LABEL]
     assert rows[2]["label"] is None
 
@@ -143,11 +140,11 @@ def test_an_unknown_label_is_a_row_with_a_status(tmp_path):
 def test_no_known_label_at_all_is_an_error_that_names_found_and_allowed(tmp_path):
     records = [{"text": "a", "label": "pos"}, {"text": "b", "label": "neg"}]
     with pytest.raises(BenchmarkError, match=r"found 'pos', 'neg'; .* allows 1, 0"):
-        fetch(settings(json_lines(tmp_path / "f", records)), made_source)
+        fetch(settings(json_lines(tmp_path / "f", records)))
 
 
 def test_exact_duplicates_get_numbered_ids(tmp_path):
-    rows = fetch(settings(json_lines(tmp_path / "f", [RECORDS[0]] * 3)), made_source)
+    rows = fetch(settings(json_lines(tmp_path / "f", [RECORDS[0]] * 3)))
     first = rows[0]["sample_id"]
     assert [row["sample_id"] for row in rows] == [first, f"{first}-2", f"{first}-3"]
 
@@ -156,7 +153,7 @@ def test_texts_that_join_to_the_same_bytes_differ_in_id(tmp_path):
     records = [{"a": "x", "b": "yz"}, {"a": "xy", "b": "z"}]
     fields = {"a": TextField(column="a"), "b": TextField(column="b")}
     source = json_lines(tmp_path / "f", records)
-    rows = fetch(settings(source, fields=fields, labels=None, task="generation"), made_source)
+    rows = fetch(settings(source, fields=fields, labels=None, task="generation"))
     assert rows[0]["sample_id"] != rows[1]["sample_id"]
 
 
@@ -165,39 +162,37 @@ def test_a_record_without_an_id_is_refused(tmp_path, lacking):
     """It became the sample d/None."""
     records = [{**RECORDS[0], "key": "k1"}, {**RECORDS[1], **lacking}]
     with pytest.raises(BenchmarkError, match="record 2: id_column 'key': no id; give every record"):
-        fetch(settings(json_lines(tmp_path / "f", records), id_column="key"), made_source)
+        fetch(settings(json_lines(tmp_path / "f", records), id_column="key"))
 
 
 def test_an_id_column_names_the_samples(tmp_path):
     records = [{**record, "key": number} for number, record in enumerate(RECORDS)]
-    rows = fetch(settings(json_lines(tmp_path / "f", records), id_column="key"), made_source)
+    rows = fetch(settings(json_lines(tmp_path / "f", records), id_column="key"))
     assert [row["sample_id"] for row in rows] == ["d/0", "d/1"]
 
 
 def test_a_repeated_id_is_an_error_that_names_it(tmp_path):
     records = [{**record, "key": "k7"} for record in RECORDS]
     with pytest.raises(BenchmarkError, match="id_column 'key': the id 'k7' is not unique"):
-        fetch(settings(json_lines(tmp_path / "f", records), id_column="key"), made_source)
+        fetch(settings(json_lines(tmp_path / "f", records), id_column="key"))
 
 
 def test_half_a_surrogate_pair_can_be_stored(tmp_path):
     content = b'{"text": "a \\ud83d b \\ud83d\\ude42", "label": 1}\n'
-    rows = fetch(settings(file_source(tmp_path / "f", content, "jsonl")), made_source)
+    rows = fetch(settings(file_source(tmp_path / "f", content, "jsonl")))
     assert rows[0]["fields"]["text"] == "a \ufffd b 🙂"
 
 
 def test_several_answers_are_kept_on_a_line_each(tmp_path):
     records = [{"text": "t", "label": 1, "answers": ["one", "two"]}]
-    rows = fetch(
-        settings(json_lines(tmp_path / "f", records), answer_column="answers"), made_source
-    )
+    rows = fetch(settings(json_lines(tmp_path / "f", records), answer_column="answers"))
     assert rows[0]["answer"] == "one\ntwo"
 
 
 def test_only_the_first_sentences_are_kept(tmp_path):
     records = [{"text": " One. Two. Three.", "label": 1}]
     fields = {"text": TextField(column="text", first_sentences=2)}
-    rows = fetch(settings(json_lines(tmp_path / "f", records), fields=fields), made_source)
+    rows = fetch(settings(json_lines(tmp_path / "f", records), fields=fields))
     assert rows[0]["fields"]["text"] == "One. Two."
 
 
@@ -216,7 +211,7 @@ def test_only_the_first_sentences_are_kept(tmp_path):
 )
 def test_an_absent_column_is_named_with_what_is_there(check, changes, key, column, two_records):
     with pytest.raises(BenchmarkError) as error:
-        check(settings(two_records, **changes), made_source)
+        check(settings(two_records, **changes))
     message = str(error.value)
     assert f"{key}: {two_records.path} has no column '{column}'" in message
     assert "allowed: label, text" in message
@@ -243,7 +238,7 @@ def test_an_absent_column_is_named_with_what_is_there(check, changes, key, colum
 def test_a_broken_file_is_one_clear_error(form, content, complaint, tmp_path):
     source = file_source(tmp_path / "records.x", content, form)
     with pytest.raises(BenchmarkError, match=complaint) as error:
-        fetch(settings(source), made_source)
+        fetch(settings(source))
     assert "records.x" in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -251,13 +246,13 @@ def test_a_broken_file_is_one_clear_error(form, content, complaint, tmp_path):
 def test_column_names_for_a_format_that_has_its_own_are_an_error(tmp_path):
     source = file_source(tmp_path / "f", json.dumps(RECORDS[0]), "jsonl", columns=("a", "b"))
     with pytest.raises(BenchmarkError, match="`columns` is for csv and tsv"):
-        check_columns(settings(source), made_source)
+        check_columns(settings(source))
 
 
 def test_too_few_column_names_are_noticed_before_any_job(tmp_path):
     source = file_source(tmp_path / "f", "a\t1\textra\n", "tsv", columns=("text", "label"))
     with pytest.raises(BenchmarkError, match="line 1 has 3 values, expected 2"):
-        check_columns(settings(source), made_source)
+        check_columns(settings(source))
 
 
 # Several files --------------------------------------------------------------------------------
@@ -270,8 +265,8 @@ def files(folder, *contents, form="jsonl", **more):
 
 def test_records_of_several_files_follow_each_other(tmp_path):
     source = files(tmp_path, RECORDS, [{"text": "so so", "label": 0}, RECORDS[0]])
-    check_columns(settings(source), made_source)
-    rows = fetch(settings(source), made_source)
+    check_columns(settings(source))
+    rows = fetch(settings(source))
     assert [row["fields"]["text"] for row in rows] == [
         "good film", "bad film", "so so", "good film",
     ]  # fmt: skip
@@ -282,13 +277,13 @@ def test_records_of_several_files_follow_each_other(tmp_path):
 def test_a_list_of_one_file_is_that_file(tmp_path):
     source = files(tmp_path, RECORDS)
     alone = json_lines(tmp_path / "alone", RECORDS)
-    assert fetch(settings(source), made_source) == fetch(settings(alone), made_source)
+    assert fetch(settings(source)) == fetch(settings(alone))
 
 
 def test_an_id_that_two_files_give_is_refused(tmp_path):
     source = files(tmp_path, *([{**record, "key": 7}] for record in RECORDS))
     with pytest.raises(BenchmarkError) as error:
-        fetch(settings(source, id_column="key"), made_source)
+        fetch(settings(source, id_column="key"))
     first, second = source.path
     assert str(error.value) == (
         f"{first} and {second}: id_column 'key': the id '7' is not unique; choose another column, "
@@ -311,7 +306,7 @@ def test_an_id_that_two_files_give_is_refused(tmp_path):
 def test_a_file_with_other_columns_than_the_first_is_named(check, second, complaint, tmp_path):
     source = files(tmp_path, RECORDS, second)
     with pytest.raises(BenchmarkError) as error:
-        check(settings(source), made_source)
+        check(settings(source))
     assert complaint.format(*source.path[::-1]) in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -319,7 +314,7 @@ def test_a_file_with_other_columns_than_the_first_is_named(check, second, compla
 def test_a_broken_line_of_a_later_file_is_named(tmp_path):
     source = files(tmp_path, RECORDS, [RECORDS[0], {"text": ["a"], "label": 1}])
     with pytest.raises(BenchmarkError, match=r"1\.x: record 2: column 'text': holds a list"):
-        fetch(settings(source), made_source)
+        fetch(settings(source))
 
 
 def test_every_file_is_an_input_of_its_job(tmp_path):
@@ -336,10 +331,8 @@ def embedded(task):
 def test_embedded_records_keep_ids_labels_and_evidence():
     words = Labels(column="label", words={"positive": "Positive", "negative": "Negative"})
     given = settings(embedded("sentiment"), labels=words)
-    check_columns(given, made_source)
-    for row, record in zip(
-        fetch(given, made_source), make_records("sentiment", 20, 3), strict=True
-    ):
+    check_columns(given)
+    for row, record in zip(fetch(given), make_records("sentiment", 20, 3), strict=True):
         assert row["sample_id"] == f"d/{record['record_id']}"
         assert row["fields"] == record["fields"]
         assert row["label"] == words.words[record["label"]]
@@ -353,7 +346,7 @@ def test_embedded_evidence_follows_renamed_and_shortened_fields():
         embedded("why"), fields=fields, labels=None, task="generation", answer_column="answer"
     )
     kept = 0
-    for row in fetch(given, made_source):
+    for row in fetch(given):
         for span in row["evidence"]:
             kept += 1
             assert span["field"] == "story"
@@ -363,12 +356,12 @@ def test_embedded_evidence_follows_renamed_and_shortened_fields():
 
 def test_an_absent_column_of_an_embedded_task_is_named():
     with pytest.raises(BenchmarkError, match="embedded task 'why' has no column 'text'"):
-        check_columns(settings(embedded("why"), labels=None, task="generation"), made_source)
+        check_columns(settings(embedded("why"), labels=None, task="generation"))
 
 
 def test_the_hub_is_not_touched_by_the_column_check(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    check_columns(settings(HubDataset(kind="hub", repository="a/b", split="test")), made_source)
+    check_columns(settings(HubDataset(kind="hub", repository="a/b", split="test")))
 
 
 def on_the_hub(monkeypatch, **splits):
@@ -387,7 +380,7 @@ def on_the_hub(monkeypatch, **splits):
 
 def test_splits_of_the_hub_follow_each_other(monkeypatch):
     source = on_the_hub(monkeypatch, train=RECORDS, test=RECORDS[:1])
-    first, second, third = fetch(settings(source), made_source)
+    first, second, third = fetch(settings(source))
     assert [first["label"], second["label"], third["label"]] == ["Positive", "Negative", "Positive"]
     assert third["sample_id"] == first["sample_id"] + "-2"
 
@@ -397,15 +390,15 @@ def test_splits_that_do_not_go_together_are_named(monkeypatch):
     source = on_the_hub(monkeypatch, train=keyed, test=keyed, other=RECORDS)
     pair = source.model_copy(update={"split": ("train", "test")})
     with pytest.raises(BenchmarkError, match=r"^hub dataset o/n, splits train and test: id_column"):
-        fetch(settings(pair, id_column="key"), made_source)
+        fetch(settings(pair, id_column="key"))
     complaint = (
         "hub dataset o/n, split other has the columns text, label, but hub dataset o/n, split"
     )
     with pytest.raises(BenchmarkError, match=complaint):
-        fetch(settings(source), made_source)
+        fetch(settings(source))
     wrong = source.model_copy(update={"split": ("train", "tset")})
     with pytest.raises(BenchmarkError, match=r'splits train and tset: .*Unknown split "tset"'):
-        fetch(settings(wrong), made_source)
+        fetch(settings(wrong))
 
 
 # Real records ---------------------------------------------------------------------------------
@@ -418,7 +411,7 @@ def test_real_tab_separated_sentences_are_all_read(shared):
         format="tsv",
         columns=("text", "label"),
     )
-    rows = fetch(settings(source), made_source)
+    rows = fetch(settings(source))
     assert len(rows) == 872
     assert {row["status"] for row in rows} == {OK}
     assert sum(row["label"] == "Positive" for row in rows) == 444

@@ -10,10 +10,14 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+from pisoft.config.models import UnigramMaskedModel
+from pisoft.datasets.embedded import make_records
 from pisoft.demo.masked_models import make_masked_model, train_masked_tokenizer
-from pisoft.demo.records import make_records
 
 CONTEXT = 160
+SOURCE = UnigramMaskedModel(
+    kind="unigram", datasets=("demo-sentiment",), vocabulary_size=600, context=CONTEXT
+)
 TEXTS = [
     text for record in make_records("sentiment", 200, seed=5) for text in record["fields"].values()
 ]
@@ -22,7 +26,7 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    make_masked_model(folder, TEXTS, vocabulary_size=600, context=CONTEXT, settings={"a": 1})
+    make_masked_model(folder, SOURCE, TEXTS, {"a": 1})
     return folder
 
 
@@ -54,7 +58,7 @@ def test_the_report_names_settings_and_versions(folder):
 
 
 def test_equal_texts_give_equal_weights(folder, tmp_path):
-    make_masked_model(tmp_path / "b", TEXTS, vocabulary_size=600, context=CONTEXT, settings={})
+    make_masked_model(tmp_path / "b", SOURCE, TEXTS, {})
     weights = [path / "model.safetensors" for path in (folder, tmp_path / "b")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 

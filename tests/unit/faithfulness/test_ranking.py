@@ -529,8 +529,7 @@ def job(tmp_path):
     return argparse.Namespace(
         **{kind: tmp_path / f"{kind}.parquet" for kind in kinds},
         settings=SETTINGS.to_json(),
-        model_folder=tmp_path / "model",
-        model_commit=None,
+        model=[tmp_path / "model/config.json"],
         gpus=None,
         output=tmp_path / "ranking.parquet",
     )

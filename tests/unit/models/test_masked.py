@@ -12,7 +12,7 @@ from transformers import RobertaModel
 
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
-from pisoft.models.masked import _places, load_masked_model, replacements
+from pisoft.models.masked import _places, load_masked_model, replacements, shared_vocabulary
 from pisoft.models.tokenizer import load_tokenizer
 from random_masked_models import bert, numbered, roberta
 from random_models import VOCABULARY
@@ -118,7 +118,7 @@ def test_tokens_with_a_space_are_replaced_by_tokens_with_a_space_and_others_by_o
 
 def test_without_enough_pieces_of_one_form_those_of_the_other_are_taken(tokenizer):
     masked = bert()
-    shared = masked.shared_vocabulary(tokenizer)
+    shared = shared_vocabulary(masked, tokenizer)
     spaced = int(shared.spaced.sum())
     assert 0 < spaced < len(shared.spaced) - spaced
     ids = shared.tokens[shared.spaced][:1].tolist()
@@ -233,9 +233,9 @@ def test_an_empty_text_around_a_token_is_no_problem(masked, tokenizer):
 
 
 def test_the_common_vocabulary_is_found_once_per_tokenizer(masked, monkeypatch):
-    first = masked.shared_vocabulary(llama_tokenizer())
-    assert masked.shared_vocabulary(llama_tokenizer()) is first
-    assert masked.shared_vocabulary(mistral_tokenizer()) is not first
+    first = shared_vocabulary(masked, llama_tokenizer())
+    assert shared_vocabulary(masked, llama_tokenizer()) is first
+    assert shared_vocabulary(masked, mistral_tokenizer()) is not first
 
 
 def test_a_piece_is_shared_only_if_the_explained_model_reads_it_unchanged(masked):
@@ -243,7 +243,7 @@ def test_a_piece_is_shared_only_if_the_explained_model_reads_it_unchanged(masked
     tokenizer = copy.deepcopy(llama_tokenizer())
     tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.add_tokens(["\ufffd"])
-    shared = masked.shared_vocabulary(tokenizer)
+    shared = shared_vocabulary(masked, tokenizer)
     pairs = zip(shared.pieces.tolist(), shared.tokens.tolist(), strict=True)
     texts = [(text_of(masked.tokenizer, [p]), text_of(tokenizer, [t])) for p, t in pairs]
     assert all(piece == token for piece, token in texts)

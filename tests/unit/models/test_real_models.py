@@ -13,7 +13,6 @@ from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
 from pisoft.datasets.sampling import sample
 from pisoft.datasets.sources import fetch
-from pisoft.demo.source import made_source
 from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.models.generation import classify
 from pisoft.models.loading import load_model
@@ -35,7 +34,7 @@ def config(shared, root):
 def answered(request, config, shared):
     """Return a model, its folder, its SST-2 prompts and its answers to them."""
     folder = shared / "models" / request.param
-    records = sample(fetch(FetchJob.of(config, dataset="sst2-local"), made_source), RECORDS, seed=1)
+    records = sample(fetch(FetchJob.of(config, dataset="sst2-local")), RECORDS, seed=1)
     settings = PromptJob.of(config, model=request.param, dataset="sst2-local")
     tokenizer = load_tokenizer(settings.model, folder)
     context = model_context(settings.model, folder)

@@ -7,7 +7,6 @@ import pytest
 from pisoft.config.datasets import HubDataset, TextField
 from pisoft.config.jobs import FetchJob, LoadedModel
 from pisoft.datasets.sources import fetch
-from pisoft.demo.source import made_source
 from pisoft.errors import BenchmarkError
 from pisoft.models.tokenizer import load_tokenizer, model_context
 from tiny_tokenizers import llama_tokenizer
@@ -97,7 +96,6 @@ def test_a_hub_dataset_is_read_with_its_configuration_split_and_revision(monkeyp
             id_column=None,
             answer_column=None,
         ),
-        made_source,
     )
     assert asked == {
         "arguments": ("o/n", "c"),

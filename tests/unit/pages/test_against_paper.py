@@ -426,7 +426,6 @@ def run_script(folder, statistics, timings, settings):
     names = ("cells.csv", "agreement.csv", "robustness.csv", "page.tex", "page.html")
     arguments = {
         "settings": settings.to_json(),
-        "published": FILE,
         "files": {kind: [folder / f"{kind}.parquet"] for kind in ("statistics", "timings")},
         "outputs": {
             kind: [folder / name]

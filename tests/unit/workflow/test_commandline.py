@@ -11,7 +11,7 @@ import rooms
 from parsed import parsed_rules
 from pisoft.errors import BenchmarkError
 from pisoft.views.registry import ENDINGS, displays_in, drawing
-from pisoft.workflow.commandline import files_parser, room_module
+from pisoft.workflow.commandline import files_parser, summary_module
 
 OUTPUTS = ["--outputs", "accuracy=a.parquet"]
 
@@ -66,7 +66,7 @@ def test_a_kind_of_file_that_is_missing_is_one_line(script, name, kind, tmp_path
 
 def test_a_module_that_others_use_is_no_name():
     with pytest.raises(BenchmarkError, match="unknown name 'reading'"):
-        room_module("statistics", "reading", "summaries")
+        summary_module("reading")
     for room, helper in {"tables": "layout", "figures": "style"}.items():
         with pytest.raises(BenchmarkError, match=f"unknown name '{helper}'"):
             drawing(room, helper)

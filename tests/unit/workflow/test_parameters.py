@@ -16,13 +16,11 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.cost.limits import Limits
 from pisoft.store.shards import expanded, shards_of
-from pisoft.workflow.checks import check_unchanged, refuse_stale, taken_switch
+from pisoft.workflow.checks import check_unchanged, taken_switch
 from pisoft.workflow.displays import Displays
-from pisoft.workflow.jobs import Jobs
-from pisoft.workflow.limits import ModelResources, stated_throughput
-from pisoft.workflow.records import Records
-from pisoft.workflow.scores import Scores
-from pisoft.workflow.weights import Weights
+from pisoft.workflow.inputs import Inputs
+from pisoft.workflow.jobs import Jobs, stated_throughput
+from pisoft.workflow.stale import refuse_stale
 from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 
 ROOT = Path(__file__).parents[3]
@@ -63,53 +61,48 @@ def test_wildcards_have_the_names_of_the_run_and_no_others(demo, paper):
 
 
 def test_a_model_is_loaded_from_where_its_source_says(demo, paper, tmp_path):
-    made, hub = Weights(demo, DATA), Weights(paper, DATA)
     folder = "results/r/data/models/demo-llama"
-    assert f"{folder}/model.safetensors" in made.files(of(model="demo-llama"))
-    assert made.option(of(model="demo-llama")) == f"--model-folder {folder}"
+    assert f"{folder}/model.safetensors" in Inputs(demo, DATA).model(of(model="demo-llama"))
     commit = "results/r/data/commits/models/meta-llama/Llama-3.1-8B-Instruct/main.json"
-    assert hub.files(of(model=LLAMA)) == [commit]
-    assert hub.option(of(model=LLAMA)) == f"--model-commit {commit}"
+    assert Inputs(paper, DATA).model(of(model=LLAMA)) == [commit]
     for name in ("config.json", "a.safetensors", "notes.txt"):
         (tmp_path / name).touch()
     local = SimpleNamespace(kind="local", path=str(tmp_path))
     config = SimpleNamespace(models={"own": SimpleNamespace(source=local)})
-    assert Weights(config, DATA).files(of(model="own")) == [
+    assert Inputs(config, DATA).model(of(model="own")) == [
         str(tmp_path / name) for name in ("a.safetensors", "config.json")
     ]
 
 
 def test_the_masked_model_is_read_by_methods_that_need_it_alone(paper):
-    weights = Weights(paper, DATA)
-    assert weights.masked_files(of(method="saliency")) == []
-    assert weights.masked_option(of(method="saliency")) == ""
-    (file,) = weights.masked_files(of(method="reagent"))
-    assert weights.masked_option(of(method="reagent")) == f"--masked-commit {file}"
+    inputs = Inputs(paper, DATA)
+    assert inputs.masked_model(of(method="saliency")) == []
+    (commit,) = inputs.masked_model(of(method="reagent"))
+    assert commit.startswith("results/r/data/commits/models/")
 
 
 def test_a_model_trained_on_shuffled_labels_has_a_folder_of_its_own(demo):
-    weights = Weights(demo, DATA)
     for variant, folder in (
         ("", "demo-llama"),
         ("@reinit-4", "demo-llama"),
         ("@shuffled-labels", "demo-llama@shuffled-labels"),
     ):
         cell = of(model="demo-llama", variant=variant, method="saliency")
-        assert weights.option(cell) == f"--model-folder {DATA}/models/{folder}"
-        assert f"{DATA}/models/{folder}/config.json" in weights.files(cell)
+        assert f"{DATA}/models/{folder}/config.json" in Inputs(demo, DATA).model(cell)
 
 
 def test_records_are_read_from_where_their_source_says(demo, paper):
-    assert Records(demo, DATA).sources(of(dataset="demo-why")) == []
-    assert Records(demo, DATA).commit_option(of(dataset="demo-why")) == ""
-    records = Records(paper, DATA)
-    (commit,) = records.sources(of(dataset="sst2"))
-    assert records.commit_option(of(dataset="sst2")) == f"--commit {commit}"
-    assert records.of_part(of(part="sst2/0-1024")) == f"{DATA}/datasets/sst2.parquet"
+    embedded = of(dataset="demo-why")
+    assert Inputs(demo, DATA).records(embedded) == Inputs(demo, DATA).commit(embedded) == []
+    inputs = Inputs(paper, DATA)
+    assert inputs.records(of(dataset="sst2")) == []
+    (commit,) = inputs.commit(of(dataset="sst2"))
+    assert commit.startswith("results/r/data/commits/datasets/")
+    assert inputs.whole_dataset(of(part="sst2/0-1024")) == f"{DATA}/datasets/sst2.parquet"
 
 
 def test_a_dataset_has_the_files_of_all_its_shards(paper):
-    files = Records(paper, DATA).all_parts("{model}/{part}")
+    files = Inputs(paper, DATA).all_parts("{model}/{part}")
     by_part = files(of(model=LLAMA, part="sst2/0-1024"))
     assert by_part == files(of(model=LLAMA, dataset="sst2"))
     assert by_part[0] == f"{LLAMA}/sst2/0-1024"
@@ -122,26 +115,28 @@ def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):
     cell = of(model="demo-llama", method="mine", part="demo-why")
     path = tmp_path / "demo-llama.parquet"
     with pytest.raises(SystemExit) as ended:
-        Scores(config, DATA).given(cell)
+        Inputs(config, DATA).given_scores(cell)
     assert ended.value.code == (
         f"error: method 'mine': source.path: no such file: {path}; `make export CONFIG=…` writes a "
         "file to begin with"
     )
     path.touch()
-    assert Scores(config, DATA).given(cell) == str(path)
+    assert Inputs(config, DATA).given_scores(cell) == str(path)
 
 
 def test_permuted_scores_are_those_of_their_method():
-    scores = Scores(run("demo-trust.yaml"), DATA)
-    file = scores.permuted(of(model="demo-llama", method="saliency-permuted-1", part="demo-why"))
+    inputs = Inputs(run("demo-trust.yaml"), DATA)
+    file = inputs.permuted_scores(
+        of(model="demo-llama", method="saliency-permuted-1", part="demo-why")
+    )
     assert file == f"{DATA}/attributions/demo-llama/saliency/demo-why.parquet"
-    assert scores.permuted(of(model="demo-llama", method="oracle", part="demo-why")) == []
+    assert inputs.permuted_scores(of(model="demo-llama", method="oracle", part="demo-why")) == []
 
 
 def test_files_are_named_by_kind_as_patterns_but_a_single_shard_is_itself(paper):
     shards = [f"d/prompts/m/sst2/{at}.parquet" for at in ("0-8", "8-16", "16-20")]
     given = {"whole": shards, "prompts": shards[1], "none": []}
-    whole, single = Jobs(paper, ROOT / "scripts", "python").named_files(None, given)
+    whole, single = Jobs(paper, None, ROOT / "scripts", "python").named_files(None, given)
     kind, _, pattern = whole.partition("=")
     assert kind == "whole"
     assert [str(file) for path in expanded(pattern) for file in shards_of(path)] == shards
@@ -149,7 +144,7 @@ def test_files_are_named_by_kind_as_patterns_but_a_single_shard_is_itself(paper)
 
 
 def test_a_command_names_the_interpreter_and_is_no_setting(demo):
-    jobs = Jobs(demo, Path("/a b/scripts"), "/c d/python")
+    jobs = Jobs(demo, None, Path("/a b/scripts"), "/c d/python")
     parameters = jobs.parameters("sample_dataset", "sample")
     assert parameters["command"](None, None) == "'/c d/python' '/a b/scripts/sample_dataset'.py"
     settings = parameters["settings"](of(part="demo-why"))
@@ -164,11 +159,11 @@ def test_limits_grow_with_the_attempts_of_a_job(demo):
         cells.append((rule, cell))
         return Limits(runtime=7, mem_mb=100)
 
-    resources = ModelResources(demo, SimpleNamespace(of=limits_of))
+    resources = Jobs(demo, SimpleNamespace(of=limits_of), ROOT, "python")
     cell = of(method="random", part="demo-why", model="demo-llama", protocol="fixed")
-    assert resources.growing("evaluate_soft", "runtime")(cell, 3) == 21
+    assert resources.growing_resource("evaluate_soft", "runtime")(cell, 3) == 21
     assert cells == [("evaluate_soft", "fixed/demo-llama/random/demo-why")], "as in its paths"
-    assert resources.asked("gpu")(cell) == 0
+    assert resources.resource("gpu")(cell) == 0
 
 
 def test_the_throughput_is_that_of_the_profile():

@@ -8,10 +8,11 @@ from math import log
 
 import pytest
 
-from pisoft.demo.records import NEGATIVE_WORDS, POSITIVE_WORDS, TASKS, make_records
+from pisoft.datasets.embedded import OPINIONS, make_records
 
 COUNT = 2000
-OPINIONS = {"positive": set(POSITIVE_WORDS), "negative": set(NEGATIVE_WORDS)}
+TASKS = ("sentiment", "why")
+WORDS = {label: set(words.split()) for label, words in OPINIONS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +65,10 @@ def test_sentiment_evidence_is_exactly_the_opinion_words_of_the_label(reviews):
     for record in reviews:
         found = evidence_texts(record)
         words = re.findall(r"\w+", record["fields"]["text"])
-        planted = [word for word in words if word in OPINIONS["positive"] | OPINIONS["negative"]]
+        planted = [word for word in words if word in WORDS["positive"] | WORDS["negative"]]
         assert found == planted
         assert 1 <= len(found) <= 3
-        assert set(found) <= OPINIONS[record["label"]]
+        assert set(found) <= WORDS[record["label"]]
         assert record["answer"] is None
 
 
@@ -80,8 +81,8 @@ def test_sentiment_labels_are_balanced_at_every_even_count(reviews):
 
 
 def test_polarities_share_no_word_and_are_equally_many():
-    assert not OPINIONS["positive"] & OPINIONS["negative"]
-    assert len(OPINIONS["positive"]) == len(OPINIONS["negative"]) >= 24
+    assert not WORDS["positive"] & WORDS["negative"]
+    assert len(WORDS["positive"]) == len(WORDS["negative"]) >= 24
 
 
 def test_number_of_opinion_words_says_nothing_about_the_label(reviews):
@@ -162,13 +163,3 @@ def test_later_words_of_an_answer_do_not_follow_from_its_first(narratives):
         sixth_words.setdefault(words[0], set()).add(words[5])
     assert len(sixth_words) >= 12
     assert all(len(words) >= 5 for words in sixth_words.values())
-
-
-def test_an_unknown_task_is_an_error_that_names_the_known_ones():
-    with pytest.raises(ValueError, match="unknown task 'when'; choose one of: sentiment, why"):
-        make_records("when", 1, seed=0)
-
-
-def test_a_negative_count_is_an_error():
-    with pytest.raises(ValueError, match="got -1"):
-        make_records("why", -1, seed=0)

@@ -1,0 +1,118 @@
+"""What jobs read: records, weights and scores, where the configuration says they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pisoft.config.cells import MARK, SHUFFLED_LABELS
+from pisoft.config.jobs import commit_file
+from pisoft.config.methods import EXPORT
+from pisoft.config.resolved import Config
+from pisoft.config.shards import dataset_of, parts
+from pisoft.config.studies import Permuted
+from pisoft.datasets.files import input_files
+
+MASKED_MODEL_FILES = (
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+)
+MODEL_FILES = (*MASKED_MODEL_FILES, "generation_config.json")
+MADE = ("trained", "unigram", "gguf")  # kinds of sources whose folder a rule makes
+LOADED = ("*.json", "*.jinja", "*.safetensors", "*.model")  # of a local folder
+
+
+class Inputs:
+    """The inputs of a run's jobs; methods with wildcards are input functions of rules.
+
+    Args:
+        config: the run.
+        data: its folder for files of jobs.
+    """
+
+    def __init__(self, config: Config, data: Path) -> None:
+        self.config, self.data = config, data
+
+    def records(self, wildcards: Any) -> list[str]:
+        """Return the local files of a dataset."""
+        source = self.config.datasets[wildcards.dataset].source
+        return input_files(source) if source.kind == "file" else []
+
+    def commit(self, wildcards: Any) -> list[str]:
+        """Return the record of a dataset's commit, if it is on the hub."""
+        source = self.config.datasets[wildcards.dataset].source
+        return [str(commit_file(self.data, source))] if source.kind == "hub" else []
+
+    def whole_dataset(self, wildcards: Any) -> str:
+        """Return the records that a part is chosen from."""
+        return f"{self.data}/datasets/{dataset_of(wildcards.part)}.parquet"
+
+    def all_parts(self, pattern: str) -> Callable[[Any], list[str]]:
+        """Return an input function: a pattern's files for every part of a model and a dataset."""
+
+        def files(wildcards: Any) -> list[str]:
+            names = dict(wildcards.items())
+            dataset = names.get("dataset") or dataset_of(names["part"])
+            every = parts(self.config, wildcards.model, dataset)
+            return [pattern.format(**{**names, "part": part}) for part in every]
+
+        return files
+
+    def model(self, wildcards: Any) -> list[str]:
+        """Return the files that a model is loaded from, so that a change of them is noticed.
+
+        Of a variant that is another training they are in a folder of its name. Of a model on the
+        hub there is the record of its commit alone.
+        """
+        variant = wildcards.get("variant", "")
+        folder = wildcards.model + (variant if variant == MARK + SHUFFLED_LABELS else "")
+        source = self.config.models[wildcards.model].source
+        return self._weights(source, f"models/{folder}", MODEL_FILES)
+
+    def masked_model(self, wildcards: Any) -> list[str]:
+        """Return such files of the masked model, for methods that need it and no others."""
+        if not self.config.evaluated_methods[wildcards.method].needs_masked_model:
+            return []
+        name = self.config.run_file.masked_model
+        source = self.config.masked_models[name].source
+        return self._weights(source, f"masked_models/{name}", MASKED_MODEL_FILES)
+
+    def _weights(self, source: Any, folder: str, files: Sequence[str]) -> list[str]:
+        if source.kind == "hub":
+            return [str(commit_file(self.data, source))]
+        if source.kind in MADE:
+            return [str(self.data / folder / file) for file in files]
+        return sorted(str(path) for pattern in LOADED for path in Path(source.path).glob(pattern))
+
+    def method_module(self, wildcards: Any) -> str:
+        """Return the module of a method: an edit re-runs this method's jobs and no others."""
+        return f"pisoft.attribution.{self.config.evaluated_methods[wildcards.method].file}"
+
+    def given_scores(self, wildcards: Any) -> str:
+        """Return the file with a method's scores that were made elsewhere.
+
+        Without the file, the run ends. Snakemake would take any exception for one more missing
+        input, and pass over it where summaries of an earlier run are there.
+
+        Raises:
+            SystemExit: there is no such file.
+        """
+        source = self.config.imported_methods[wildcards.method]
+        path = source.path_of(wildcards.model, dataset_of(wildcards.part))
+        if not Path(path).is_file():
+            sys.exit(
+                f"error: method '{wildcards.method}': source.path: no such file: {path}; {EXPORT}"
+            )
+        return path
+
+    def permuted_scores(self, wildcards: Any) -> str | list[str]:
+        """Return the file with the scores that are permuted, if any are."""
+        source = self.config.evaluated_methods[wildcards.method].source
+        if not isinstance(source, Permuted):
+            return []
+        folder = self.data / "attributions" / wildcards.model / source.method
+        return f"{folder}/{wildcards.part}.parquet"
