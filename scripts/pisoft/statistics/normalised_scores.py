@@ -16,7 +16,8 @@ import pandas as pd
 
 from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.controls import ORACLE, sample_values
-from pisoft.statistics.estimates import CONFIDENCE, FEWEST_FOR_INTERVAL, Samples, estimate
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, Samples, estimate
+from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
 

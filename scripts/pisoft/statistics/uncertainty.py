@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 
 from pisoft.config.jobs import UncertaintyJob
 from pisoft.statistics.estimates import (
-    CONFIDENCE,
-    P_VALUES,
+    TESTED,
     Estimates,
     Samples,
     estimate,
     paired_tests,
     sample_matrix,
 )
+from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
 from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
@@ -232,7 +232,7 @@ def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.Dat
     """Add each method's p-values against the best of its cell; none for the best itself."""
     mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
     keys = [*CELL, "dataset", "method"]
-    both = pd.concat([comparisons, mirrored])[[*keys, "other", *P_VALUES]]
+    both = pd.concat([comparisons, mirrored])[[*keys, "other", *TESTED]]
     both = both.rename(columns={"other": "best"})
     return statistics.merge(both, on=[*keys, "best"], how="left", validate="one_to_one")
 

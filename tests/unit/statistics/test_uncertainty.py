@@ -113,7 +113,8 @@ def test_pairs_with_the_control_are_a_family_of_their_own():
     for family in (found[control], found[~control]):
         parts = [(values[method] - values[other]) / 10 for method, other in family.index]
         assert family["value"].tolist() == pytest.approx([part.sum() for part in parts])
-        assert family["p_adjusted"].tolist() == pytest.approx(step_down(np.stack(parts, axis=1)))
+        flipped = family["p_sign_flip_adjusted"]
+        assert flipped.tolist() == pytest.approx(step_down(np.stack(parts, axis=1)))
 
 
 def test_only_common_samples_are_compared():
