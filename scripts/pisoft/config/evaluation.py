@@ -222,5 +222,11 @@ class StatisticsSettings(Strict):
         10_000,
         ge=100,
         le=1_000_000,
-        description="Bootstrap resamples of an interval, and sign flips of a permutation test.",
+        description="Bootstrap resamples, and sign flips of a permutation test.",
+    )
+    equivalence_margin: float | None = Field(
+        None,
+        gt=0,
+        description="Methods whose means differ by less are equivalent, in units of each metric; "
+        "tables mark those that are so significantly. null: equivalence is not tested.",
     )

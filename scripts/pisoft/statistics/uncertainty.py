@@ -75,7 +75,8 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
     for of_models in by_datasets(reported):
         estimates = estimate(of_models, settings)
         ranked += [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
-        tested.append(paired_tests(differences(of_models), settings, [*CELL, "with_control"]))
+        family, margin = [*CELL, "with_control"], settings.equivalence_margin
+        tested.append(paired_tests(differences(of_models), settings, family, margin))
     statistics = pd.concat(ranked, ignore_index=True)
     comparisons = pd.concat(tested, ignore_index=True)
     return {

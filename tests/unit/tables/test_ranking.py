@@ -84,7 +84,7 @@ def test_equal_values_share_the_mean_of_their_ranks_and_are_all_bold():
     assert ranks_of(table) == {"Attention": "1.5", "Mine": "1.5", "Random": "3"}
     for row in table.blocks[0].rows[:2]:
         assert [entry.strong for entry in row.entries[1:]] == [True] * 3
-        assert not any(entry.tied for entry in row.entries), "what is the best is not near it"
+        assert not any(entry.mark for entry in row.entries), "what is the best is not near it"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ HOSTILE = (
 def hostile_table():
     rows = (
         Row(HOSTILE, (Entry("1.000", strong=True), Entry(NOTHING))),
-        Row(f"[{HOSTILE}", (Entry("2.000", tied=True), Entry("3.000"))),
+        Row(f"[{HOSTILE}", (Entry("2.000", mark="≈"), Entry("3.000"))),
         Row("* star", (Entry("2.000"), Entry("3.000"))),
     )
     return Table(
