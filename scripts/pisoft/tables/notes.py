@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from pisoft.config.base import Clamp
@@ -11,11 +12,12 @@ from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.formatting import NOTHING
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
-from pisoft.statistics.metrics import LEVEL
+from pisoft.statistics.metrics import AVERAGE, LEVEL, METRICS
 from pisoft.store.parquet import OK, meanings
 from pisoft.views.view import Keys, Results
 
 FAMILIES = "corrected by step-down over all pairs of methods, those with random scores apart"
+FEW, SKEWED = 50, 2.0  # of samples: fewer, and more skewed ones have poor intervals
 SELECTED = (
     "Depth selected: the number of layers with the highest mean on the development samples of the "
     "layer study, by dataset and metric; the numbers are of its other samples."
@@ -52,7 +54,23 @@ def marks(results: Results, margin: float | None) -> list[str]:
             f"≡: equivalent to the best, within ±{margin:g} (two one-sided tests of the mean "
             f"difference, p < {LEVEL}, corrected by Holm over the same pairs)."
         )
-    return explained
+    return [*explained, poor_intervals(results)]
+
+
+def poor_intervals(results: Results) -> str:
+    """Say how many intervals are of few and skewed samples, and where most; nothing if none is."""
+    rows = results.rows[(results.rows["dataset"] != AVERAGE) & results.rows["skewness"].notna()]
+    of_samples = rows["skewness"].abs() * np.sqrt(rows["n"])
+    poor = rows[(rows["n"] < FEW) & (of_samples > SKEWED)]
+    if poor.empty:
+        return ""
+    metric, dataset = poor.groupby(["metric", "dataset"]).size().idxmax()
+    return (
+        f"{len(poor)} of the {len(rows)} intervals of single datasets are of few and skewed "
+        f"samples (n < {FEW}, skewness above {SKEWED:g}; most of {METRICS[metric].name} on "
+        f"{results.datasets[dataset]}): in simulations, such intervals cover the mean in 91 to "
+        "95 % of cases."
+    )
 
 
 def _span(numbers: pd.Series, digits: int) -> str:
