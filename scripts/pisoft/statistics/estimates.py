@@ -31,6 +31,7 @@ from pisoft.statistics.mean_tests import bootstrap_tests, holm, resample_counts,
 from pisoft.statistics.metrics import AVERAGE
 
 FEWEST_FOR_INTERVAL = 2  # samples of a dataset
+ROUNDING = 1e-12  # of Σ|contributions|; smaller deviations from the mean are taken for rounding
 NUMBERS = ["value", "low", "high", "standard_error", "skewness", "n", "n_failed"]
 P_VALUES = ["p_value", "p_adjusted", "p_smallest", "p_sign_flip", "p_sign_flip_adjusted"]
 TESTED = [*P_VALUES, "detectable", "p_equivalence"]
@@ -76,7 +77,9 @@ class Samples:
     @property
     def deviations(self) -> pd.DataFrame:
         """The contributions less what they would be if each sample had the column's number."""
-        return self.contributions - self.contributions.sum(skipna=False) * self._shares
+        contributions = self.contributions
+        deviations = contributions - contributions.sum(skipna=False) * self._shares
+        return deviations.mask(deviations.abs() <= ROUNDING * contributions.abs().sum(), 0.0)
 
     @property
     def moment_roots(self) -> pd.DataFrame:

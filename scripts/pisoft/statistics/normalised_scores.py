@@ -65,4 +65,4 @@ def normalised(
     ends = scores.replicates.iloc[1:].loc[:, defined.to_numpy()].quantile([TAIL, 1 - TAIL])
     table.loc[~defined, ["value", "low", "high"]] = np.nan
     table.loc[defined, ["low", "high"]] = ends.to_numpy().T
-    return table.drop(columns="standard_error")
+    return table.drop(columns=["standard_error", "skewness"])
