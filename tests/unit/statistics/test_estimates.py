@@ -112,7 +112,7 @@ def simulated(shape):
         return pd.DataFrame(values, columns=columns)
 
     if shape == "ratio":  # of which the denominators decide: 91 % without their covariance
-        bottom = generator.lognormal(0, 0.8, (40, 1000))
+        bottom = generator.lognormal(0, 0.8, (12, 1000))
         top = table(generator.gamma(1, size=bottom.shape))
         return {"d": Samples(top, table(bottom), top.isna().sum())}, np.exp(-0.32)
     if shape == "average":
@@ -292,6 +292,17 @@ def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value()
         rows = estimate_rows(samples, drawing(50), tested)
         assert rows["p_value"].notna().tolist() == expected * 2
     assert estimate_rows(samples, drawing(50), ["none"])["p_value"].isna().all()
+
+
+def test_an_average_is_equivalent_by_the_error_of_all_its_datasets():
+    values = {"a": np.array([-3.0, -1, 0, 1, 3]) / 9, "b": 0.1 + np.array([-2.0, -1, 1, 2]) / 9}
+    datasets = {name: means({"x": column}) for name, column in values.items()}
+    rows = paired_tests(datasets, drawing(100), ["metric"], 0.3).set_index("dataset")
+    error = np.sqrt(sum(column.var() / column.size for column in values.values())) / 2
+    distance = (0.3 - 0.05) / error * np.sqrt(7 / 9)
+    assert rows.loc[AVERAGE, "p_equivalence"] == pytest.approx(t.sf(distance, 7))
+    other = (0.3 - 0.1) / (values["b"].std(ddof=1) / 2)
+    assert rows.loc["b", "p_equivalence"] == pytest.approx(t.sf(other, 3))
 
 
 # Threads ----------------------------------------------------------------------------------------
