@@ -11,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -81,13 +82,12 @@ USED = "bootstrap-t, shrunk (used)"
 Test = Callable[[np.ndarray, np.ndarray, ResamplingJob], np.ndarray]
 
 
-def _bootstrap(shrinkage: dict[str, float]) -> Test:
-    def test(parts: np.ndarray, families: np.ndarray, settings: ResamplingJob) -> np.ndarray:
-        deviations = {"simulated": parts - parts.mean(axis=0)}
-        tests = bootstrap_tests(parts, deviations, families, settings, **shrinkage)
-        return tests["p_adjusted"].to_numpy()
-
-    return test
+def _bootstrap(
+    parts: np.ndarray, families: np.ndarray, settings: ResamplingJob, **shrinkage: float
+) -> np.ndarray:
+    deviations = {"simulated": parts - parts.mean(axis=0)}
+    tests = bootstrap_tests(parts, deviations, families, settings, **shrinkage)
+    return tests["p_adjusted"].to_numpy()
 
 
 def _max_t(parts: np.ndarray, families: np.ndarray, settings: ResamplingJob) -> np.ndarray:
@@ -102,8 +102,8 @@ def _student(parts: np.ndarray, families: np.ndarray, settings: ResamplingJob) -
 TESTS: dict[str, Test] = {
     "Student's t, Holm": _student,
     "max-T by sign flips": _max_t,
-    "bootstrap-t": _bootstrap({"shrinkage": 0.0}),
-    USED: _bootstrap({}),
+    "bootstrap-t": partial(_bootstrap, shrinkage=0.0),
+    USED: _bootstrap,
 }
 
 
@@ -171,7 +171,9 @@ POPULATIONS: dict[str, Population] = {
 INTERVALS = ("percentile", "BCa", "bootstrap-t", "Hall's t (used)")
 
 
-def intervals(samples: Samples, estimates: Estimates) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def intervals(
+    samples: Samples, estimates: Estimates, generator: np.random.Generator
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the ends of each of :data:`INTERVALS`; the outer two are those of the package."""
     percentile = Estimates(estimates.replicates, estimates.counts).table()
     yield percentile["low"].to_numpy(), percentile["high"].to_numpy()
@@ -180,25 +182,20 @@ def intervals(samples: Samples, estimates: Estimates) -> Iterator[tuple[np.ndarr
     reach = np.sqrt(n / (n - 1)) * stdtrit(n - 1, 1 - LEVEL / 2)
     bias = ndtri((resampled < values).mean(axis=0).clip(1 / len(resampled), 1 - 1 / len(resampled)))
     acceleration = skew(samples.deviations.to_numpy()) / np.sqrt(n) / 6
-    ordered = np.sort(resampled, axis=0)
-    ends = []
-    for end in (-reach, reach):
-        tail = ndtr(bias + (bias + end) / (1 - acceleration * (bias + end)))
-        ends.append(
-            ordered[(tail * len(resampled)).astype(int).clip(0, len(resampled) - 1), columns]
-        )
-    yield ends[0], ends[1]
+    shifted = bias + np.array([[-reach], [reach]])
+    tails = ndtr(bias + shifted / (1 - acceleration * shifted))
+    places = (tails * len(resampled)).astype(int).clip(0, len(resampled) - 1)
+    yield tuple(np.sort(resampled, axis=0)[places, columns])
     error = np.sqrt((samples.deviations.to_numpy() ** 2).sum(axis=0))
-    yield tuple(values[0] - error * _t_quantiles(samples))
+    yield tuple(values[0] - error * _t_quantiles(samples, generator))
     hall = estimates.table()
     yield hall["low"].to_numpy(), hall["high"].to_numpy()
 
 
-def _t_quantiles(samples: Samples) -> np.ndarray:
+def _t_quantiles(samples: Samples, generator: np.random.Generator) -> np.ndarray:
     """Return the upper and lower quantile of resampled ratios in their standard errors, (2, C)."""
     top, bottom = samples.numerators.to_numpy(), samples.denominators.to_numpy()
     n, total = len(top), bottom.sum(axis=0)
-    generator = np.random.default_rng(n)
     counts = generator.multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(float)
     values = counts @ top / (counts @ bottom)
     squares = counts @ top**2 - 2 * values * (counts @ (top * bottom))
@@ -219,9 +216,8 @@ def coverage(repetitions: int) -> pd.DataFrame:
             frame = pd.DataFrame(top, columns=columns)
             samples = Samples(frame, pd.DataFrame(bottom, columns=columns), frame.isna().sum())
             estimates = estimate({"d": samples}, ResamplingJob(seed=batch, resamples=999))["d"]
-            covers = [
-                (low <= truth) & (truth <= high) for low, high in intervals(samples, estimates)
-            ]
+            ends = intervals(samples, estimates, generator)
+            covers = [(low <= truth) & (truth <= high) for low, high in ends]
             cell = dict(zip(INTERVALS, covers, strict=True)) | {"population": label, "n": n}
             frames.append(pd.DataFrame(cell))
     return pd.concat(frames, ignore_index=True)
