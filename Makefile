@@ -26,8 +26,8 @@ BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
 
 .DEFAULT_GOAL := help
 .PHONY: $(DEMOS) kills plan fetch export check-scores compare diff test test-all lint docs bench bench-gpu \
-	bench-aggregation bench-readings bench-precision bench-comparisons bench-scheduler bench-start-up \
-	schema families summary readme docs-figures lock audit licences unlock slurm env clean help
+	bench-aggregation bench-readings bench-precision bench-scheduler bench-start-up \
+	schema simulation families summary readme docs-figures lock audit licences unlock slurm env clean help
 
 demo: RUN_FILE := config/config.yaml
 demo: ## run the embedded benchmark and write its report (3 minutes on two cores, no network, no GPU)
@@ -101,9 +101,6 @@ bench-readings: $(STAMP) ## measure what each reading that the paper leaves open
 bench-precision: $(STAMP) ## measure what half precision changes of an instruct model: MODEL_FOLDER=… TEXTS=…
 	$(BENCH)/precision.py --model-folder '$(MODEL_FOLDER)' --texts '$(TEXTS)'
 
-bench-comparisons: $(STAMP) ## simulate what the tests between methods find, and how often they are wrong
-	$(BENCH)/comparisons.py
-
 bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (15 minutes)
 	$(BENCH)/scheduler.py
 
@@ -112,6 +109,9 @@ bench-start-up: $(STAMP) ## measure what starting a job costs, and what the job 
 
 schema: $(STAMP) ## write config/schema/ and the generated pages of docs/reference/
 	$(BIN)/python scripts/make_schema.py
+
+simulation: $(STAMP) ## simulate tests and intervals for docs/explanation/which-test.md (half an hour)
+	PYTHONPATH=scripts $(BIN)/python tools/simulate_statistics.py
 
 families: $(STAMP) ## write docs/reference/families.md from a run of every family of models (1 minute)
 	PYTHONPATH=scripts:tests $(BIN)/python tests/families_table.py

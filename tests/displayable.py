@@ -15,6 +15,7 @@ import explained
 from pisoft.config.cells import Cell
 from pisoft.config.jobs import DisplayJob
 from pisoft.statistics import published
+from pisoft.statistics.estimates import TESTED
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS
 from pisoft.store.parquet import write_rows
@@ -74,7 +75,7 @@ CASES = {
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
-ESTIMATED = {"low", "high", "standard_error", "p_value", "p_adjusted", "p_smallest"}
+ESTIMATED = {"low", "high", "standard_error", "skewness", *TESTED}
 NUMBERS = ESTIMATED | {"value", "rank"}
 FAILURE = "nonfinite_attribution"
 BESIDE = {"low": -0.05, "high": 0.05}  # other numbers

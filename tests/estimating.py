@@ -15,16 +15,18 @@ from pisoft.views.view import View
 from rooms import display_settings
 
 
-def estimated(rows, kind="soft_samples", resamples=200) -> SimpleNamespace:
+def estimated(rows, kind="soft_samples", resamples=200, margin=None) -> SimpleNamespace:
     """Return the results of samples of a kind, a frame for each question."""
-    return _estimated(json.dumps(rows), kind, resamples)
+    return _estimated(json.dumps(rows), kind, resamples, margin)
 
 
 @functools.cache  # many tests look at the same rows
-def _estimated(written: str, kind: str, resamples: int) -> SimpleNamespace:
+def _estimated(written: str, kind: str, resamples: int, margin: float | None) -> SimpleNamespace:
     rows = json.loads(written)
     datasets = tuple(dict.fromkeys(row["dataset"] for row in rows))
-    settings = UncertaintyJob(datasets=datasets, seed=1, resamples=resamples)
+    settings = UncertaintyJob(
+        datasets=datasets, seed=1, resamples=resamples, equivalence_margin=margin
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{kind}.parquet"
         write_rows(path, kind, rows, {})

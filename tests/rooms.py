@@ -80,7 +80,7 @@ def display_settings(**settings: Any) -> DisplayJob:
         "families": dict.fromkeys(names["methods"], "gradient"),
         "types": dict.fromkeys(names["models"], "bfloat16"),
         **{"baselines": (), "imported": (), "controls": {}, "clamp": "draw"},
-        **{"score_floor": 1e-4, "top_share": 0.25},
+        **{"score_floor": 1e-4, "top_share": 0.25, "equivalence_margin": None},
         "shards": {name: dict.fromkeys(names["datasets"]) for name in names["models"]},
     }
     return DisplayJob(**plain | names)

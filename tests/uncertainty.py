@@ -75,7 +75,7 @@ def comparison_rows(
             "comparisons",
             0.1,
             **{"metric": metric, "dataset": "average", "method": method, "other": other},
-            **{"p_value": 0.01, "p_smallest": 0.0001},
+            **{"p_value": 0.01, "p_smallest": 0.0001, "detectable": 0.05},
             p_adjusted=0.9 if any({method, other} <= group for group in groups) else 0.001,
         )
         for method, other in itertools.combinations(methods, 2)

@@ -21,7 +21,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import aggregation
-import comparisons
 import draws
 import evaluation
 import gpu
@@ -557,18 +556,6 @@ def test_a_reading_is_told_from_the_default_by_its_largest_change_and_its_order(
     assert (row["metric"], row["largest change"]) == ("Soft-NC", "+100.000 (attention)")
     assert row["τ of the order"] == "0.80", "attention passes the last of five: 1 - 2 * 1 / 10"
     assert markdown([row]).splitlines()[0].startswith("| reading | model | metric |")
-
-
-def test_the_bench_of_comparisons_finds_more_by_max_t_than_by_holm(tmp_path, capsys):
-    output = tmp_path / "comparisons.json"
-    few = ("--methods", "6", "--samples", "12", "--repetitions", "10")
-    comparisons.main(comparisons.parser().parse_args([*few, "--output", str(output)]))
-    rows = pd.DataFrame(json.loads(output.read_text())["rows"])
-    found = rows.pivot(index="shape", columns="procedure", values="found")
-    assert found.shape == (3, 4)
-    assert (found["max-T, studentised"] >= found["Holm"]).all()
-    assert (found > 0.03).all(axis=None)
-    assert capsys.readouterr().out.startswith("| shape | n | methods | repetitions |")
 
 
 def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():

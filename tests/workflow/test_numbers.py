@@ -161,8 +161,8 @@ def test_values_of_the_soft_tables(finished, table):
             assert value == pytest.approx(expected, rel=1e-9), (metric, dataset, method)
 
 
-def test_p_values_against_the_best_are_exact_for_few_samples(finished):
-    found = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_adjusted")
+def test_p_values_of_sign_flips_against_the_best_are_exact_for_few_samples(finished):
+    found = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_sign_flip_adjusted")
     for metric, dataset in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), DATASETS):
         samples = {
             m: {s: own[metric] for s, own in samples_of(finished, m, dataset).items()}
@@ -389,7 +389,7 @@ def test_advantage_over_random_scores(finished):
         if line["part"] != "at" and line["dataset"] in DATASETS:
             family = (line["metric"], line["dataset"])
             found[family].append(parts[0])
-            corrected[family].append(float(line["p_adjusted"]))
+            corrected[family].append(float(line["p_sign_flip_adjusted"]))
     for family, parts in found.items():
         assert corrected[family] == pytest.approx(step_down(np.stack(parts, axis=1)))
     assert len(found) == 2 * len(DATASETS)

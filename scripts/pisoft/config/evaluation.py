@@ -164,4 +164,7 @@ class StatisticsSettings(Strict):
     """How the uncertainty of the tables' numbers is estimated."""
 
     resamples: int = Field(10_000, ge=100, le=1_000_000)
-    """Bootstrap resamples of an interval, and sign flips of a permutation test."""
+    """Bootstrap resamples, and sign flips of a permutation test."""
+    equivalence_margin: float | None = Field(None, gt=0)
+    """Methods whose means differ by less are equivalent, in units of each metric; tables mark those
+    that are so significantly. null: equivalence is not tested."""

@@ -180,6 +180,8 @@ Seed = Annotated[int, At("run_file.seed")]
 BlockSize = Annotated[int, At("run_file.block_size")]
 TokenBudget = Annotated[int | None, At("models.{model}.token_budget")]  # None: by device
 Resamples = Annotated[int, At("run_file.statistics.resamples")]
+# None: equivalence is not tested.
+EquivalenceMargin = Annotated[float | None, At("run_file.statistics.equivalence_margin")]
 ScopeOfRun = Annotated[Scope, At("run_file.evaluation.scope")]
 Kind = Literal["models", "datasets"]  # of what is on the hub
 
@@ -416,6 +418,7 @@ class UncertaintyJob(ResamplingJob):
     """Settings of `estimate_uncertainty`."""
 
     datasets: Annotated[tuple[str, ...], At(lambda config: list(config.datasets))]
+    equivalence_margin: EquivalenceMargin
 
 
 class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
@@ -566,6 +569,7 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     types: NumberTypes
     clamp: Clamp  # where Soft-NS is clamped at 0
     score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
+    equivalence_margin: EquivalenceMargin
     # Of the tokens that have scores; None: no figures of single texts.
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
     # By model, how each of its datasets is cut into shards; None: it is not.

@@ -22,7 +22,7 @@ MIDDLE = 0.5  # from which on the paper sees an advantage
     reads=("advantage",),
 )
 def plot(view: View) -> Figure:
-    """Draw mean differences to random scores over π, with their 95 % bootstrap intervals."""
+    """Draw mean differences to random scores over π, with their 95 % confidence intervals."""
     points = view.results_if_any("advantage").select(part="at")
     if points.rows.empty:
         with theme():

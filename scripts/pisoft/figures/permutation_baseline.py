@@ -21,7 +21,7 @@ from pisoft.views.view import View
     cells="permuted",
 )
 def plot(view: View) -> Figure:
-    """Draw each method's gain, mean over datasets, with its 95 % bootstrap interval, best first."""
+    """Draw each method's mean gain over datasets with its 95 % confidence interval, best first."""
     gains = view.results("permutation_baseline", part="gain")
     gains = gains.select(dataset=gains.summary)
 

@@ -149,7 +149,7 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
 # Results --------------------------------------------------------------------------------------
 
 _READING = (
-    "Each published number, this run's with its 95 % bootstrap interval, and their difference. A "
+    "Each published number, this run's with its 95 % confidence interval, and their difference. A "
     "published number is inside if any number that rounds to it lies in the interval. n: samples "
     f"in this run's mean; in brackets, those that failed. {NOTHING}: no number.",
     'The paper\'s "Ours" names no variant of Grad-ELLM and is the best of several numbers of '

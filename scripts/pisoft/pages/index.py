@@ -68,8 +68,9 @@ _WHAT = (
     "Each method scores every token of a prompt. Tokens are ablated at random, guided by the "
     "scores, with the same expected fraction π kept for every method; the Hellinger distance says "
     "how far the model's next-token distribution moves. Each number is the area under the curve "
-    "over π, averaged over samples, with its 95 % bootstrap interval; higher is better. "
-    f"Differences count if a paired permutation test finds them (p < {LEVEL}, {FAMILIES})."
+    "over π, averaged over samples, with its 95 % confidence interval; higher is better. "
+    "Differences count if a paired bootstrap-t test of a mean difference of 0 finds them "
+    f"(p < {LEVEL}, {FAMILIES})."
 )
 _LEGEND = (
     "Dot: mean over samples, averaged over the model's datasets. Line: its 95 % interval. Best "

@@ -41,8 +41,8 @@ def result_text(
             "",
             f"{share} of {model}, dynamic routing: area under the",
             f"curve over π (AUC), mean over samples ({sample_counts(results)}) and",
-            "datasets, with 95 % bootstrap intervals. Bold: best of all methods. ≈: not",
-            "significantly different from it (paired permutation test). The figure shows both",
+            "datasets, with 95 % confidence intervals. Bold: best of all methods. ≈: not",
+            "significantly different from it (paired test). The figure shows both",
             "metrics over π on one dataset; in colour: the best, those not significantly different",
             "from it (at most four), Grad-ELLM, random scores and the worst.",
             "",
@@ -90,6 +90,6 @@ def _line(cells: Sequence[str]) -> str:
 def _entry_text(entry: Entry) -> str:
     """Return a number with its marks, and its interval in small type, unbroken."""
     number = f"**{entry.text}**" if entry.strong else entry.text
-    tied = " ≈" if entry.tied else ""
+    mark = f" {entry.mark}" if entry.mark else ""
     interval = f" <sub>{entry.interval}</sub>" if entry.interval else ""
-    return f"{number}{tied}{interval}".replace(" ", "&nbsp;")
+    return f"{number}{mark}{interval}".replace(" ", "&nbsp;")

@@ -133,9 +133,9 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
             cells = columns("dataset", datasets, ranked, metric=metric)
             (block,) = blocks(results, {"": {}}, each("method", results.methods), cells, cells[0])
             yield markdown_table(("method", *datasets.values()), markdown_rows(block))
-    yield "Means over samples, in brackets their 95 % bootstrap interval; Avg is the mean over"
+    yield "Means over samples, in brackets their 95 % confidence interval; Avg is the mean over"
     yield "datasets. Bold: best of a column. ≈: not significantly different from it (paired"
-    yield "permutation test).\n"
+    yield "test).\n"
     yield f"![π-Soft-NS and π-Soft-NC over the retaining probability π]({figure})\n"
     yield "## Provenance\n"
     yield from (f"- {fact}" for fact in about.facts)

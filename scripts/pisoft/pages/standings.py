@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pisoft.formatting import NOTHING
 from pisoft.pages.findings import SHORT, Numbers
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, LEVEL
-from pisoft.tables.grid import Column, blocks, each
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
+from pisoft.tables.grid import Column, blocks, each, mark
 from pisoft.tables.layout import Entry, Table, rank_text
 from pisoft.views.view import Number
 
 _NOTE = (
     "Rank by the AUC's mean over the model's datasets; 1 is best. Bold: best of its column. ≈: not "
-    f"significantly different from it. {NOTHING}: not run, or no value. Sorted by the first "
+    f"significantly different from it. ≡: equivalent to it. ?: not tested. {NOTHING}: not run, or "
+    "no value. Sorted by the first "
     "model's mean rank."
 )
 
@@ -51,6 +52,5 @@ def standings_table(numbers: Numbers) -> Table:
 
 
 def place(number: Number) -> Entry:
-    """Show a rank; mark the best, and what is not significantly different from it."""
-    tied = not number.is_best and number.p_adjusted >= LEVEL
-    return Entry(rank_text(number.rank), strong=number.is_best, tied=tied)
+    """Show a rank; mark the best, and how others compare with it."""
+    return Entry(rank_text(number.rank), strong=number.is_best, mark=mark(number))

@@ -10,7 +10,7 @@ share their resamples and sign flips, so comparisons between methods are paired.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,15 +19,22 @@ from scipy.special import ndtr, stdtrit  # scipy.stats takes longer to import
 
 from pisoft.config.jobs import ResamplingJob
 from pisoft.seeds import keyed_generator
+from pisoft.statistics.intervals import (
+    CONFIDENCE,
+    adjusted_ends,
+    equivalence_p_values,
+    moment_roots,
+    skewness,
+    summed_roots,
+)
+from pisoft.statistics.mean_tests import bootstrap_tests, holm, resample_counts, sign_flip_tests
 from pisoft.statistics.metrics import AVERAGE
 
-CONFIDENCE = 0.95
 FEWEST_FOR_INTERVAL = 2  # samples of a dataset
-EXACT_TEST = 16  # samples up to which every sign flip is enumerated
-TOLERANCE = 1e-9  # of Σ|parts|, within which the sum under a flip counts as equal
-CHUNK = 512  # resamples or sign flips held at a time
-NUMBERS = ["value", "low", "high", "standard_error", "n", "n_failed"]
-P_VALUES = ["p_value", "p_adjusted", "p_smallest"]
+ROUNDING = 1e-12  # of Σ|contributions|; smaller deviations from the mean are taken for rounding
+NUMBERS = ["value", "low", "high", "standard_error", "skewness", "n", "n_failed"]
+P_VALUES = ["p_value", "p_adjusted", "p_smallest", "p_sign_flip", "p_sign_flip_adjusted"]
+TESTED = [*P_VALUES, "detectable", "p_equivalence"]
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,30 @@ class Samples:
     @property
     def contributions(self) -> pd.DataFrame:
         """What each sample contributes to each number; NaN in a column without a number."""
+        return self.numerators.fillna(0.0) / self._totals
+
+    @property
+    def deviations(self) -> pd.DataFrame:
+        """The contributions less what they would be if each sample had the column's number."""
+        contributions = self.contributions
+        deviations = contributions - contributions.sum(skipna=False) * self._shares
+        return deviations.mask(deviations.abs() <= ROUNDING * contributions.abs().sum(), 0.0)
+
+    @property
+    def moment_roots(self) -> pd.DataFrame:
+        """The :func:`moment_roots` of each number, (4, C); NaN for medians."""
+        roots = moment_roots(self.deviations.to_numpy(), self._shares.to_numpy())
+        roots[:, np.flatnonzero(self.medians)] = np.nan
+        return pd.DataFrame(roots, columns=self.numerators.columns)
+
+    @property
+    def _shares(self) -> pd.DataFrame:
+        return self.denominators.where(self.numerators.notna(), 0.0) / self._totals
+
+    @property
+    def _totals(self) -> pd.Series:
         totals = self.denominators.where(self.numerators.notna()).sum()
-        return self.numerators.fillna(0.0) / totals.where(totals > 0)
+        return totals.where(totals > 0)
 
 
 @dataclass(frozen=True)
@@ -76,36 +105,39 @@ class Estimates:
     Attributes:
         replicates: numbers by column, (1 + B, C): of the samples, then of each resample.
         counts: `n`, `n_failed`, `datasets` and the `fewest` samples of one of these, by column.
+        roots: of the moments of means and ratios of sums, (4, C); NaN for other numbers. None: all
+            are others.
     """
 
     replicates: pd.DataFrame
     counts: pd.DataFrame
+    roots: pd.DataFrame | None = None
 
     def table(self) -> pd.DataFrame:
         """Return the keys and :data:`NUMBERS` of each column.
 
-        Percentile intervals of n samples are too narrow, as the normal distribution and a variance
-        over n instead of n − 1 are; they are widened to Student's t (Hesterberg, 2015, section
-        4.3).
+        Intervals are by Hall's t (:func:`adjusted_ends`) or, without moments, percentiles of the
+        resamples, widened to Student's t (Hesterberg, 2015, section 4.3).
         """
-        resampled = self.replicates.to_numpy()[1:]
-        spread = np.full((3, resampled.shape[1]), np.nan)
-        for column, (n, _, datasets, fewest) in enumerate(self.counts.to_numpy()):
+        values, resampled = self.replicates.to_numpy()[0], self.replicates.to_numpy()[1:]
+        n, _, datasets, fewest = self.counts.to_numpy().T
+        freedom = np.where(fewest >= FEWEST_FOR_INTERVAL, n - datasets, np.nan)
+        widening = np.sqrt(n / freedom)
+        reach = widening * stdtrit(freedom, (1 + CONFIDENCE) / 2)
+        roots = np.full((4, values.size), np.nan) if self.roots is None else self.roots.to_numpy()
+        below, above = adjusted_ends(roots, reach)
+        low, high, errors = values - below, values + above, np.full(values.size, np.nan)
+        for column in np.flatnonzero(np.isfinite(reach)):
             draws = resampled[np.isfinite(resampled[:, column]), column]
-            if fewest >= FEWEST_FOR_INTERVAL and draws.size:
-                widening = np.sqrt(n / (n - datasets))
-                tail = ndtr(-widening * stdtrit(n - datasets, (1 + CONFIDENCE) / 2))
-                ends = np.quantile(draws, [tail, 1 - tail])
-                spread[:, column] = (*ends, draws.std() * widening)
-        numbers = [self.replicates.iloc[0], *spread, self.counts["n"], self.counts["n_failed"]]
+            if draws.size:
+                errors[column] = draws.std() * widening[column]
+                if np.isnan(low[column]):
+                    tail = ndtr(-reach[column])
+                    low[column], high[column] = np.quantile(draws, [tail, 1 - tail])
+        spread = (low, high, errors, np.where(np.isfinite(reach), skewness(roots), np.nan))
+        numbers = [values, *spread, self.counts["n"], self.counts["n_failed"]]
         named = dict(zip(NUMBERS, map(np.asarray, numbers), strict=True))
         return self.replicates.columns.to_frame(index=False).assign(**named)
-
-
-def half_widths(standard_errors: pd.Series, n: pd.Series) -> pd.Series:
-    """Return the half-widths of means' intervals by Student's t; NaN for n < 2 samples."""
-    freedom = (n - 1).where(n > 1).astype(np.float64)
-    return standard_errors * stdtrit(freedom, (1 + CONFIDENCE) / 2)
 
 
 def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -131,7 +163,10 @@ def estimate(datasets: Mapping[str, Samples], settings: ResamplingJob) -> dict[s
     )
     weighted = _weigh_datasets([estimates.replicates for estimates in single.values()])
     replicates = sum(weighted[1:], start=weighted[0])
-    return single | {AVERAGE: Estimates(replicates, total.reindex(replicates.columns))}
+    roots = _weigh_datasets([estimates.roots for estimates in single.values()])
+    summed = pd.DataFrame(summed_roots(roots), columns=replicates.columns)
+    average = Estimates(replicates, total.reindex(replicates.columns), summed)
+    return single | {AVERAGE: average}
 
 
 def estimate_rows(
@@ -149,7 +184,7 @@ def estimate_rows(
         family: keys that the tests of a family share.
 
     Returns:
-        Keys, `dataset`, :data:`NUMBERS` and, if any part is tested, its :data:`P_VALUES`.
+        Keys, `dataset`, :data:`NUMBERS` and, if any part is tested, its :data:`TESTED`.
     """
     estimates = estimate(datasets, settings)
     tables = [one.table().assign(dataset=name) for name, one in estimates.items()]
@@ -161,7 +196,7 @@ def estimate_rows(
         is_tested = samples.numerators.columns.isin(list(tested), level="part")
         chosen[name] = Samples.of_means(samples.numerators.loc[:, is_tested])
     keys = [*rows.columns.difference(NUMBERS, sort=False)]
-    tests = paired_tests(chosen, settings, family)[[*keys, *P_VALUES]]
+    tests = paired_tests(chosen, settings, family)[[*keys, *TESTED]]
     return rows.merge(tests, on=keys, how="left", validate="one_to_one")
 
 
@@ -199,7 +234,7 @@ def _of_dataset(samples: Samples, settings: ResamplingJob, dataset: str) -> Esti
     denominators = np.where(present, samples.denominators, 0.0)
     replicates = []
     generator = keyed_generator(settings.seed, "bootstrap", dataset)
-    for counts in _resample_counts(generator, len(values), settings.resamples):
+    for counts in resample_counts(generator, len(values), settings.resamples):
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates.append((counts @ numerators) / (counts @ denominators))
         for column in np.flatnonzero(samples.medians):
@@ -209,100 +244,60 @@ def _of_dataset(samples: Samples, settings: ResamplingJob, dataset: str) -> Esti
     return Estimates(
         pd.DataFrame(np.concatenate(replicates), columns=columns),
         pd.DataFrame(numbers, index=columns),
+        samples.moment_roots,
     )
 
 
-def _resample_counts(
-    generator: np.random.Generator, n: int, resamples: int
-) -> Iterator[np.ndarray]:
-    """Yield how often each of n samples counts, (…, n): once each, then resamples in chunks."""
-    yield np.ones((1, n))
-    for first in range(0, resamples, CHUNK):
-        size = min(CHUNK, resamples - first)
-        drawn = generator.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(float)
-
-
-# Permutation tests ------------------------------------------------------------------------------
+# Tests ------------------------------------------------------------------------------------------
 
 
 def paired_tests(
-    datasets: Mapping[str, Samples], settings: ResamplingJob, family: Sequence[str]
+    datasets: Mapping[str, Samples],
+    settings: ResamplingJob,
+    family: Sequence[str],
+    margin: float | None = None,
 ) -> pd.DataFrame:
-    """Test whether the numbers of every dataset and of their average are 0, by sign flips.
+    """Test whether the numbers of every dataset and of their average are 0.
 
-    Under the null hypothesis, the sign of a sample's contribution is arbitrary. Two methods are
-    compared by testing the mean of their differences.
+    Two methods are compared by testing the mean of their differences. `p_value` and `p_adjusted`
+    are of that mean (:func:`bootstrap_tests`). `p_sign_flip` and `p_sign_flip_adjusted` are of a
+    stronger null hypothesis, that the methods are exchangeable (:func:`sign_flip_tests`).
 
     Args:
         datasets: samples by dataset.
-        settings: seed, and how many sign flips are drawn as `resamples`; up to
-            :data:`EXACT_TEST` samples, all are enumerated.
+        settings: seed, and how many resamples and sign flips are drawn as `resamples`.
         family: keys that the tests of a family share; p-values are corrected within each family.
+        margin: numbers within it are equivalent to 0; None: equivalence is not tested.
 
     Returns:
-        Keys, `dataset`, `value`, `n` and :data:`P_VALUES` of every column with a value.
+        Keys, `dataset`, `value`, `n` and :data:`TESTED` of every column with a value.
     """
-    parts = {name: samples.contributions for name, samples in datasets.items()}
-    parts[AVERAGE] = pd.concat(_weigh_datasets(list(parts.values())))
-    present = {name: samples.numerators.notna() for name, samples in datasets.items()}
-    present[AVERAGE] = pd.concat(list(present.values()))
+    contributions = _by_dataset({name: one.contributions for name, one in datasets.items()})
+    deviations = _by_dataset({name: one.deviations for name, one in datasets.items()})
+    roots = _by_dataset({name: one.moment_roots for name, one in datasets.items()})
     tables = []
-    for dataset, contributions in parts.items():
-        tested = contributions.loc[:, contributions.notna().all()]
-        rows = tested.columns.to_frame(index=False)
+    for dataset, by_dataset in contributions.items():
+        parts = pd.concat(list(by_dataset.values()))
+        parts = parts.loc[:, parts.notna().all()]
+        columns, values = parts.columns, parts.sum().to_numpy()
+        counts = [datasets[name].numerators.reindex(columns=columns).count() for name in by_dataset]
+        n, n_datasets = sum(counts).to_numpy(), sum(count > 0 for count in counts).to_numpy()
+        rows = columns.to_frame(index=False).assign(dataset=dataset, value=values, n=n)
         families = rows.groupby(list(family), sort=False, dropna=False).ngroup().to_numpy()
+        around = {name: frame[columns].to_numpy() for name, frame in deviations[dataset].items()}
+        rows = rows.join(bootstrap_tests(parts.to_numpy(), around, families, settings))
         key = (settings.seed, "sign flips", dataset)
-        tests = sign_flip_tests(tested.to_numpy(), families, settings.resamples, key)
-        n = present[dataset][tested.columns].sum().to_numpy().astype(int)
-        rows = rows.assign(dataset=dataset, value=tested.sum().to_numpy(), n=n)
-        tables.append(rows.join(tests))
+        rows = rows.join(sign_flip_tests(parts.to_numpy(), families, settings.resamples, key))
+        rows["p_equivalence"] = np.nan
+        if margin is not None:
+            total = summed_roots(frame[columns].to_numpy() for frame in roots[dataset].values())
+            p_values = equivalence_p_values(total, values, margin, n, n - n_datasets)
+            rows["p_equivalence"] = holm(p_values, families)
+        tables.append(rows)
     return pd.concat(tables, ignore_index=True)
 
 
-def sign_flip_tests(
-    parts: np.ndarray, families: np.ndarray, flips: int, key: tuple[object, ...]
-) -> pd.DataFrame:
-    """Return two-sided p-values: plain, by step-down max-T, and the smallest attainable.
-
-    Max-T (Westfall and Young 1993, algorithm 2.8) compares each mean with the largest of its
-    family under the same flip. Means are not studentised: with a dozen skewed samples, studentised
-    tests err in about 20 % of families.
-
-    Args:
-        parts: what each sample contributes to each mean, (samples, C).
-        families: family index of each column, (C,).
-        flips: how many are drawn.
-        key: of the random numbers.
-    """
-    observed = np.abs(parts.sum(axis=0))
-    threshold = observed - TOLERANCE * np.abs(parts).sum(axis=0)
-    members = [np.flatnonzero(families == index) for index in np.unique(families)]
-    orders = [columns[np.argsort(observed[columns])] for columns in members]
-    tried = 0 if len(parts) <= EXACT_TEST else 1  # the observed signs are one of those drawn
-    plain, adjusted = np.full((2, observed.size), float(tried))
-    for signs in _sign_flips(len(parts), flips, key):
-        sums = np.abs(signs @ parts)
-        plain += (sums >= threshold).sum(axis=0)
-        for order in orders:  # the largest among each column and those below it
-            largest = np.maximum.accumulate(sums[:, order], axis=1)
-            adjusted[order] += (largest >= threshold[order]).sum(axis=0)
-        tried += len(signs)
-    for order in orders:  # a larger mean never has a larger p-value
-        adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
-    smallest = np.clip(2.0 ** (1 - (parts != 0).sum(axis=0)), 1 / tried, 1)
-    numbers = (plain / tried, adjusted / tried, smallest)
-    return pd.DataFrame(dict(zip(P_VALUES, numbers, strict=True)))
-
-
-def _sign_flips(samples: int, flips: int, key: tuple[object, ...]) -> Iterator[np.ndarray]:
-    """Yield sign flips in chunks, (flips, samples); if all, one of each pair of opposites."""
-    if samples <= EXACT_TEST:
-        numbers = np.arange(2 ** max(samples - 1, 0))[:, None]
-        every = 1.0 - 2.0 * (numbers >> np.arange(samples) & 1)
-        yield from np.array_split(every, -(-len(every) // CHUNK))
-        return
-    generator = keyed_generator(*key)
-    for first in range(0, flips, CHUNK):
-        size = (min(CHUNK, flips - first), samples)
-        yield 1.0 - 2.0 * generator.integers(0, 2, size, dtype=np.int8)
+def _by_dataset(frames: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
+    """Return of which datasets' frames every number is the sum: one, or all for their average."""
+    weighted = dict(zip(frames, _weigh_datasets(list(frames.values())), strict=True))
+    return {name: {name: frame} for name, frame in frames.items()} | {AVERAGE: weighted}

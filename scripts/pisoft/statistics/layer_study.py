@@ -17,7 +17,7 @@ from pisoft.config.jobs import LayerStudyJob
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.errors import BenchmarkError
 from pisoft.seeds import keyed_generator
-from pisoft.statistics.estimates import half_widths
+from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import AUC_METRICS, DECIMALS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.soft import summarise

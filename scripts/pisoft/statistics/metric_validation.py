@@ -27,7 +27,7 @@ from statsmodels.stats.proportion import proportion_confint
 from pisoft.config.jobs import MetricValidationJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
-from pisoft.statistics.estimates import half_widths
+from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
 

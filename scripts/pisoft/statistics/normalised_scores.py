@@ -16,7 +16,8 @@ import pandas as pd
 
 from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.controls import ORACLE, sample_values
-from pisoft.statistics.estimates import CONFIDENCE, FEWEST_FOR_INTERVAL, Samples, estimate
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, Samples, estimate
+from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
 
@@ -64,4 +65,4 @@ def normalised(
     ends = scores.replicates.iloc[1:].loc[:, defined.to_numpy()].quantile([TAIL, 1 - TAIL])
     table.loc[~defined, ["value", "low", "high"]] = np.nan
     table.loc[defined, ["low", "high"]] = ends.to_numpy().T
-    return table.drop(columns="standard_error")
+    return table.drop(columns=["standard_error", "skewness"])

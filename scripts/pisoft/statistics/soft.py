@@ -30,7 +30,7 @@ from pisoft.config.jobs import SummariseJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import area_variance, auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
-from pisoft.statistics.estimates import half_widths
+from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import summary_table

@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 
 from pisoft.config.jobs import UncertaintyJob
 from pisoft.statistics.estimates import (
-    CONFIDENCE,
-    P_VALUES,
+    TESTED,
     Estimates,
     Samples,
     estimate,
     paired_tests,
     sample_matrix,
 )
+from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
 from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
@@ -75,7 +75,8 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
     for of_models in by_datasets(reported):
         estimates = estimate(of_models, settings)
         ranked += [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
-        tested.append(paired_tests(differences(of_models), settings, [*CELL, "with_control"]))
+        family, margin = [*CELL, "with_control"], settings.equivalence_margin
+        tested.append(paired_tests(differences(of_models), settings, family, margin))
     statistics = pd.concat(ranked, ignore_index=True)
     comparisons = pd.concat(tested, ignore_index=True)
     return {
@@ -232,7 +233,7 @@ def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.Dat
     """Add each method's p-values against the best of its cell; none for the best itself."""
     mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
     keys = [*CELL, "dataset", "method"]
-    both = pd.concat([comparisons, mirrored])[[*keys, "other", *P_VALUES]]
+    both = pd.concat([comparisons, mirrored])[[*keys, "other", *TESTED]]
     both = both.rename(columns={"other": "best"})
     return statistics.merge(both, on=[*keys, "best"], how="left", validate="one_to_one")
 

@@ -88,13 +88,22 @@ RESULT = (
     _optional("low", _REAL, "lower end of the 95 % interval"),
     _optional("high", _REAL, "upper end"),
     _optional("standard_error", _REAL, "standard error of the value"),
+    _optional(
+        "skewness", _REAL, "of the value over samples of this size; far from 0: poor interval"
+    ),
     _N,
     _FAILED,
     _optional("rank", _REAL, "1 is best; ties share the mean rank"),
     Column("best", _TEXT, "best method of a metric and dataset, which p-values are against"),
-    _optional("p_value", _REAL, "of no difference: a two-sided sign-flip permutation test"),
-    _optional("p_adjusted", _REAL, "corrected by step-down max-T; what tables show"),
+    _optional("p_value", _REAL, "of a mean (difference) of 0: a two-sided bootstrap-t test"),
+    _optional("p_adjusted", _REAL, "the same, corrected by step-down; what tables show"),
     _optional("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
+    _optional("p_sign_flip", _REAL, "of exchangeable methods: a two-sided sign-flip test"),
+    _optional("p_sign_flip_adjusted", _REAL, "the same, corrected by step-down max-T"),
+    _optional("detectable", _REAL, "smallest mean (difference) found with 80 % power at this n"),
+    _optional(
+        "p_equivalence", _REAL, "of a mean difference beyond the margin: two one-sided tests"
+    ),
     Column("text", _TEXT, "a fact in words, such as why there is no number"),
 )
 

@@ -26,6 +26,7 @@ from pisoft.tables.layout import (
 )
 from pisoft.views.view import MISSING, Keys, Number, Results, View
 
+NOT_DIFFERENT, EQUIVALENT, UNTESTED = "≈", "≡", "?"
 Labelled = Mapping[str, Keys]
 Show = Callable[[Number], Entry]
 
@@ -138,14 +139,26 @@ def with_interval(decimals: int) -> Show:
 
 
 def ranked(number: Number) -> Entry:
-    """Show a number with its interval, whether it is the best or not distinguishable from it."""
+    """Show a number with its interval, and whether it is the best or how it compares with it."""
     decimals = METRICS[number.metric].decimals if number.metric else 0
     return Entry(
         number_text(number.value, decimals),
         strong=number.is_best,
         interval=interval_text(number.low, number.high, min(decimals, 3)),
-        tied=not number.is_best and number.p_adjusted >= LEVEL,
+        mark=mark(number),
     )
+
+
+def mark(number: Number) -> str:
+    """Return the sign of how a ranked number compares with the best; none if it is worse."""
+    metric = METRICS.get(number.metric)
+    if number.is_best or np.isnan(number.rank) or not (metric and metric.compared):
+        return ""
+    if np.isnan(number.p_adjusted):
+        return UNTESTED
+    if number.p_equivalence < LEVEL:
+        return EQUIVALENT
+    return NOT_DIFFERENT if number.p_adjusted >= LEVEL else ""
 
 
 def rank(number: Number) -> Entry:

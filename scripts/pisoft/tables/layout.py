@@ -21,13 +21,13 @@ class Entry:
 
     Attributes:
         interval: its 95 % interval as text, if it has one.
-        tied: marks it as not distinguishable from the best of its column.
+        mark: how it compares with the best of its column, as a sign.
     """
 
     text: str
     strong: bool = False
     interval: str | None = None
-    tied: bool = False
+    mark: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from pisoft.config.base import Clamp
@@ -11,11 +12,12 @@ from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.formatting import NOTHING
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
-from pisoft.statistics.metrics import LEVEL
+from pisoft.statistics.metrics import AVERAGE, LEVEL, METRICS
 from pisoft.store.parquet import OK, meanings
 from pisoft.views.view import Keys, Results
 
-FAMILIES = "corrected by step-down max-T over all pairs of methods, those with random scores apart"
+FAMILIES = "corrected by step-down over all pairs of methods, those with random scores apart"
+FEW, SKEWED = 50, 2.0  # of samples: fewer, and more skewed ones have poor intervals
 SELECTED = (
     "Depth selected: the number of layers with the highest mean on the development samples of the "
     "layer study, by dataset; the numbers are of its other samples."
@@ -24,18 +26,56 @@ SELECTED = (
 # What is computed -------------------------------------------------------------------------------
 
 
-def marks(results: Results) -> str:
-    """Explain brackets, bold and ≈, and give the smallest attainable p-value."""
-    smallest = results.rows["p_smallest"].dropna()
-    reach = ""
-    if len(smallest):
-        ends = dict.fromkeys(f"{end:.1g}" for end in (smallest.min(), smallest.max()))
-        by = ", by number of samples" if len(ends) > 1 else ""
-        reach = f" The smallest attainable p-value is {' to '.join(ends)}{by}."
+def marks(results: Results, margin: float | None) -> list[str]:
+    """Explain brackets, bold and signs, and what the tests can find.
+
+    Args:
+        results: methods with their tests against the best.
+        margin: of equivalence; None: that was not tested.
+    """
+    explained = [
+        f"{INTERVAL} Bold: the best of its column. ≈: its mean is not significantly different "
+        f"(paired bootstrap-t test of a mean difference of 0 on the common samples, p ≥ {LEVEL}, "
+        f"{FAMILIES}). ?: not tested, as there are no common samples."
+    ]
+    rows = results.rows[results.rows["p_adjusted"].notna()]
+    if len(rows):
+        smallest = _span(rows["p_smallest"], 1)
+        by = ", by number of samples" if " to " in smallest else ""
+        found = rows.loc[rows["p_adjusted"] >= LEVEL, "detectable"].dropna()
+        power = (
+            f" ≈ does not say that methods are equal: a difference is found with 80 % power from "
+            f"{_span(found, 2)} on, by entry (`detectable` in the CSV)."
+        )
+        reach = f"The smallest attainable p-value is {smallest}{by}."
+        explained.append(reach + (power if len(found) else ""))
+    if margin is not None:
+        explained.append(
+            f"≡: equivalent to the best, within ±{margin:g} (two one-sided tests of the mean "
+            f"difference, p < {LEVEL}, corrected by Holm over the same pairs)."
+        )
+    return [*explained, poor_intervals(results)]
+
+
+def poor_intervals(results: Results) -> str:
+    """Say how many intervals are of few and skewed samples, and where most; nothing if none is."""
+    rows = results.rows[(results.rows["dataset"] != AVERAGE) & results.rows["skewness"].notna()]
+    of_samples = rows["skewness"].abs() * np.sqrt(rows["n"])
+    poor = rows[(rows["n"] < FEW) & (of_samples > SKEWED)]
+    if poor.empty:
+        return ""
+    metric, dataset = poor.groupby(["metric", "dataset"]).size().idxmax()
     return (
-        f"{BOOTSTRAP} Bold: the best of its column. ≈: not distinguishable from it (paired "
-        f"sign-flip permutation test on the common samples, p ≥ {LEVEL}, {FAMILIES}).{reach}"
+        f"{len(poor)} of the {len(rows)} intervals of single datasets are of few and skewed "
+        f"samples (n < {FEW}, skewness above {SKEWED:g}; most of {METRICS[metric].name} on "
+        f"{results.datasets[dataset]}): in simulations, such intervals cover the mean in 91 to "
+        "95 % of cases."
     )
+
+
+def _span(numbers: pd.Series, digits: int) -> str:
+    """Return the smallest and the largest number, such as `0.03 to 0.1`, or the only one."""
+    return " to ".join(dict.fromkeys(f"{end:.{digits}g}" for end in (numbers.min(), numbers.max())))
 
 
 def clamp(where: Clamp) -> str:
@@ -176,7 +216,8 @@ def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
 # What the numbers of a table are ----------------------------------------------------------------
 
 BOOTSTRAP = "In brackets: 95 % bootstrap interval over samples."
-TEST = "p: two-sided sign-flip permutation test of {}, corrected by step-down max-T over all {}"
+INTERVAL = "In brackets: 95 % interval over samples, by Student's t adjusted for skewness."
+TEST = "p: two-sided bootstrap-t test of {}, corrected by step-down over all {}"
 SEVERAL_STEPS = "An answer of several explained tokens counts as their mean."
 AREAS = (
     "Mean over samples of the area under the curve (trapezoid) on the grid π = {:g}, …, {:g} ({} "
@@ -195,7 +236,8 @@ NOISE_OF_HALF_PRECISION = (
 ROBUST = (
     "A mean of ratios is dominated by samples whose zero baseline hardly changes the prediction "
     "(small H₀). Ratio of means: mean area before division by H₀, over mean H₀; never clamped. "
-    "Median: of the samples' areas; not tested. π ≤ 0.3: mean area over that part of the grid."
+    "Median: of the samples' areas; not tested, with a bootstrap interval. π ≤ 0.3: mean area over "
+    "that part of the grid."
 )
 ORIGINAL = (
     "Rank: by Soft-NS ↑. Means over samples, scores used as they are (no calibration). Higher is "
@@ -267,7 +309,7 @@ SENSITIVITY = (
 OFF_DISTRIBUTION = (
     "What the model makes of inputs of which random tokens are ablated, whatever the methods: each "
     "perturbable token is kept with probability π. Means over a few masks, a sample's explained "
-    f"steps, and samples. {BOOTSTRAP} No column has a better direction: they show how far such "
+    f"steps, and samples. {INTERVAL} No column has a better direction: they show how far such "
     "inputs are from the clean one.",
     "Entropy and probability are of the next token. Attention: what the last position pays to the "
     "ablated tokens, mean over heads and layers; before: to the same tokens of the clean input. "
@@ -288,8 +330,8 @@ ADVANTAGE = (
     "Difference to random scores of the same samples, mean over samples, then over the datasets "
     "with equal weight; above 0 is better than random scores. A half's difference is the area "
     "under the curve of differences over that part of the grid, divided by its width. "
-    f"{BOOTSTRAP} {TEST.format('a difference of 0', 'tests of the metric')}; better means above 0 "
-    f"with p < {LEVEL}.",
+    f"{INTERVAL} {TEST.format('a mean difference of 0', 'tests of the metric')}; better means "
+    f"above 0 with p < {LEVEL}.",
     "Above 0 at π: between which π of the grid every interval, taken by itself, lies above 0; "
     f"{NOTHING}: nowhere. All curves meet at π = 1. The CSV has every π and every dataset.",
 )
@@ -299,7 +341,7 @@ PERMUTATION_BASELINE = (
     "is better, and 0 says that the method's value comes from the shape of its scores alone. "
     "Method and Permuted are the means whose difference is the last gain, over the samples that "
     "have both.",
-    f"{BOOTSTRAP} {TEST.format('a last gain of 0', 'methods of the metric')}; below {LEVEL} it "
+    f"{INTERVAL} {TEST.format('a mean last gain of 0', 'methods of the metric')}; below {LEVEL} it "
     "differs significantly from 0. All methods share the permutations of a sample.",
 )
 SANITY_CHECKS = {
@@ -314,7 +356,7 @@ SANITY_CHECKS = {
 }
 SANITY_CHECKS_OF_ALL = (
     "A low ρ is expected: scores that do not change do not explain what these layers do, what "
-    f"labels have taught the model, or what a text says. {BOOTSTRAP} Random scores depend on no "
+    f"labels have taught the model, or what a text says. {INTERVAL} Random scores depend on no "
     "model: their ρ is 1 for every model, and about 0 with another input."
 )
 UNCHANGED = {
@@ -332,7 +374,7 @@ DENSITY = (
     "methods. If a metric rewarded dense scores alone, ρ would be near 1 with the mean score and "
     "near −1 with the Gini index. Other values show no cause, as better methods may also have "
     "denser or sparser scores: the permutation baseline keeps a method's density and tests that.",
-    f"{BOOTSTRAP} {TEST.format('a mean ρ of 0', 'tests of the metric')} (below {LEVEL}: "
+    f"{INTERVAL} {TEST.format('a mean ρ of 0', 'tests of the metric')} (below {LEVEL}: "
     f"significantly different from 0). {NOTHING}: no value. The CSV has every dataset's densities.",
 )
 METRIC_VALIDATION = (

@@ -32,6 +32,7 @@ def table(view: View) -> Table:
         order_by=grid[0],
         families=view.settings.families,
     )
-    below = [notes.ORIGINAL, notes.marks(results), notes.clamp(view.settings.clamp)]
+    marks = notes.marks(results, view.settings.equivalence_margin)
+    below = [notes.ORIGINAL, *marks, notes.clamp(view.settings.clamp)]
     below += notes.of_coverage(coverage)
     return grid_table(view, results, grid, made, below)

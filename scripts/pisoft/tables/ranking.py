@@ -33,6 +33,7 @@ def ranking(
     if below:
         made += grid.blocks(results, {"By chance": {}}, below, columns)
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
-    meanings = [*on_metrics, notes.marks(results), clamp]
+    marks = notes.marks(results, view.settings.equivalence_margin)
+    meanings = [*on_metrics, *marks, clamp]
     counts = [*notes.of_average(coverage), *notes.of_coverage(coverage)]
     return grid.grid_table(view, results, columns, made, [*meanings, *counts])

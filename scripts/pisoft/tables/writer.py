@@ -64,6 +64,7 @@ _LATEX_CHARACTERS = str.maketrans(
         "↓": r"$\downarrow$",
         "·": r"$\cdot$",
         "≈": r"$\approx$",
+        "≡": r"$\equiv$",
         "≤": r"$\leq$",
         "≥": r"$\geq$",
         "…": r"\ldots{}",

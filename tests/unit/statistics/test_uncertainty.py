@@ -113,7 +113,8 @@ def test_pairs_with_the_control_are_a_family_of_their_own():
     for family in (found[control], found[~control]):
         parts = [(values[method] - values[other]) / 10 for method, other in family.index]
         assert family["value"].tolist() == pytest.approx([part.sum() for part in parts])
-        assert family["p_adjusted"].tolist() == pytest.approx(step_down(np.stack(parts, axis=1)))
+        flipped = family["p_sign_flip_adjusted"]
+        assert flipped.tolist() == pytest.approx(step_down(np.stack(parts, axis=1)))
 
 
 def test_only_common_samples_are_compared():
@@ -244,3 +245,26 @@ def test_averages_are_over_the_datasets_of_each_model():
     single, average = (averages[averages["dataset"] == name] for name in ("imdb", "average"))
     assert single["value"].tolist() == average["value"].tolist()
     assert single["p_adjusted"].tolist()[:2] == average["p_adjusted"].tolist()[:2]
+
+
+def test_equivalence_and_detectable_differences_stand_beside_the_tests_with_the_best():
+    generator = np.random.default_rng(22)
+    values = {
+        "a": generator.normal(0.5, 0.1, 60),
+        "b": generator.normal(0.49, 0.1, 60),
+        "c": generator.normal(0, 0.1, 60),
+    }
+    rows = samples_of({name: column.tolist() for name, column in values.items()})
+    found = estimated(rows, margin=0.1)
+    pairs = select(found.comparisons, metric="auc_pi_soft_nc", dataset="sst2")
+    pairs = pairs.set_index(["method", "other"])
+    assert pairs.loc[("a", "b"), "p_equivalence"] < 0.05 < pairs.loc[("a", "b"), "p_adjusted"]
+    assert pairs.loc[("a", "c"), "p_equivalence"] > 0.9
+    assert 0.04 < pairs.loc[("a", "b"), "detectable"] < 0.1
+    table = select(found.statistics, metric="auc_pi_soft_nc", dataset="sst2").set_index("method")
+    best = table["best"].iloc[0]
+    (other,) = {"a", "b"} - {best}
+    for column in ("p_equivalence", "detectable"):
+        assert table.loc[other, column] == pairs.loc[("a", "b"), column]
+        assert np.isnan(table.loc[best, column])
+    assert estimated(rows).comparisons["p_equivalence"].isna().all()

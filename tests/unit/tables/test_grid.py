@@ -82,20 +82,25 @@ def test_two_lines_of_one_label_are_both_shown():
     assert each("method", {"a": "A", "b": "A"}) == {"A": {"method": "a"}, "A (b)": {"method": "b"}}
 
 
-def test_the_best_is_bold_and_what_does_not_differ_from_it_is_marked():
-    ends = {"low": 0.1, "high": 0.2, "best": "a"}
-    results = results_of(
+def test_the_best_is_bold_and_others_have_the_sign_of_their_test():
+    ends = {"low": 0.1, "high": 0.2, "best": "a", "metric": "auc_pi_soft_ns"}
+    rows = [
         row("a", 0.9, rank=1, **ends),
         row("b", 0.8, rank=2, p_adjusted=0.05, **ends),
         row("c", 0.7, rank=3, p_adjusted=0.049, **ends),
-        row("d", None, best="a"),
-    )
+        row("d", 0.6, rank=4, p_adjusted=0.5, p_equivalence=0.049, **ends),
+        row("e", 0.6, rank=5, **ends),
+        row("f", None, best="a", metric="auc_pi_soft_ns"),
+    ]
+    results = Results(frame(rows), {name: name.upper() for name in "abcdef"}, {"sst2": "SST2"})
     shown = [ranked(number) for number in results.numbers().values()]
     interval = "[.100, .200]"
     assert shown == [
         Entry("0.900", strong=True, interval=interval),
-        Entry("0.800", tied=True, interval=interval),
+        Entry("0.800", mark="≈", interval=interval),
         Entry("0.700", interval=interval),
+        Entry("0.600", mark="≡", interval=interval),
+        Entry("0.600", mark="?", interval=interval),
         Entry(NOTHING),
     ]
 

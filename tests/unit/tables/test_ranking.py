@@ -84,7 +84,7 @@ def test_equal_values_share_the_mean_of_their_ranks_and_are_all_bold():
     assert ranks_of(table) == {"Attention": "1.5", "Mine": "1.5", "Random": "3"}
     for row in table.blocks[0].rows[:2]:
         assert [entry.strong for entry in row.entries[1:]] == [True] * 3
-        assert not any(entry.tied for entry in row.entries), "what is the best is not near it"
+        assert not any(entry.mark for entry in row.entries), "what is the best is not near it"
 
 
 @pytest.mark.parametrize(
@@ -176,3 +176,38 @@ def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance()
     assert between == f"{1 - (5e-5 + 1e-6) / total:.2f}"
     single = table_of(variance_components, sample_rows(MEANS, samples=1)).blocks[0].rows[0]
     assert [entry.text for entry in single.entries] == [NOTHING] * 4
+
+
+def test_notes_say_from_which_difference_on_the_tests_find_one():
+    generator = np.random.default_rng(1)
+    rows = sample_rows(MEANS, samples=40)
+    for row in rows:
+        row["value"] = 0.5 + generator.normal(0, 0.1)
+    table = auc_of(rows)
+    (note,) = [note for note in table.notes if "80 % power" in note]
+    found = table.values[table.values["p_adjusted"] >= 0.05]["detectable"]
+    assert f"from {found.min():.2g} to {found.max():.2g} on, by entry" in note
+    assert 0.02 < found.min() < found.max() < 0.2
+    assert not [note for note in auc_of(sample_rows(MEANS)).notes if "80 % power" in note], (
+        "with 3 samples no difference can be significant"
+    )
+
+
+def test_equivalence_is_explained_where_a_margin_is_set():
+    for margin, count in ((None, 0), (0.05, 1)):
+        table = auc_of(sample_rows(MEANS), equivalence_margin=margin)
+        assert (
+            sum("≡: equivalent to the best, within ±0.05" in note for note in table.notes) == count
+        )
+
+
+def test_a_note_counts_the_intervals_of_few_and_skewed_samples():
+    generator = np.random.default_rng(2)
+    rows = sample_rows(MEANS, samples=30)
+    for row in rows:
+        skewed = row["metric"] == "auc_pi_soft_nc" and row["dataset"] == "sst2"
+        row["value"] = generator.lognormal(0, 1.5) if skewed else 1 + generator.random()
+    (note,) = [note for note in auc_of(rows).notes if "few and skewed" in note]
+    assert note.startswith("3 of the 36 intervals"), "of 3 methods, 2 datasets and 6 metrics"
+    assert "most of π-Soft-NC on SST2" in note
+    assert not [note for note in auc_of(sample_rows(MEANS)).notes if "few and skewed" in note]

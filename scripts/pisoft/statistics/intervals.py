@@ -1,0 +1,102 @@
+"""How far a number may be from that of the population: intervals of means and ratios of sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr, stdtrit  # scipy.stats takes longer to import
+
+CONFIDENCE = 0.95
+
+
+def half_widths(standard_errors: pd.Series, n: pd.Series) -> pd.Series:
+    """Return the half-widths of means' intervals by Student's t; NaN for n < 2 samples."""
+    freedom = (n - 1).where(n > 1).astype(np.float64)
+    return standard_errors * stdtrit(freedom, (1 + CONFIDENCE) / 2)
+
+
+# Hall's t ---------------------------------------------------------------------------------------
+#
+# Hall (1992) removes the skewness of t = (estimate - truth) / standard error by the monotone cubic
+# g(t) = s + t + c t² + c² t³ / 3. Of a mean, c is a third of the skewness of the estimate, and
+# s = c / 2. A ratio of sums and its standard error also depend on each other through the
+# denominators, which adds the terms in `covariance`, from the same Edgeworth expansion.
+
+
+def moment_roots(deviations: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return what Hall's t of ratios of sums depends on, (4, C); see :func:`summed_roots`.
+
+    Rows are the sum of the squares of what each sample adds to the ratio, of the cubes, the
+    covariance with its share of the denominator, and that covariance times the first row; each as
+    the root that scales like the ratio.
+
+    Args:
+        deviations: what each sample adds to its column's ratio, of sum 0, (n, C).
+        shares: of the denominators, of sum 1, (n, C).
+    """
+    variance, covariance = (deviations**2).sum(axis=0), (deviations * shares).sum(axis=0)
+    third, both = np.cbrt([(deviations**3).sum(axis=0), variance * covariance])
+    return np.stack([np.sqrt(variance), third, covariance, both])
+
+
+def summed_roots(roots: Iterable[np.ndarray]) -> np.ndarray:
+    """Return the :func:`moment_roots` of a sum of independent numbers, (4, C), from theirs."""
+    powers = np.array([2, 3, 1, 3])[:, None]
+    variance, third, covariance, both = np.sum([root**powers for root in roots], axis=0)
+    return np.stack([np.sqrt(variance), np.cbrt(third), covariance, np.cbrt(both)])
+
+
+def adjusted_ends(roots: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """Return how far intervals by Hall's t reach below and above the numbers, (2, C).
+
+    Args:
+        roots: of moments, (4, C).
+        reach: of the intervals without skewness, in standard errors, (C,).
+    """
+    shift, curve = _coefficients(roots)
+    ends = np.stack([reach, -reach]) - shift
+    root = np.cbrt(1 + 3 * curve * ends)
+    return np.array([[1], [-1]]) * 3 * ends / (root**2 + root + 1) * roots[0]
+
+
+def equivalence_p_values(
+    roots: np.ndarray, values: np.ndarray, margin: float, n: np.ndarray, freedom: np.ndarray
+) -> np.ndarray:
+    """Return p-values of two one-sided tests of numbers within ± a margin, (C,).
+
+    The larger p-value of both sides counts (Schuirmann, 1987), by Hall's t: it is below 5 % where
+    the interval of 90 % lies within the margin.
+
+    Args:
+        roots: of moments, (4, C).
+        values: the numbers, (C,).
+        margin: they are equivalent to 0 within it.
+        n: samples, (C,).
+        freedom: degrees of freedom of Student's t, (C,).
+    """
+    mirrored = roots * np.array([1, -1, -1, -1])[:, None]
+    p_values = []
+    for of_side, distance in ((roots, values + margin), (mirrored, margin - values)):
+        shift, curve = _coefficients(of_side)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = distance / roots[0]
+            adjusted = shift + t + curve * t**2 + curve**2 * t**3 / 3
+        adjusted = np.where(roots[0] > 0, adjusted, np.copysign(np.inf, distance))
+        p_values.append(stdtr(freedom, -adjusted * np.sqrt(freedom / n)))
+    return np.maximum(*p_values)
+
+
+def skewness(roots: np.ndarray) -> np.ndarray:
+    """Return three times the curvature of Hall's transformation, (C,): a mean's skewness."""
+    return 3 * _coefficients(roots)[1]
+
+
+def _coefficients(roots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return shift and curvature of Hall's transformation; 0 without a standard error."""
+    error, third, covariance, both = roots
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cubes = [(root / error) ** 3 for root in (third, both)]
+        shift, curve = cubes[0] / 6 - cubes[1] + covariance / error, cubes[0] / 3 - cubes[1]
+    return np.where(error == 0, 0.0, shift), np.where(error == 0, 0.0, curve)

@@ -1,0 +1,208 @@
+"""Tests of many means at once, corrected by step-down within families.
+
+Which procedure tests which null hypothesis, and how both were chosen by simulation, is written in
+docs/explanation/which-test.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit  # scipy.stats takes longer to import
+
+from pisoft.config.jobs import ResamplingJob
+from pisoft.seeds import keyed_generator
+from pisoft.statistics.metrics import LEVEL
+
+EXACT_TEST = 16  # samples up to which every sign flip is enumerated
+TOLERANCE = 1e-9  # of Σ|parts|, within which a resampled sum counts as equal to the observed one
+CHUNK = 512  # resamples or sign flips held at a time
+SHRINKAGE = 2.0  # of standard errors towards the family's median, over √n
+POWER = 0.8  # with which a `detectable` difference is found
+
+
+def bootstrap_tests(
+    parts: np.ndarray,
+    deviations: Mapping[str, np.ndarray],
+    families: np.ndarray,
+    settings: ResamplingJob,
+    shrinkage: float = SHRINKAGE,
+) -> pd.DataFrame:
+    """Test whether means are 0 by a two-sided step-down bootstrap-t (Romano and Wolf, 2005).
+
+    Each mean, in standard errors, is compared with the largest of its family in the same resample,
+    where means are 0 and standard errors those of the resample. As few, skewed samples make these
+    too small, they are raised by a part of the family's median (as Tusher et al., 2001, do). No
+    p-value is smaller than that of as many equal signs, 2^(1 - n).
+
+    Args:
+        parts: what each sample contributes to each mean, (samples, C); 0 where it has no value.
+        deviations: of the parts from their mean, by dataset, (samples of the dataset, C).
+        families: family index of each column, (C,).
+        settings: seed and number of resamples.
+        shrinkage: of standard errors towards the family's median, over √n.
+
+    Returns:
+        `p_value`, `p_adjusted` (corrected), `p_smallest` (the smallest that either could be) and
+        `detectable`, the smallest mean whose corrected p-value is below :data:`LEVEL` in
+        :data:`POWER` of samples; NaN where none can be.
+    """
+    drawn = zip(
+        *(
+            resample_counts(
+                keyed_generator(settings.seed, "bootstrap-t", dataset),
+                len(values),
+                settings.resamples,
+            )
+            for dataset, values in deviations.items()
+        ),
+        strict=True,
+    )
+    resamples = (_sums(counts, deviations.values()) for counts in drawn)
+    _, errors = next(resamples)  # of the samples themselves
+    n = (parts != 0).sum(axis=0)
+    added = shrinkage / np.sqrt(np.maximum(n, 1)) * _medians_of_families(errors[0], families)
+    units = errors[0] + added
+    plain, adjusted, critical = _step_down(
+        np.abs(parts.sum(axis=0)) / units,
+        TOLERANCE * np.abs(parts).sum(axis=0) / units,
+        (np.abs(sums) / (errors + added) for sums, errors in resamples),
+        families,
+        drawn=1,
+    )
+    smallest = np.clip(2.0 ** (1 - n), 1 / (settings.resamples + 1), 1)
+    with np.errstate(invalid="ignore"):
+        detectable = critical * units + stdtrit(np.maximum(n - 1, 1), POWER) * errors[0]
+    return pd.DataFrame(
+        {
+            "p_value": np.maximum(plain, smallest),
+            "p_adjusted": np.maximum(adjusted, smallest),
+            "p_smallest": smallest,
+            "detectable": np.where(smallest < LEVEL, detectable, np.nan),
+        }
+    )
+
+
+def sign_flip_tests(
+    parts: np.ndarray, families: np.ndarray, flips: int, key: tuple[object, ...]
+) -> pd.DataFrame:
+    """Test by sign flips whether what is compared is exchangeable within a sample.
+
+    If so, the sign of a difference is arbitrary. Step-down max-T (Westfall and Young 1993,
+    algorithm 2.8) compares each mean with the largest of its family under the same flip.
+
+    Args:
+        parts: what each sample contributes to each mean, (samples, C).
+        families: family index of each column, (C,).
+        flips: how many are drawn; up to :data:`EXACT_TEST` samples, all are enumerated.
+        key: of the random numbers.
+
+    Returns:
+        Two-sided p-values: `p_sign_flip` and, corrected, `p_sign_flip_adjusted`.
+    """
+    plain, adjusted, _ = _step_down(
+        np.abs(parts.sum(axis=0)),
+        TOLERANCE * np.abs(parts).sum(axis=0),
+        (np.abs(signs @ parts) for signs in _sign_flips(len(parts), flips, key)),
+        families,
+        drawn=0 if len(parts) <= EXACT_TEST else 1,  # the observed signs are among all of them
+    )
+    return pd.DataFrame({"p_sign_flip": plain, "p_sign_flip_adjusted": adjusted})
+
+
+def holm(p_values: np.ndarray, families: np.ndarray) -> np.ndarray:
+    """Return p-values corrected within families by Holm's step-down, (C,)."""
+    adjusted = np.empty_like(p_values)
+    for index in np.unique(families):
+        columns = np.flatnonzero(families == index)
+        order = columns[np.argsort(p_values[columns])]
+        raised = p_values[order] * np.arange(order.size, 0, -1)
+        adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1)
+    return adjusted
+
+
+def resample_counts(generator: np.random.Generator, n: int, resamples: int) -> Iterator[np.ndarray]:
+    """Yield how often each of n samples counts, (…, n): once each, then resamples in chunks."""
+    yield np.ones((1, n))
+    for first in range(0, resamples, CHUNK):
+        size = min(CHUNK, resamples - first)
+        drawn = generator.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(float)
+
+
+def _sums(
+    counts: Iterable[np.ndarray], deviations: Iterable[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums over the resampled samples of all datasets, and their standard errors, (B, C)."""
+    total, variance = np.zeros(()), np.zeros(())
+    for count, values in zip(counts, deviations, strict=True):
+        sums = count @ values
+        total = total + sums
+        variance = variance + count @ values**2 - sums**2 / max(len(values), 1)
+    return total, np.sqrt(np.maximum(variance, 0))
+
+
+def _medians_of_families(errors: np.ndarray, families: np.ndarray) -> np.ndarray:
+    """Return the median standard error of each column's family, 1 in one without errors, (C,).
+
+    Standard errors of 0 do not count.
+    """
+    medians = np.ones(errors.size)
+    for index in np.unique(families):
+        members = families == index
+        positive = errors[members] > TOLERANCE * errors[members].max()
+        if positive.any():
+            medians[members] = np.median(errors[members][positive])
+    return medians
+
+
+def _step_down(
+    observed: np.ndarray,
+    tolerance: np.ndarray,
+    under_null: Iterable[np.ndarray],
+    families: np.ndarray,
+    drawn: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return p-values, plain and corrected within families, and critical values, each (C,).
+
+    Args:
+        observed: statistics, (C,).
+        tolerance: by how much a draw may be below and count as equal, (C,).
+        under_null: draws of the statistics under the null hypothesis, in chunks (B, C).
+        families: family index of each column, (C,).
+        drawn: 1 if the observed statistics count as a draw.
+    """
+    threshold = observed - tolerance
+    members = [np.flatnonzero(families == index) for index in np.unique(families)]
+    orders = [columns[np.argsort(observed[columns])] for columns in members]
+    plain, adjusted = np.full((2, observed.size), float(drawn))
+    maxima: list[list[np.ndarray]] = [[] for _ in orders]
+    for statistics in under_null:
+        plain += (statistics >= threshold).sum(axis=0)
+        for order, of_family in zip(orders, maxima, strict=True):
+            # The largest among each column and those below it.
+            largest = np.maximum.accumulate(statistics[:, order], axis=1)
+            adjusted[order] += (largest >= threshold[order]).sum(axis=0)
+            of_family.append(largest[:, -1])
+        drawn += len(statistics)
+    critical = np.empty(observed.size)
+    for order, of_family in zip(orders, maxima, strict=True):
+        # A larger statistic never has a larger p-value.
+        adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
+        critical[order] = np.quantile(np.concatenate(of_family), 1 - LEVEL)
+    return plain / drawn, adjusted / drawn, critical
+
+
+def _sign_flips(samples: int, flips: int, key: tuple[object, ...]) -> Iterator[np.ndarray]:
+    """Yield sign flips in chunks, (flips, samples); if all, one of each pair of opposites."""
+    if samples <= EXACT_TEST:
+        numbers = np.arange(2 ** max(samples - 1, 0))[:, None]
+        every = 1.0 - 2.0 * (numbers >> np.arange(samples) & 1)
+        yield from np.array_split(every, -(-len(every) // CHUNK))
+        return
+    generator = keyed_generator(*key)
+    for first in range(0, flips, CHUNK):
+        size = (min(CHUNK, flips - first), samples)
+        yield 1.0 - 2.0 * generator.integers(0, 2, size, dtype=np.int8)

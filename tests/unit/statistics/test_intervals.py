@@ -1,0 +1,94 @@
+"""Intervals and equivalence tests against SciPy, and each against the other."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t, ttest_1samp
+
+from pisoft.statistics.intervals import (
+    adjusted_ends,
+    equivalence_p_values,
+    half_widths,
+    moment_roots,
+    skewness,
+    summed_roots,
+)
+
+
+@pytest.mark.parametrize("n", [2, 3, 400])
+def test_half_widths_of_intervals_of_means_are_those_of_the_distribution(n):
+    widths = half_widths(pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0]))
+    assert widths[0] == pytest.approx(0.5 * t.ppf(0.975, n - 1))
+    assert widths[1:].isna().all()
+
+
+def of_mean(values):
+    """Moment roots of the mean of values (n,), and its number of samples."""
+    shares = np.full((len(values), 1), 1 / len(values))
+    return moment_roots((values - values.mean())[:, None] / len(values), shares)
+
+
+def equivalence(values, margin):
+    n = np.array([len(values)])
+    return equivalence_p_values(of_mean(values), values.mean(keepdims=True), margin, n, n - 1)[0]
+
+
+def test_moments_of_a_sum_are_those_of_its_parts():
+    generator = np.random.default_rng(1)
+    sizes, parts = (7, 11), []
+    for n in sizes:
+        top, bottom = generator.gamma(1, size=(n, 3)), generator.gamma(2, size=(n, 3))
+        shares = bottom / bottom.sum(axis=0)
+        parts.append((top / bottom.sum(axis=0) - top.sum(axis=0) / bottom.sum(axis=0) * shares,
+                      shares))  # fmt: skip
+    halved = summed_roots([moment_roots(*part) / 2 for part in parts])
+    deviations = np.concatenate([part[0] / 2 for part in parts])
+    assert halved[0] == pytest.approx(np.sqrt((deviations**2).sum(axis=0)))
+    assert halved[1] == pytest.approx(np.cbrt((deviations**3).sum(axis=0)))
+    covariances = [(d * s).sum(axis=0) / 2 for d, s in parts]
+    assert halved[2] == pytest.approx(sum(covariances))
+    variances = [(d**2).sum(axis=0) / 4 for d, _ in parts]
+    both = sum(v * c for v, c in zip(variances, covariances, strict=True))
+    assert halved[3] == pytest.approx(np.cbrt(both))
+
+
+@pytest.mark.parametrize("margin", [0.2, 0.6, 1.5])
+def test_equivalence_without_skewness_is_two_t_tests(margin):
+    values = 0.3 + np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
+    sides = [
+        ttest_1samp(values, -margin, alternative="greater").pvalue,
+        ttest_1samp(values, margin, alternative="less").pvalue,
+    ]
+    assert equivalence(values, margin) == pytest.approx(max(sides))
+    assert equivalence(-values, margin) == pytest.approx(max(sides))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("mean", [0.3, -0.3])
+def test_a_margin_at_the_farther_end_of_the_interval_of_90_percent_has_p_of_5_percent(sign, mean):
+    values = np.random.default_rng(2).gamma(0.5, size=15)
+    values = sign * (values - values.mean()) + mean
+    reach = np.array([np.sqrt(15 / 14) * t.ppf(0.95, 14)])
+    below, above = adjusted_ends(of_mean(values), reach)[:, 0]
+    farthest = max(abs(mean - below), abs(mean + above))
+    assert equivalence(values, farthest) == pytest.approx(0.05)
+
+
+def test_skewness_is_that_of_the_mean_and_moves_the_interval_to_its_side():
+    values = np.random.default_rng(3).gamma(1, size=20)
+    roots = of_mean(values)
+    centred = values - values.mean()
+    expected = (centred**3).mean() / values.std() ** 3 / np.sqrt(20)
+    assert skewness(roots) == pytest.approx([expected])
+    below, above = adjusted_ends(roots, np.array([2.0]))[:, 0]
+    assert above > 1.2 * below > 0
+    mirrored = adjusted_ends(of_mean(-values), np.array([2.0]))[:, 0]
+    assert mirrored == pytest.approx([above, below])
+
+
+def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalence():
+    roots = of_mean(np.full(5, 0.5))
+    assert adjusted_ends(roots, np.array([3.0])).ravel().tolist() == [0, 0]
+    assert skewness(roots).tolist() == [0]
+    assert equivalence(np.full(5, 0.5), 0.6) == 0
+    assert equivalence(np.full(5, 0.5), 0.4) == 1

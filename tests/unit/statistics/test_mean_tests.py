@@ -1,0 +1,189 @@
+"""Tests of means by bootstrap and sign flips against enumeration, loops and known power."""
+
+import itertools
+
+import numpy as np
+import pytest
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+
+from flipping import step_down
+from pisoft.config.jobs import ResamplingJob
+from pisoft.seeds import keyed_generator
+from pisoft.statistics.mean_tests import (
+    EXACT_TEST,
+    SHRINKAGE,
+    bootstrap_tests,
+    holm,
+    sign_flip_tests,
+)
+
+FLIPPED = ["p_sign_flip", "p_sign_flip_adjusted"]
+P_VALUES = ["p_value", "p_adjusted", "p_smallest"]
+
+
+def bootstrapped(values, families, resamples=400, seed=1):
+    """Tests of the means of one dataset's values (n, C)."""
+    parts = values / max(len(values), 1)
+    deviations = parts - (parts.mean(axis=0) if len(parts) else 0)
+    settings = ResamplingJob(seed=seed, resamples=resamples)
+    return bootstrap_tests(parts, {"d": deviations}, np.asarray(families), settings)
+
+
+# Bootstrap --------------------------------------------------------------------------------------
+
+
+def looped(values, resamples, seed):
+    """Step-down p-values of a single family, one resample and one hypothesis at a time."""
+    n, count = values.shape
+    drawn = keyed_generator(seed, "bootstrap-t", "d").integers(n, size=(resamples, n))
+    errors = values.std(axis=0) / np.sqrt(n)
+    added = SHRINKAGE / np.sqrt(n) * np.median(errors)
+    observed = abs(values.mean(axis=0)) / (errors + added)
+    under_null = []
+    for rows in drawn:
+        again = values[rows]
+        moved = abs(again.mean(axis=0) - values.mean(axis=0))
+        under_null.append(moved / (again.std(axis=0) / np.sqrt(n) + added))
+    left, before, p_values = sorted(range(count), key=lambda k: -observed[k]), 0.0, {}
+    while left:
+        largest = [max(own[k] for k in left) for own in under_null]
+        reached = 1 + sum(value >= observed[left[0]] - 1e-9 for value in largest)
+        before = p_values[left[0]] = max(before, reached / (resamples + 1), 2.0 ** (1 - n))
+        left = left[1:]
+    return [p_values[k] for k in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
+    generator = np.random.default_rng(seed)
+    values = generator.gamma(1, size=(11, 6)) * [1, 3, 0.2, 1, 1, 9] - 0.6
+    families = np.array([0, 1, 0, 0, 1, 0])
+    found = bootstrapped(values, families, 600, seed)  # more than one chunk
+    for family in (0, 1):
+        expected = looped(values[:, families == family], 600, seed)
+        assert found["p_adjusted"][families == family].tolist() == pytest.approx(expected)
+    assert (found["p_value"] <= found["p_adjusted"]).all()
+
+
+def test_narrow_differences_are_found_beside_wide_ones():
+    """Which sign flips of means as they are, not in standard errors, would miss."""
+    generator = np.random.default_rng(4)
+    values = np.concatenate(
+        [generator.normal(0.3, 0.3, (60, 3)), generator.normal(0, 1, (60, 12))], axis=1
+    )
+    assert (bootstrapped(values, np.zeros(15))["p_adjusted"][:3] < 0.05).all()
+    flipped = sign_flip_tests(values, np.zeros(15), 400, (1,))
+    assert (flipped["p_sign_flip_adjusted"][:3] > 0.05).all()
+
+
+@pytest.mark.parametrize("n", [18, 60])
+def test_skewed_means_of_0_are_found_in_5_percent_of_families_at_most(n):
+    generator = np.random.default_rng(5)
+    wrong = 0
+    for repetition in range(200):
+        values = (generator.gamma(0.3, size=(n, 20)) - 0.3) * np.geomspace(0.1, 1, 20)
+        found = bootstrapped(values, np.zeros(20), 199, repetition)
+        wrong += (found["p_adjusted"] < 0.05).any()
+    assert wrong / 200 < 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / 200)
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_the_detectable_difference_of_normal_samples_is_that_of_the_t_test(n):
+    values = np.random.default_rng(6).normal(size=(n, 1))
+    values = (values - values.mean()) / values.std(ddof=1)
+    found = bootstrapped(values, [0], 5000)["detectable"][0]
+    expected = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8)
+    assert found == pytest.approx(expected, rel=0.1)
+
+
+def test_a_detectable_difference_is_found_in_80_percent_of_families():
+    generator = np.random.default_rng(7)
+    scales = np.geomspace(0.2, 1, 10)
+    typical = bootstrapped(generator.normal(size=(4000, 10)) * scales, np.zeros(10))["detectable"]
+    shift = np.zeros(10)
+    shift[4] = typical[4] * np.sqrt(4000 / 50)
+    found = [
+        bootstrapped(generator.normal(size=(50, 10)) * scales + shift, np.zeros(10), 199, k)
+        for k in range(200)
+    ]
+    assert 0.7 < np.mean([tests["p_adjusted"][4] < 0.05 for tests in found]) < 0.9
+
+
+def test_no_p_value_is_below_that_of_equal_signs():
+    found = bootstrapped(np.array([[1.0, 1.0], [1.1, 0.0], [1.2, 1.3], [1.3, 1.2]]), [0, 1])
+    assert found["p_smallest"].tolist() == [1 / 8, 1 / 4]
+    assert found["p_value"].tolist() == [1 / 8, 1 / 4]
+    assert found["detectable"].isna().all(), "no p-value can be below 5 %"
+    assert (bootstrapped(np.ones((40, 300)), np.zeros(300))["p_adjusted"] == 1 / 401).all()
+
+
+# Sign flips -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
+    generator = np.random.default_rng(seed)
+    shared = generator.normal(size=(9, 1))
+    parts = 0.7 * shared + generator.exponential(size=(9, 6)) - 0.6
+    parts[generator.random(parts.shape) < 0.1] = 0.0  # samples that only other pairs have
+    families = np.array([0, 1, 0, 0, 1, 0])
+    found = sign_flip_tests(parts, families, 10, ())
+    for family in (0, 1):
+        of_family = families == family
+        assert found["p_sign_flip_adjusted"][of_family].tolist() == pytest.approx(
+            step_down(parts[:, of_family])
+        )
+    plain = [step_down(parts[:, [column]])[0] for column in range(6)]
+    assert found["p_sign_flip"].tolist() == pytest.approx(plain)
+
+
+def test_drawn_flips_come_near_all_of_them_and_are_never_0():
+    parts = np.random.default_rng(7).normal(0.4, 1, (EXACT_TEST, 5))
+    exact = sign_flip_tests(parts, np.zeros(5), 10, ())
+    padded = np.concatenate([parts, np.zeros((1, 5))])  # one row more, which changes nothing
+    drawn = sign_flip_tests(padded, np.zeros(5), 20_000, (1, "flips"))
+    assert drawn[FLIPPED].to_numpy() == pytest.approx(exact[FLIPPED].to_numpy(), abs=0.015)
+    clear = sign_flip_tests(np.ones((40, 300)), np.zeros(300), 999, (1, "flips"))
+    assert (clear == 1 / 1000).all(axis=None), "whatever the number of tests"
+
+
+# Both -------------------------------------------------------------------------------------------
+
+
+def test_a_p_value_depends_on_its_family_alone():
+    parts = np.random.default_rng(8).normal(0.2, 1, (30, 4))
+    families = np.array([0, 0, 1, 1])
+    alone = sign_flip_tests(parts[:, :2], np.zeros(2), 500, (1,))
+    assert sign_flip_tests(parts, families, 500, (1,))[:2].equals(alone)
+    alone = bootstrapped(parts[:, :2], np.zeros(2)).to_numpy()
+    assert bootstrapped(parts, families)[:2].to_numpy() == pytest.approx(alone, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [0, 1])
+def test_without_two_samples_nothing_is_significant(n):
+    assert (sign_flip_tests(np.ones((n, 2)), np.zeros(2), 10, ()) == 1).all(axis=None)
+    assert (bootstrapped(np.ones((n, 2)), np.zeros(2))[P_VALUES] == 1).all(axis=None)
+    assert sign_flip_tests(np.empty((3, 0)), np.zeros(0), 10, ()).empty
+    assert bootstrapped(np.empty((3, 0)), np.zeros(0)).empty
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_difference_of_0_but_for_rounding_is_not_significant():
+    parts = np.random.default_rng(9).normal(size=(10, 3))
+    parts -= parts.mean(axis=0)
+    for families in (np.arange(3), np.zeros(3)):
+        assert sign_flip_tests(parts, families, 10, ())["p_sign_flip"].tolist() == [1, 1, 1]
+        assert bootstrapped(parts, families)["p_value"].tolist() == [1, 1, 1]
+    assert (sign_flip_tests(np.zeros((4, 1)), np.zeros(1), 10, ()) == 1).all(axis=None)
+    assert (bootstrapped(np.zeros((4, 1)), np.zeros(1))[P_VALUES] == 1).all(axis=None)
+
+
+def test_holm_is_that_of_statsmodels_within_each_family():
+    generator = np.random.default_rng(10)
+    p_values, families = generator.random(12) ** 3, generator.permutation([0, 1, 2] * 4)
+    found = holm(p_values, families)
+    for index, _ in itertools.groupby(sorted(families)):
+        expected = multipletests(p_values[families == index], method="holm")[1]
+        assert found[families == index] == pytest.approx(expected)
