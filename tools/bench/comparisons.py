@@ -13,16 +13,14 @@ methods is told apart (per family 5 % at most is meant), and the share of differ
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 
-from measuring import markdown
+from measuring import bench_parser, report_tables
 from pisoft.progress import progress
 from pisoft.statistics.estimates import sign_flip_tests
 from pisoft.workflow.commandline import run
@@ -57,9 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
         )
         means = found.groupby("procedure", sort=False).mean()
         rows += [{**cell, "procedure": name, **means.loc[name]} for name in PROCEDURES]
-    print(markdown([{name: text(value) for name, value in row.items()} for row in rows]))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps({"rows": rows}))
+    report_tables({"rows": rows}, arguments.output)
 
 
 def repetition(
@@ -105,14 +101,9 @@ def simulated(generator: np.random.Generator, shape: str, samples: int, methods:
     return shared + sides * (generator.exponential(size=(samples, methods)) - 1)
 
 
-def text(value: object) -> str:
-    """Return an entry of the table."""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = bench_parser(__doc__, "comparisons")
     parser.add_argument("--methods", type=int, nargs="+", default=[9, 14, 30], help="numbers")
     parser.add_argument("--samples", type=int, nargs="+", default=[12, 80, 2000], help="numbers")
     parser.add_argument(
@@ -121,7 +112,6 @@ def parser() -> argparse.ArgumentParser:
         default=200,
         help="of every setting, a fifth of it from 500 samples",
     )
-    parser.add_argument("--output", type=Path, default=Path("results/bench/comparisons.json"))
     return parser
 
 
