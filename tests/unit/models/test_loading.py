@@ -118,7 +118,7 @@ def save_without(folder, source, drop, **extra):
     ],
 )
 def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, extra, problem):
-    """transformers fills them with random numbers, and every row was ok."""
+    """Transformers fills them with random numbers, and every row was ok."""
     save_without(tmp_path / "model", folder, drop, **extra)
     with pytest.raises(BenchmarkError, match=rf"model 'toy': .*{problem}"):
         load_model(settings(), tmp_path / "model")
