@@ -19,13 +19,14 @@ from pisoft.pages.findings import (
     reading,
     verdict,
 )
+from pisoft.statistics.standing import LEVEL
 from uncertainty import frame, left_out_rows, result_row, statistics_row
 
 METHODS = {
     name: name.title()
     for name in ("grad_ellm", "saliency", "deeplift", "input_x_gradient", "attention", "random")
 }
-APART, NOT_APART = 0.01, 0.4
+APART, NOT_APART = 0.01, LEVEL
 CLAIMS = (
     "original", "highest", "dominant", "late", "dense", "gradients", "fixed_dominant", "attention"
 )  # fmt: skip
@@ -38,12 +39,13 @@ def numbers_of(p_value: float, order: list[str], untested: Collection[str], **ch
         p_value: of each pair of methods.
         order: methods, the best first; the original metrics prefer the last, which keeps most.
         untested: methods without a p-value.
-        changes: `rho` of dense scores, and the advantage over the `lower` half.
+        changes: `rho` of dense scores, the advantage over the `lower` half, and `kept`, the sign
+            of the correlation of the number of kept tokens with the original metrics.
     """
     values = {name: 0.9 - place / 10 for place, name in enumerate(order)}
     rising = {name: 1 - value for name, value in values.items()}
     metrics = {NS: values, NC: values, "soft_ns": rising, "soft_nc": rising}
-    metrics["expected_retained"] = rising
+    metrics["expected_retained"] = rising if changes.get("kept", 1) > 0 else values
     statistics, comparisons = [], []
     for protocol, (metric, found) in itertools.product(("dynamic", "fixed"), metrics.items()):
         for place, method in enumerate(order):
@@ -112,6 +114,10 @@ def test_without_significant_differences_all_is_inconclusive() -> None:
 def test_another_best_method_contradicts_only_if_it_is_significantly_better(p_value: float) -> None:
     told = verdicts(p_value, order=["saliency", "grad_ellm", *list(METHODS)[2:]])
     assert told["highest"] == (FAILS if p_value == APART else OPEN)
+
+
+def test_original_metrics_that_prefer_few_tokens_leave_it_open() -> None:
+    assert verdicts(kept=-1)["original"] == OPEN
 
 
 def test_gradients_below_random_scores_contradict() -> None:

@@ -234,6 +234,12 @@ def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
     assert found["p_smallest"].tolist() == [2.0 ** (1 - n) for n in (parts != 0).sum(axis=0)]
 
 
+@pytest.mark.parametrize(("samples", "tried"), [(16, 2**15), (17, 1 + 10)])
+def test_every_sign_flip_is_tried_up_to_16_samples(samples, tried):
+    tests = sign_flip_tests(np.ones((samples, 1)), np.zeros(1), 10, ())
+    assert tests["p_value"][0] == 1 / tried, "of the observed signs alone"
+
+
 def test_exact_p_values_are_those_of_scipy():
     parts = np.random.default_rng(6).normal(0.3, 1, (EXACT_TEST, 2))
     found = sign_flip_tests(parts, np.zeros(2), 10, ())["p_value"]
