@@ -22,7 +22,7 @@ MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their o
 BIN := .venv/bin
 STAMP := .venv/.installed$(GPU:%=-%)
 DEMOS := demo demo-trust# runs that are embedded
-BENCH := PYTHONPATH=scripts:tests $(BIN)/python tests/bench
+BENCH := PYTHONPATH=scripts:tests $(BIN)/python tools/bench
 
 .DEFAULT_GOAL := help
 .PHONY: $(DEMOS) kills plan fetch export check-scores compare diff test test-all lint docs bench bench-gpu \
@@ -114,7 +114,7 @@ simulation: $(STAMP) ## simulate tests and intervals for docs/explanation/which-
 	PYTHONPATH=scripts $(BIN)/python tools/simulate_statistics.py
 
 families: $(STAMP) ## write docs/reference/families.md from a run of every family of models (1 minute)
-	PYTHONPATH=scripts:tests $(BIN)/python tests/families_table.py
+	PYTHONPATH=scripts:tests $(BIN)/python tools/families_table.py
 
 summary: $(STAMP) ## keep a finished run's means for README.md and docs/: make summary CONFIG=config/laptop.yaml
 	$(BIN)/python scripts/keep_summary.py --configfile $(CONFIG) $(CHANGED)
@@ -177,7 +177,7 @@ slurm: $(STAMP) ## install the executor that profiles/slurm needs
 
 clean: ## remove caches, the site and the results of the embedded runs
 	rm -rf $(DEMOS:%=results/%) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find scripts tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -118,12 +118,17 @@ def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case,
 
 
 @pytest.mark.parametrize("name", displays_in("figures"))
-def test_a_figure_says_of_how_many_samples_and_nothing_leaves_it(case, files, name):
+def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(case, files, name):
     if name in shown("figures", case):
+        labels = displayable.CASES[case].settings
+        of = {"model": labels.models["llama"], "dataset": labels.datasets["sst2"]}
+        of |= {"protocol": "dynamic routing"}
+        named = [] if name == "tokens" else [of[key] for key in displays_in("figures")[name].by]
         for figure in made("figures", name, case, files):
             titles = [figure.get_suptitle(), *(panel.get_title() for panel in figure.axes)]
             counted = any("n = " in title for title in titles)
             assert counted or name in WITHOUT_N or not figure.axes, titles
+            assert not figure.axes or all(label in figure.get_suptitle() for label in named)
             with theme():
                 box, page = figure.get_tightbbox(), figure.bbox_inches
             assert min(box.x0, box.y0) > -PIXEL, box

@@ -9,7 +9,7 @@ samples would give. The error of having drawn these samples and no others is not
 number of draws changes it.
 
 Stopping as soon as the error looks small enough favours estimates that are too small, so the
-intervals of few samples cover somewhat less than 95 %; `tests/bench/draws.py` measures by how much.
+intervals of few samples cover somewhat less than 95 %; `tools/bench/draws.py` measures by how much.
 """
 
 from __future__ import annotations

@@ -33,9 +33,7 @@ def attribute(model, chosen, method, seed=1, **options):
 
 
 def templated():
-    """Return a sample like a chat template's, with BOS and EOS inside, whose targets are not the
-    tokens that follow.
-    """
+    """Return a sample with BOS and EOS inside, whose targets are not the tokens that follow."""
     prompt = [1, 1, 9, 30, END, 44, END, END, 17]
     return ExplainedSample("templated", prompt, [12, END, 5, 8], STEPS, (33, 71))
 

@@ -26,8 +26,10 @@ OPTIONS = [
 
 
 def layer_outputs(model, ids, final_norm, zeroed=None, layer=None):
-    """Run the probed model; zero one token's value vector in one layer; return every layer's output
-    at the last position, the last layer's behind the final norm if that is wanted."""
+    """Return every layer's output at the last position, one token's value zeroed in one layer.
+
+    The last layer's output is taken behind the final norm if `final_norm`.
+    """
     outputs, handles = [], []
 
     def zero(_, __, value):

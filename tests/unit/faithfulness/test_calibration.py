@@ -115,3 +115,9 @@ def test_pi_outside_its_range_is_refused(pi):
 def test_scores_outside_zero_one_are_refused():
     with pytest.raises(ValueError, match="scores"):
         one_row([0.2, np.nan])
+
+
+def test_a_row_without_tokens_is_refused():
+    present = np.array([[True, True], [False, False]])
+    with pytest.raises(ValueError, match="at least one perturbable token"):
+        calibrate(np.full((2, 2), 0.5), present, GRID, FLOOR)

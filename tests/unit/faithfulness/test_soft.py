@@ -172,6 +172,15 @@ def test_zero_baseline_equal_to_the_clean_prediction_is_degenerate():
     assert statuses(model, TARGET, attribution(raw_scores())) == {"degenerate_baseline"}
 
 
+def test_only_an_h0_below_the_least_one_is_degenerate():
+    model, _ = twins("llama-gqa")
+    case = (TARGET, attribution(raw_scores()))
+    ((row, *_),) = evaluated(model, [case], SETTINGS)
+    for least, status in ((row["h0"], "ok"), (np.nextafter(row["h0"], 1), "degenerate_baseline")):
+        (rows,) = evaluated(model, [case], SETTINGS.model_copy(update={"minimum_h0": least}))
+        assert {row["status"] for row in rows} == {status}
+
+
 def test_logits_that_are_not_finite_are_reported():
     model, _ = twins("llama-gqa")
     model.network.lm_head.weight.data.fill_(float("nan"))

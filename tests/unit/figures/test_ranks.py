@@ -38,6 +38,22 @@ def test_methods_stand_at_their_ranks_the_best_first_with_their_intervals():
     assert shares == ["best in", "100 %", "0 %", "0 %", "0 %"]
 
 
+def test_panels_name_their_metric_and_mark_each_mean_rank():
+    left, right = draw().axes[:2]
+    assert left.get_title() == "π-Soft-NS ↑"
+    assert right.get_xlabel().startswith("Mean rank over resamples")
+    marks = [line.get_xdata() for line in right.get_lines() if line.get_markersize() == 8]
+    assert sorted(float(np.squeeze(mark)) for mark in marks) == [1.1, 2.1, 3.1, 4.1]
+
+
+def test_methods_of_equal_rank_stand_in_the_order_of_their_mean_ranks():
+    rows = {name: frame(own) for name, own in all_rows(dict.fromkeys(METHODS, 2.5)).items()}
+    ranks = rows["ranks"]
+    ranks.loc[(ranks["part"] == "mean_rank") & (ranks["method"] == "random"), "value"] = 3.9
+    left = plot(view(rows, CELL, methods=METHODS)).axes[0]
+    assert left.get_yticklabels()[-1].get_text() == "Random"
+
+
 def test_bars_join_exactly_the_methods_that_do_not_differ_significantly():
     assert bars(draw().axes[1]) == [(1.1, 2.1), (2.1, 3.1)]
 

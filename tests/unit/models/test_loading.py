@@ -11,6 +11,7 @@ from evaluating import distances
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
+from pisoft.models import loading
 from pisoft.models.loading import compile_layers, load_model, model_facts
 from random_models import twins
 
@@ -74,6 +75,21 @@ def test_folders_that_hold_no_model_are_named(tmp_path, folder):
         load_model(settings(), tmp_path)
 
 
+def test_only_a_missing_interface_is_called_one(folder, monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("another key")
+
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", fail)
+    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(settings(), folder)
+
+
+def test_the_tokenizer_is_of_the_commit_that_the_weights_are_of(folder, monkeypatch):
+    monkeypatch.setattr(loading, "commit_of", lambda *_: "c0ffee")
+    monkeypatch.setattr(loading, "load_tokenizer", lambda model, _: model.revision)
+    assert load_model(settings(revision="main"), folder)._load_tokenizer() == "c0ffee"
+
+
 def test_pickled_weights_are_refused(tmp_path, folder):
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     torch.save({}, tmp_path / "pytorch_model.bin")
@@ -118,7 +134,7 @@ def save_without(folder, source, drop, **extra):
     ],
 )
 def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, extra, problem):
-    """transformers fills them with random numbers, and every row was ok."""
+    """Transformers fills them with random numbers, and every row was ok."""
     save_without(tmp_path / "model", folder, drop, **extra)
     with pytest.raises(BenchmarkError, match=rf"model 'toy': .*{problem}"):
         load_model(settings(), tmp_path / "model")
@@ -127,3 +143,15 @@ def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, ext
 def test_a_tied_head_is_no_missing_weight(tmp_path):
     twins("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
     assert load_model(settings(), tmp_path).layers == 3
+
+
+def test_four_bit_weights_keep_their_gradients(tmp_path):
+    """A CPU's other kernel has no backward pass: gradients would silently be wrong."""
+    twins("llama-gqa")[1].save_pretrained(tmp_path)
+    model = load_model(settings(dtype="bfloat16", quantization="nf4"), tmp_path)
+    layers = [m for m in model.network.modules() if type(m).__name__ == "Linear4bit"]
+    assert len(layers) == 3 * 7, "seven projections in each of three layers"
+    for layer in layers:
+        assert layer.weight.quant_type == "nf4"
+        assert layer.compute_dtype == torch.bfloat16
+        assert not layer.support_avx512bf16_for_cpu

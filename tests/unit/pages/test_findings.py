@@ -13,6 +13,7 @@ import pytest
 from pisoft.config.jobs import LabelSettings
 from pisoft.pages.findings import NC, NS, Numbers, Order, reading, verdict
 from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
+from pisoft.statistics.metrics import LEVEL
 from uncertainty import frame, left_out_rows, result_row, statistics_row
 
 METHODS = {
@@ -23,7 +24,7 @@ METHODS = {
     },
 }
 ALL_LAYERS = "grad_ellm"
-APART, NOT_APART = 0.01, 0.4
+APART, NOT_APART = 0.01, LEVEL
 CLAIMS = (
     "original", "highest", "dominant", "late", "dense", "gradients", "fixed_dominant", "attention"
 )  # fmt: skip
@@ -50,7 +51,7 @@ def numbers_of(
     values = {name: 0.9 - place / 10 for place, name in enumerate(order)}
     rising = {name: 1 - value for name, value in values.items()}
     metrics = {NS: values, NC: values, "soft_ns": rising, "soft_nc": rising}
-    metrics["expected_retained"] = rising
+    metrics["expected_retained"] = rising if changes.get("kept", 1) > 0 else values
     statistics, comparisons = [], []
     for protocol, (metric, found) in itertools.product(("dynamic", "fixed"), metrics.items()):
         for place, method in enumerate(order):

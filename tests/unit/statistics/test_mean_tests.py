@@ -138,6 +138,12 @@ def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
     assert found["p_sign_flip"].tolist() == pytest.approx(plain)
 
 
+@pytest.mark.parametrize(("samples", "tried"), [(16, 2**15), (17, 1 + 10)])
+def test_every_sign_flip_is_tried_up_to_16_samples(samples, tried):
+    tests = sign_flip_tests(np.ones((samples, 1)), np.zeros(1), 10, ())
+    assert tests["p_sign_flip"][0] == 1 / tried, "of the observed signs alone"
+
+
 def test_drawn_flips_come_near_all_of_them_and_are_never_0():
     parts = np.random.default_rng(7).normal(0.4, 1, (EXACT_TEST, 5))
     exact = sign_flip_tests(parts, np.zeros(5), 10, ())

@@ -52,6 +52,13 @@ def test_failed_samples_belong_together_too(tmp_path):
     assert read(tmp_path, changed)[2]["b"][0]["status"] == "empty_record"
 
 
+def test_an_answer_to_a_prompt_that_failed_is_refused(tmp_path):
+    changed = copy.deepcopy(ROWS)
+    changed["prompts"][1]["status"] = "empty_record"
+    with pytest.raises(BenchmarkError, match="'b': is ok, but its prompt is empty_record"):
+        read(tmp_path, changed)
+
+
 DAMAGES = {
     "a mask of length 1": ("prompts", 0, {"content_mask": [True]}, "'content_mask' has 1 values"),
     "a text too few": ("prompts", 0, {"token_texts": ["x"]}, "'token_texts' has 1 values, not 5"),

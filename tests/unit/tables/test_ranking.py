@@ -60,6 +60,11 @@ def test_failed_samples_are_left_out_counted_and_explained():
     assert "No sample failed." in auc_of(sample_rows(MEANS)).notes
 
 
+def test_samples_of_a_dataset_are_those_of_the_method_with_most():
+    rows = sample_rows({("random", "sst2"): 0.2}) + sample_rows({("mine", "sst2"): 0.9}, samples=2)
+    assert "Samples per dataset: SST2 3." in auc_of(rows).notes
+
+
 def test_a_method_whose_samples_all_failed_has_no_average_and_a_reason():
     failed = [("mine", "imdb", number, "nonfinite_attribution") for number in range(3)]
     table = auc_of(sample_rows(MEANS, failed))

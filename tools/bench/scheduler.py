@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measuring import Row, report, row
+from measuring import REPOSITORY, Row, bench_parser, report, row
 from pisoft.errors import BenchmarkError
 from pisoft.progress import progress
 from pisoft.workflow.commandline import run
@@ -44,7 +44,6 @@ DRIVER = Path(__file__).with_name("driver.py")
 LATE = 0.8  # share of the time, from which on the load is the late one
 UNLIMITED = "no limit"
 ONE_TIMER = "one-timer"
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 WORKFLOW = """\
 CODE = [f"code/{{number}}.py" for number in range({code_files})]
 CELLS = range({cells})
@@ -167,7 +166,7 @@ def measure(workload: Workload, setting: str) -> Load:
         options += ["--cores", str(workload.cores), "--resources", f"gpu={workload.gpus}"]
         line = [sys.executable, str(DRIVER), "load.json", "--workflow-profile", "none", *options]
         environment = {key: os.environ[key] for key in os.environ if key != "SNAKEMAKE_PROFILE"}
-        environment["PYTHONPATH"] = str(SCRIPTS)
+        environment["PYTHONPATH"] = str(REPOSITORY / "scripts")
         found = subprocess.run(
             line, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -235,7 +234,7 @@ def rows_of(runs: Runs, first: str) -> Iterator[Row]:
     for (workload, setting), load in runs.items():
         peer = runs[workload, first].cpu_seconds
         name, against = f"{workload.name}, {setting}", f"{first}: {peer:.3g} s"
-        yield row(name, load.cpu_seconds, "s", against, peer / load.cpu_seconds, None)
+        yield row(name, load.cpu_seconds, against, peer / load.cpu_seconds, unit="s")
 
 
 def facts_of(runs: Runs) -> Iterable[dict[str, Any]]:
@@ -272,7 +271,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = bench_parser(__doc__, "scheduler")
     parser.add_argument(
         "--settings",
         nargs="+",
@@ -293,7 +292,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--sleep", type=float, default=1.0, help="seconds that each of them takes")
     parser.add_argument("--cores", type=int, default=3, help="jobs at a time")
     parser.add_argument("--repetitions", type=int, default=1, help="runs of which the best counts")
-    parser.add_argument("--output", type=Path, default=Path("results/bench/scheduler.json"))
     return parser
 
 

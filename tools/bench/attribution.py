@@ -13,7 +13,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,12 +21,13 @@ from inseq.attr.feat.ops import ValueZeroing
 from inseq.attr.feat.ops.reagent_core import POSTagTokenSampler
 from transformers import PreTrainedTokenizerFast
 
-from measuring import VOCABULARY, best_seconds, build_network, report, row
+from measuring import VOCABULARY, bench_parser, best_seconds, build_network, report, row
 from mended_inseq import tensor_states_hook
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+from pisoft.workflow.commandline import run
 from random_masked_models import numbered
 from tiny_tokenizers import numbered_tokenizer
 
@@ -153,24 +153,27 @@ def measure(case: Case, repetitions: int) -> dict[str, Any]:
     ours = our_seconds(case.method, samples, repetitions)
     slow = case.method == "value_zeroing"  # seconds, not milliseconds: once is enough
     theirs = inseq_seconds(case, samples[0], 1 if slow else repetitions)
-    return row(case.name, ours, "s/sample", f"Inseq: {theirs:.4g} s", theirs / ours, case.aim)
+    peer = f"Inseq: {theirs:.4g} s"
+    return row(case.name, ours, peer, theirs / ours, unit="s/sample", aim=case.aim)
 
 
-def main() -> None:
+def main(arguments: argparse.Namespace) -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    logging.getLogger("inseq").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    cases = [case for case in CASES if case.method in arguments.methods]
+    report([measure(case, arguments.repetitions) for case in cases], arguments.output)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = bench_parser(__doc__, "attribution")
     parser.add_argument("--repetitions", type=int, default=3, help="runs per measurement")
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, default=METHODS, help="methods to compare"
     )
-    parser.add_argument("--output", type=Path, default=Path("results/bench/attribution.json"))
-    arguments = parser.parse_args()
-    logging.getLogger("inseq").setLevel(logging.ERROR)
-    torch.set_num_threads(1)
-    cases = [case for case in CASES if case.method in arguments.methods]
-    rows = [measure(case, arguments.repetitions) for case in cases]
-    report(rows, arguments.output)
+    return parser
 
 
 if __name__ == "__main__":
-    main()
+    run(main, parser())

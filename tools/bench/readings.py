@@ -18,12 +18,12 @@ and range over datasets, and how far both AUCs are above the default's.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ import yaml
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
-from measuring import markdown
+from measuring import REPOSITORY, bench_parser, report_tables
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import load_rows
@@ -43,7 +43,6 @@ from pisoft.store.parquet import read_provenance, read_table, write_table
 from pisoft.store.schemas import SCHEMAS
 from pisoft.workflow.commandline import run
 
-REPOSITORY = Path(__file__).parents[2]
 RUN = "readings"
 METRICS = {
     "auc_pi_soft_ns": "π-Soft-NS",
@@ -109,15 +108,11 @@ def main(arguments: argparse.Namespace) -> None:
     of_evaluation = reading_rows("squared distances", before, _squared(results, before))
     for name, change in READINGS.items():
         logger.info("%s", name)
-        changed = {**json.loads(json.dumps(base)), "methods": DEFAULTS}
+        changed = {**deepcopy(base), "methods": DEFAULTS}
         update_config(changed, change)
         _make(changed, arguments.directory, STATISTICS)
         of_evaluation += reading_rows(name, before, _averages(results))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"evaluation": of_evaluation, "methods": of_methods}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    for rows in content.values():
-        print(markdown(rows))
+    report_tables({"evaluation": of_evaluation, "methods": of_methods}, arguments.output)
 
 
 def _base(path: Path, changes: Iterable[str]) -> dict[str, Any]:
@@ -127,17 +122,17 @@ def _base(path: Path, changes: Iterable[str]) -> dict[str, Any]:
         key, _, value = change.partition("=")
         settings[key] = yaml.safe_load(value)
     entries = {
-        _name(method, place): {"method": method, "label": f"{method}: {label}", "options": options}
+        _name(method, index): {"method": method, "label": f"{method}: {label}", "options": options}
         for method, variants in VARIANTS.items()
-        for place, (label, options) in enumerate(variants.items())
+        for index, (label, options) in enumerate(variants.items())
     }
     methods = [*DEFAULTS, *entries]
     update_config(settings, {"run": RUN, "catalogue": {"methods": entries}})
     return {**settings, "methods": methods, "protocols": ["dynamic"], "layer_study": None}
 
 
-def _name(method: str, place: int) -> str:
-    return f"{method}_reading_{place + 1}"
+def _name(method: str, index: int) -> str:
+    return f"{method}_reading_{index + 1}"
 
 
 def _make(settings: Mapping[str, Any], directory: Path, *targets: str) -> None:
@@ -149,12 +144,8 @@ def _make(settings: Mapping[str, Any], directory: Path, *targets: str) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         yaml.safe_dump(dict(settings), file)
         file.flush()
-        command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            *(f"results/{RUN}/{name}" for name in targets),
-        ]
+        command = [sys.executable, "-m", "snakemake"]
+        command += [f"results/{RUN}/{name}" for name in targets]
         command += ["--snakefile", str(REPOSITORY / "Snakefile"), "--directory", str(directory)]
         command += ["--configfile", file.name, "--quiet", "all", "--cores", "all"]
         if subprocess.run(command, check=False).returncode:
@@ -171,8 +162,8 @@ def _averages(results: Path) -> pd.DataFrame:
 def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
     """Return the averages with 1 minus the Bhattacharyya coefficient in place of its root."""
     datasets = set(load_rows(results / STATISTICS, "statistics")["dataset"])
-    found = sorted((results / "data/soft/dynamic").glob("*/*/*.parquet"))
-    paths = [path for path in found if path.stem in datasets]  # others are of an earlier run
+    files = sorted((results / "data/soft/dynamic").glob("*/*/*.parquet"))
+    paths = [path for path in files if path.stem in datasets]  # others are of an earlier run
     if missing := datasets - {AVERAGE} - {path.stem for path in paths}:
         raise BenchmarkError(f"dataset '{min(missing)}': is cut into shards; set shard_size: null")
     with tempfile.TemporaryDirectory() as folder:
@@ -220,14 +211,12 @@ def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
     agreement = load_rows(files, "method_agreement", metric="kendall_tau")
     rows = []
     for method, variants in VARIANTS.items():
-        for place, label in enumerate(variants):
-            own = _name(method, place)
-            for model, found in agreement.groupby("model", sort=False):
-                pair = found[
-                    (found[["method", "other"]] == [method, own]).all(axis="columns")
-                    | (found[["method", "other"]] == [own, method]).all(axis="columns")
-                ]["value"]
-                difference = averages.loc[own] - averages.loc[method]
+        for index, label in enumerate(variants):
+            variant = _name(method, index)
+            for model, rows_of_model in agreement.groupby("model", sort=False):
+                methods = rows_of_model[["method", "other"]]
+                pair = rows_of_model[methods.isin([method, variant]).all(axis="columns")]["value"]
+                difference = averages.loc[variant] - averages.loc[method]
                 rows.append(
                     {
                         "method": method,
@@ -241,15 +230,14 @@ def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def command_line() -> argparse.ArgumentParser:
-    """Return the parser."""
-    line = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    line.add_argument("--configfile", required=True, type=Path, help="run file to start from")
-    line.add_argument("--config", nargs="*", default=[], help="its keys to change, KEY=VALUE")
-    line.add_argument("--directory", type=Path, default=Path(), help="where results/ is")
-    line.add_argument("--output", type=Path, default=Path("results/bench/readings.json"))
-    return line
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = bench_parser(__doc__, "readings")
+    parser.add_argument("--configfile", required=True, type=Path, help="run file to start from")
+    parser.add_argument("--config", nargs="*", default=[], help="its keys to change, KEY=VALUE")
+    parser.add_argument("--directory", type=Path, default=Path(), help="where results/ is")
+    return parser
 
 
 if __name__ == "__main__":
-    run(main, command_line())
+    run(main, parser())

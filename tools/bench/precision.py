@@ -11,7 +11,6 @@ and from the same type in batches of fewer tokens.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from measuring import markdown
+from measuring import bench_parser, report_tables
 from pisoft import api as library
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.errors import BenchmarkError
@@ -59,13 +58,13 @@ def evaluate(
     """Return distances (N, 2 · P), H₀ and both areas (N,) of N prompts, evaluated in one block."""
     steps = [
         StepEvaluation(
-            {"sample_id": prompt["sample_id"], "step": 0, "raw_scores": own, "status": OK},
+            {"sample_id": prompt["sample_id"], "step": 0, "raw_scores": raw, "status": OK},
             PerturbationTarget(prompt["input_ids"], perturbable_positions(prompt, "content"), 0),
             SETTINGS,
             1,
             model.width,
         )
-        for prompt, own in zip(prompts, scores, strict=True)
+        for prompt, raw in zip(prompts, scores, strict=True)
     ]
     measure_draws(Perturber(model, token_budget, protocol), steps, dict.fromkeys(METRICS, range(1)))
     if failed := {step.status for step in steps} - {OK}:
@@ -91,9 +90,9 @@ def rounded_logits(model: LanguageModel) -> Iterator[None]:
     head["forward"] = forward
 
 
-def line(kind: str, found: Numbers, expected: Numbers) -> dict[str, str]:
-    """Return a row of a table."""
-    means = {name: np.abs(found[name] - expected[name]).mean() for name in expected}
+def difference_row(kind: str, numbers: Numbers, expected: Numbers) -> dict[str, str]:
+    """Return a row of a table: mean absolute differences."""
+    means = {name: np.abs(numbers[name] - expected[name]).mean() for name in expected}
     return {"type": kind, **{name: f"{mean:.2g}" for name, mean in means.items()}}
 
 
@@ -117,31 +116,28 @@ def main(arguments: argparse.Namespace) -> None:
     against, batches = [{"type": "float64, its mean", **means}], []
     for dtype in TYPES:
         model = library.load(arguments.model_folder, dtype=dtype)
-        found = evaluate(model, prompts, scores, arguments.protocol, whole)
-        other = evaluate(model, prompts, scores, arguments.protocol, cut)
+        numbers = evaluate(model, prompts, scores, arguments.protocol, whole)
+        in_small_batches = evaluate(model, prompts, scores, arguments.protocol, cut)
         if dtype != "float32":
             with rounded_logits(model):
-                before = evaluate(model, prompts, scores, arguments.protocol, whole)
-            against.append(line(f"{dtype}, logits rounded", before, exact))
-        against.append(line(dtype, found, exact))
-        batches.append(line(dtype, other, found))
+                rounded = evaluate(model, prompts, scores, arguments.protocol, whole)
+            against.append(difference_row(f"{dtype}, logits rounded", rounded, exact))
+        against.append(difference_row(dtype, numbers, exact))
+        batches.append(difference_row(dtype, in_small_batches, numbers))
         print(f"{dtype} done", flush=True)
-    print(markdown(against), markdown(batches), sep="\n")
+    tables = {"against float64": against, "between batches": batches}
     facts = {"n": len(texts), "protocol": arguments.protocol, "token budgets": BUDGETS}
-    content = {**facts, "against float64": against, "between batches": batches}
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    report_tables(tables, arguments.output, **facts)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = bench_parser(__doc__, "precision")
     parser.add_argument("--model-folder", required=True, type=Path, help="of an instruct model")
     parser.add_argument("--texts", required=True, type=Path, help="one text a line")
     parser.add_argument("--samples", type=int, default=8, help="texts")
     parser.add_argument("--protocol", choices=("dynamic", "fixed"), default="dynamic")
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
-    parser.add_argument("--output", type=Path, default=Path("results/bench/precision.json"))
     return parser
 
 

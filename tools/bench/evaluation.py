@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -28,6 +27,7 @@ import torch
 from measuring import (
     VOCABULARY,
     Row,
+    bench_parser,
     best_seconds,
     build_network,
     forward_flops,
@@ -36,6 +36,7 @@ from measuring import (
     row,
 )
 from pisoft.config.base import Protocol
+from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.distances import hellinger, root_probabilities
 from pisoft.faithfulness.masks import masks_of
 from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, Perturber
@@ -75,8 +76,9 @@ PROBES: dict[Protocol, Callable[[], Any]] = {"dynamic": lambda: None, "fixed": S
 def draw_masks(target: PerturbationTarget, draws: int) -> Mask:
     """Return token masks as the evaluator draws them, (m, 1) each."""
     shape = (len(target.perturbable), 1)
-    drawn = masks_of("iid", 1, "bench", 0, shape, 1, draws)
-    return lambda number: drawn.of_draw(0, number) < PI
+    masks = masks_of("iid", 1, "bench", 0, shape, 1, draws)
+    scores = np.full(len(target.perturbable), PI)
+    return lambda draw: masks.kept(0, draw, scores)
 
 
 def batched(
@@ -84,8 +86,10 @@ def batched(
 ) -> np.ndarray:
     """Return the distances that the evaluator measures, (N,)."""
     perturber = Perturber(model, TOKEN_BUDGET, protocol)
-    (measured,) = perturber.measure([Perturbations(target, draws, mask)])
-    return measured[:, 0]
+    (distances,) = perturber.measure([Perturbations(target, draws, mask)])
+    if distances is None:
+        raise BenchmarkError(f"the random model cannot be evaluated at {target.length} tokens")
+    return distances[:, 0]
 
 
 @torch.inference_mode()
@@ -101,7 +105,7 @@ def one_mask_at_a_time(
         return root_probabilities(model.network(inputs_embeds=inputs, **options).logits[:, -1])
 
     clean = predict(embeddings)
-    masks = (torch.from_numpy(mask(number)) for number in range(draws))
+    masks = (torch.from_numpy(mask(draw)) for draw in range(draws))
     return torch.cat([hellinger(clean, predict(embeddings * kept)) for kept in masks]).numpy()
 
 
@@ -119,12 +123,12 @@ def as_released(
         return torch.softmax(output.logits[:, -1], dim=-1)
 
     clean = predict(embeddings)
-    found = []
+    distances = []
     for _ in range(draws):
         mask = torch.bernoulli(scores.expand_as(embeddings))
         difference = predict(embeddings * mask).sqrt() - clean.sqrt()
-        found.append((difference.square().sum() / math.sqrt(2)).item())
-    return found
+        distances.append((difference.square().sum() / math.sqrt(2)).item())
+    return distances
 
 
 def measure(
@@ -143,38 +147,23 @@ def measure(
     def rate(work: Callable[[], Any], forwards: int) -> float:
         return forwards / best_seconds(work, arguments.repetitions)
 
-    peak = peak_flops()  # beside each length, as machines drift
+    peak = peak_flops() / 1e9  # beside each length, as machines drift
     batches = rate(lambda: batched(model, target, mask, draws, protocol), draws)
     loop = rate(lambda: one_mask_at_a_time(model, target, mask, loop_draws, protocol), loop_draws)
     released = rate(lambda: as_released(model, target, loop_draws, protocol), loop_draws)
-    achieved = batches * forward_flops(model, length, protocol)
+    achieved = batches * forward_flops(model, length, protocol) / 1e9
     name = f"{protocol} routing, {length} tokens"
     return [
-        row(
-            f"{name}: forwards against a plain loop",
-            batches,
-            "1/s",
-            f"one mask at a time: {loop:.0f}/s",
-            batches / loop,
-            LOOP_AIMS.get(length),
-        ),
-        row(
-            f"{name}: forwards against the released loop",
-            batches,
-            "1/s",
-            f"as released: {released:.0f}/s",
-            batches / released,
-            RELEASED_AIMS.get(length),
-        ),
-        row(
-            f"{name}: FLOP/s",
-            achieved / 1e9,
-            "GFLOP/s",
-            f"matrix multiply: {peak / 1e9:.0f} GFLOP/s",
-            achieved / peak,
-            PEAK_AIMS.get(length),
-        ),
-    ]
+        row(f"{name}: {what}", value, peer, value / compared, unit=unit, aim=aims.get(length))
+        for what, value, compared, unit, peer, aims in (
+            ("forwards against a plain loop", batches, loop, "1/s",
+             f"one mask at a time: {loop:.0f}/s", LOOP_AIMS),
+            ("forwards against the released loop", batches, released, "1/s",
+             f"as released: {released:.0f}/s", RELEASED_AIMS),
+            ("FLOP/s", achieved, peak, "GFLOP/s",
+             f"matrix multiply: {peak:.0f} GFLOP/s", PEAK_AIMS),
+        )
+    ]  # fmt: skip
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -191,12 +180,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = bench_parser(__doc__, "evaluation")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="prompt tokens")
     parser.add_argument("--draws", type=int, default=96, help="masks of the batched run")
     parser.add_argument("--loop-draws", type=int, default=24, help="masks of the loops")
     parser.add_argument("--repetitions", type=int, default=3, help="runs per measurement")
-    parser.add_argument("--output", type=Path, default=Path("results/bench/evaluation.json"))
     return parser
 
 

@@ -16,21 +16,16 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from measuring import Row, report, row
+from measuring import REPOSITORY, Row, bench_parser, report, row, usage_of
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import read_provenance
 from pisoft.workflow.commandline import run
 
-REPOSITORY = Path(__file__).parents[2]
-USAGE = Path(__file__).with_name("usage.py")
 LIBRARIES = ["-c", "import torch; from transformers import LlamaForCausalLM"]
 IMPORTS_ONLY = ("train_model", "tabulate_results", "plot_results")
 Command = list[str]
@@ -69,23 +64,6 @@ def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> 
         ]
 
 
-def cpu_seconds(command: Command) -> float:
-    """Return user and system time of a Python process and its children, s.
-
-    Raises:
-        BenchmarkError: it has failed.
-    """
-    found = subprocess.run(
-        [sys.executable, "-S", USAGE, sys.executable, *command],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    if found.returncode:
-        raise BenchmarkError(f"{Path(command[0]).name} has failed: {found.stderr.strip()}")
-    return float(json.loads(found.stdout)[1])
-
-
 def rows(jobs: list[Command], against: Path | None, repetitions: int) -> Iterator[Row]:
     """Measure each job and what it is compared with by turns, and yield a line for each."""
     peer = "torch and Llama" if against is None else "the other checkout"
@@ -93,11 +71,11 @@ def rows(jobs: list[Command], against: Path | None, repetitions: int) -> Iterato
         file = f"scripts/{script}.py"
         ours = [str(REPOSITORY / file), *arguments]
         theirs = LIBRARIES if against is None else [str(against / file), *arguments]
-        turns = [(cpu_seconds(ours), cpu_seconds(theirs)) for _ in range(repetitions)]
+        turns = [[usage_of(c).cpu_seconds for c in (ours, theirs)] for _ in range(repetitions)]
         value, compared = map(statistics.median, zip(*turns, strict=True))
         name = f"{script}, imports only" if arguments == ["--help"] else script
         logger.info("%s: %.2f CPU s, %s: %.2f", name, value, peer, compared)
-        yield row(name, value, "CPU s", f"{peer}: {compared:.2f}", value / compared, None)
+        yield row(name, value, f"{peer}: {compared:.2f}", value / compared, unit="CPU s")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -113,14 +91,13 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = bench_parser(__doc__, "start_up")
     parser.add_argument("--run", type=Path, default=Path("results/demo"), help="a finished run")
     parser.add_argument("--model", default="demo-llama")
     parser.add_argument("--method", default="saliency")
     parser.add_argument("--dataset", default="demo-sentiment")
     parser.add_argument("--against", type=Path, help="another checkout of this repository")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=Path("results/bench/start_up.json"))
     return parser
 
 

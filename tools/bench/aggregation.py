@@ -16,11 +16,7 @@ made from such (timings, generations) hold no row.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from measuring import Row, report, row
+from measuring import REPOSITORY, Row, Usage, bench_parser, report, row, usage_of
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.jobs import JOBS, ranked_datasets
@@ -44,13 +40,11 @@ from pisoft.store.schemas import FILES, SCHEMAS
 from pisoft.views.registry import ENDINGS, displays_in
 from pisoft.workflow.commandline import run
 
-REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "config"
 SECONDS_AIM = 300.0
 MEMORY_AIM = 4 * 2**30  # bytes
 DRAWS = 15
 FAILED = 100  # every so many-th sample has a zero baseline that is as good as the clean input
-USAGE = Path(__file__).with_name("usage.py")
 
 logger = logging.getLogger(__name__)
 
@@ -77,15 +71,6 @@ FIGURES = (
 )
 
 
-@dataclass(frozen=True)
-class Usage:
-    """What a process has taken."""
-
-    seconds: float  # by the clock on the wall
-    cpu_seconds: float
-    memory: float  # bytes, at most at a time
-
-
 # The result set -------------------------------------------------------------------------------
 
 
@@ -102,10 +87,10 @@ def configure(arguments: argparse.Namespace) -> Config:
     content["protocols"] = ["dynamic"]
     content["methods"] = list(read_yaml(CONFIG / "catalogue/methods.yaml"))
     for kind in ("models", "methods", "datasets"):
-        wanted, known = getattr(arguments, kind), content[kind]
-        if not 1 <= wanted <= len(known):
-            raise BenchmarkError(f"--{kind} {wanted}: allowed are 1 to {len(known)}")
-        content[kind] = known[:wanted]
+        count, names = getattr(arguments, kind), content[kind]
+        if not 1 <= count <= len(names):
+            raise BenchmarkError(f"--{kind} {count}: allowed are 1 to {len(names)}")
+        content[kind] = names[:count]
     return load_config(content, CONFIG / "catalogue", "the bench of aggregation", load_method)
 
 
@@ -285,13 +270,15 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     kinds = ("statistics", "comparisons", "ranks", "coverage")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
     made = {"html": root / "index.html", "verdicts": root / "verdicts.txt"}
-    named = {kind: files[kind] for kind in kinds}
-    named["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
-    given = [f"{kind}={path}" for kind, path in named.items()]
-    given += [f"generations={path}" for path in (root / "generations").glob("*/*.parquet")]
-    others = {"links": ["Scores token by token=explorer.html"], "warning": ""}
+    given = {kind: files[kind] for kind in kinds}
+    given["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
+    generations = {"generations": list((root / "generations").glob("*/*.parquet"))}
     line = options(
-        settings=slice_of(config, "index", {}), files=given, **others, outputs=pairs(made)
+        settings=slice_of(config, "index", {}),
+        files=[*pairs(given), *pairs(generations)],
+        links=["Scores token by token=explorer.html"],
+        warning="",
+        outputs=pairs(made),
     )
     yield Job("build_index", "build_index", line, tuple(made.values()))
 
@@ -339,16 +326,7 @@ def measure(task: Job) -> Usage:
     """
     for path in task.made:
         path.parent.mkdir(parents=True, exist_ok=True)
-    script = REPOSITORY / f"scripts/{task.script}.py"
-    found = subprocess.run(
-        [sys.executable, "-S", USAGE, sys.executable, script, *task.line],
-        env={**os.environ, "OMP_NUM_THREADS": str(task.threads)},
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    if found.returncode:
-        raise BenchmarkError(f"a job of {task.rule} has failed; its own message is above")
-    return Usage(*json.loads(found.stdout))
+    return usage_of([REPOSITORY / f"scripts/{task.script}.py", *task.line], task.threads)
 
 
 # The report -----------------------------------------------------------------------------------
@@ -369,11 +347,11 @@ def usage_rows(name: str, used: list[Usage], aim: float | None) -> Iterator[Row]
     cpu_seconds = sum(usage.cpu_seconds for usage in used)
     memory = max(usage.memory for usage in used)
     limit = f"limit: {SECONDS_AIM:.0f} s"
-    yield row(f"{name}: wall clock", seconds, "s", limit, SECONDS_AIM / seconds, aim)
+    yield row(f"{name}: wall clock", seconds, limit, SECONDS_AIM / seconds, unit="s", aim=aim)
     clock = f"wall clock: {seconds:.3g} s"
-    yield row(f"{name}: CPU", cpu_seconds, "s", clock, cpu_seconds / seconds, None)
-    limit = f"limit: {MEMORY_AIM / 2**30:.0f} GiB"
-    yield row(f"{name}: memory", memory / 2**30, "GiB", limit, MEMORY_AIM / memory, aim)
+    yield row(f"{name}: CPU", cpu_seconds, clock, cpu_seconds / seconds, unit="s")
+    limit, ratio = f"limit: {MEMORY_AIM / 2**30:.0f} GiB", MEMORY_AIM / memory
+    yield row(f"{name}: memory", memory / 2**30, limit, ratio, unit="GiB", aim=aim)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -392,12 +370,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = bench_parser(__doc__, "aggregation")
     parser.add_argument("--models", type=int, default=3, help="number of models")
     parser.add_argument("--methods", type=int, default=12, help="number of methods")
     parser.add_argument("--datasets", type=int, default=5, help="number of datasets")
     parser.add_argument("--samples", type=int, default=2000, help="samples of each dataset")
-    parser.add_argument("--output", type=Path, default=Path("results/bench/aggregation.json"))
     return parser
 
 

@@ -1,6 +1,6 @@
-"""Write docs/reference/families.md: what works with which family of models, from a run of each.
+"""Write docs/reference/families.md, what works with which family of models: `make families`.
 
-python tests/families_table.py
+Every family is run; a test fails where the page does not say what a run gives.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -49,16 +49,16 @@ class Row:
 
     family: str
     cells: dict[str, str] = field(default_factory=dict)  # by protocol and method
-    refusals: dict[str, list[str]] = field(default_factory=dict)  # who, by what was said
+    refusals: dict[str, list[str]] = field(default_factory=dict)  # who, by message
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, who: str, error: BenchmarkError) -> None:
-        """Keep what was said when something was refused."""
+        """Keep the message with which something was refused."""
         self.cells[who] = NO
-        said = str(error)
+        message = str(error)
         for kind in ("protocol", "operator", "method"):
-            said = said.removeprefix(f"{kind} '{who}': ")
-        self.refusals.setdefault(said, []).append(who)
+            message = message.removeprefix(f"{kind} '{who}': ")
+        self.refusals.setdefault(message, []).append(who)
 
     def table_line(self) -> str:
         """Return the family's line of the table."""
@@ -74,8 +74,8 @@ class Row:
         """Return what was refused, and in which words."""
         return [
             f"- {self.family}: {'everything' if len(who) > len(METHODS) else ', '.join(who)}: "
-            f"`{said}`"
-            for said, who in self.refusals.items()
+            f"`{message}`"
+            for message, who in self.refusals.items()
         ]
 
 
@@ -97,10 +97,10 @@ def row_of(family: str) -> Row:
         return row
     plain = network(family, NAME)
     for protocol in PROTOCOLS:
-        _try(row, protocol, lambda protocol=protocol: _protocol_error(model, plain, protocol))
-    _try(row, HIDE, lambda: _hidden_error(model, plain))
+        _try(row, protocol, partial(_protocol_error, model, plain, protocol))
+    _try(row, HIDE, partial(_hidden_error, model, plain))
     for name in METHODS:
-        _try(row, name, lambda name=name: _method_error(model, plain, name))
+        _try(row, name, partial(_method_error, model, plain, name))
     row.notes = [_keeps_nothing(model), _keeps_experts(plain), _has_window(model)]
     return row
 
@@ -180,7 +180,7 @@ def _try(row: Row, who: str, error_of: Callable[[], float]) -> None:
     row.cells[who] = "✓"
 
 
-def _perturbed(table: torch.nn.Module) -> torch.Tensor:
+def _perturbed(table: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """Return the prompt's embeddings under every mask, (N, T, d)."""
     inputs = table(torch.tensor([PROMPT])).repeat(len(MASKS), 1, 1)
     inputs[:, PERTURBABLE] *= torch.from_numpy(MASKS)[..., None]
@@ -190,7 +190,7 @@ def _perturbed(table: torch.nn.Module) -> torch.Tensor:
 def _protocol_error(model: LanguageModel, plain: PreTrainedModel, protocol: str) -> float:
     """Return how far distances are off, in one batch behind a prefix, of those one by one."""
     target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
-    found = distances(model, target, MASKS, protocol=protocol)
+    measured = distances(model, target, MASKS, protocol=protocol)
     held = observed(plain, PROMPT).maps if protocol == "fixed" else None
     table = plain.get_input_embeddings()
     clean = logits(plain, table(torch.tensor([PROMPT]))).softmax(-1)
@@ -198,28 +198,28 @@ def _protocol_error(model: LanguageModel, plain: PreTrainedModel, protocol: str)
         (1 - (clean * logits(plain, one[None], held=held).softmax(-1)).sqrt().sum()).sqrt()
         for one in _perturbed(table)
     ]
-    return _error(torch.from_numpy(found).double(), torch.stack(expected))
+    return _error(torch.from_numpy(measured).double(), torch.stack(expected))
 
 
 def _hidden_error(model: LanguageModel, plain: PreTrainedModel) -> float:
     """Return how far distances with hidden keys are off those with the network's own padding."""
     target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
-    found = distances(model, target, MASKS, operator=HIDE)
-    seen = torch.ones(len(MASKS) + 1, len(PROMPT), dtype=torch.long)  # the last: the clean input
-    seen[:-1, PERTURBABLE] = torch.from_numpy(MASKS).long()
-    places = torch.arange(len(PROMPT))[None]
+    measured = distances(model, target, MASKS, operator=HIDE)
+    visible = torch.ones(len(MASKS) + 1, len(PROMPT), dtype=torch.long)  # last: the clean input
+    visible[:-1, PERTURBABLE] = torch.from_numpy(MASKS).long()
+    position_ids = torch.arange(len(PROMPT))[None]
     logits = [
         plain(
             input_ids=torch.tensor([PROMPT]),
-            attention_mask=own[None],
-            position_ids=places,
+            attention_mask=attention_mask[None],
+            position_ids=position_ids,
             use_cache=False,
         ).logits[0, -1]
-        for own in seen
+        for attention_mask in visible
     ]
-    *perturbed, clean = (own.softmax(-1) for own in logits)
-    expected = [(1 - (clean * own).sqrt().sum()).sqrt() for own in perturbed]
-    return _error(torch.from_numpy(found).double(), torch.stack(expected))
+    *perturbed, clean = (one.softmax(-1) for one in logits)
+    expected = [(1 - (clean * one).sqrt().sum()).sqrt() for one in perturbed]
+    return _error(torch.from_numpy(measured).double(), torch.stack(expected))
 
 
 def _method_error(model: LanguageModel, plain: PreTrainedModel, name: str) -> float:
@@ -228,17 +228,18 @@ def _method_error(model: LanguageModel, plain: PreTrainedModel, name: str) -> fl
     method.check(model)
     batch = Batch([ExplainedSample("sample", PROMPT, [TARGET], [0], [TARGET])], model.device)
     with torch.enable_grad():
-        found = method.attribute(model, batch)[0][0].detach()
+        scores = method.attribute(model, batch)[0][0].detach()
         if name in BY_HAND:
             expected = BY_HAND[name](plain, PROMPT, TARGET)
         else:
             eager = EagerModel(plain, model.name, model._load_tokenizer)
             expected = build(name).attribute(eager, batch)[0][0].detach()
-    return _error(found.double(), expected.double())
+    return _error(scores.double(), expected.double())
 
 
-def _error(found: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((found - expected).abs().max() / expected.abs().max())
+def _error(values: torch.Tensor, expected: torch.Tensor) -> float:
+    """Return the largest error, as a share of the largest expected value."""
+    return float((values - expected).abs().max() / expected.abs().max())
 
 
 def _keeps_nothing(model: LanguageModel) -> str:
@@ -255,9 +256,9 @@ def _keeps_experts(plain: PreTrainedModel) -> str:
     """Tell whether perturbed inputs are given to the same experts while attention is held."""
     chosen: list[list[torch.Tensor]] = []
 
-    def note(_: torch.nn.Module, __: object, found: object) -> None:
+    def note(_: torch.nn.Module, __: object, output: object) -> None:
         """Experts are chosen by numbers, or by weights that are zero for all others."""
-        tensors = found if isinstance(found, tuple) else (found,)
+        tensors = output if isinstance(output, tuple) else (output,)
         chosen[-1].extend(one == 0 if one.is_floating_point() else one for one in tensors)
 
     kinds = ("Router", "Gate")
@@ -286,8 +287,8 @@ def _has_window(model: LanguageModel) -> str:
         return NO
     recorder = AttentionRecorder(layers=range(model.layers))
     model.hidden_states(model.embed(torch.tensor([PROMPT])), probe=recorder)
-    seen = [inputs.visible().sum() for inputs in recorder.inputs.values()]
-    return "yes" if min(seen) < len(PROMPT) * (len(PROMPT) + 1) // 2 else "no"
+    pairs = [inputs.visible().sum() for inputs in recorder.inputs.values()]
+    return "yes" if min(pairs) < len(PROMPT) * (len(PROMPT) + 1) // 2 else "no"
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from typing import Any, get_args
 import numpy as np
 from scipy.stats import t
 
-from measuring import Row, report, row
+from measuring import Row, bench_parser, report, row
 from pisoft.config.base import Protocol
 from pisoft.config.evaluation import PRESETS, DrawBudget, DrawSettings
 from pisoft.config.jobs import EvaluateJob
@@ -62,7 +62,8 @@ from pisoft.workflow.commandline import run
 PAPER_DRAWS, EFFICIENT_DRAWS = (PRESETS[name]["draws"] for name in ("paper", "efficient"))
 COST_AIM = (0.0, 0.1)  # forwards for the same interval, of paper's
 COVERAGE_AIM = (0.93, 0.97)
-OWN_COVERAGE_AIM = 0.93  # counting Latin draws as independent makes wider, stopping early narrower
+# Counting Latin draws as independent widens a budget's intervals, stopping early narrows them.
+BUDGET_COVERAGE_AIM = 0.93
 INTERVALS = 10_000  # simulated ones per coverage
 BUDGETED_CELLS = 400  # simulated ones per budget
 
@@ -175,18 +176,18 @@ def chosen_files(arguments: argparse.Namespace) -> list[Path]:
     ]
 
 
-def _chosen(wanted: Sequence[str] | None, folder: Path, option: str) -> list[Path]:
-    """Return what a folder has of the names that are wanted, or its first entry."""
-    found = {_name(path): path for path in sorted(folder.glob("[!.]*"))}
-    if not found:
+def _chosen(names: Sequence[str] | None, folder: Path, option: str) -> list[Path]:
+    """Return a folder's entries of these names, or its first entry."""
+    entries = {_name(path): path for path in sorted(folder.glob("[!.]*"))}
+    if not entries:
         raise BenchmarkError(
             f"{folder}: holds no results; finish the run first (`make demo` makes results/demo), "
             "or name another one: --run results/NAME (make bench RUN=results/NAME)"
         )
-    for name in wanted or ():
-        if name not in found:
-            raise BenchmarkError(f"{option}: unknown name '{name}'" + did_you_mean(name, found))
-    return [found[name] for name in wanted or list(found)[:1]]
+    for name in names or ():
+        if name not in entries:
+            raise BenchmarkError(f"{option}: unknown name '{name}'" + did_you_mean(name, entries))
+    return [entries[name] for name in names or list(entries)[:1]]
 
 
 def _first_shard(dataset: Path) -> Path:
@@ -246,7 +247,7 @@ def measure_pool(cell: Cell, sampler: str, draws: int, repetitions: int) -> Pool
     evaluation = evaluation_of(cell, sampler, draws)
     budget = token_budget(cell.settings.token_budget, cell.model.device)
     perturber = Perturber(cell.model, budget, cell.settings.protocol)
-    found: dict[str, list[list[np.ndarray]]] = {metric: [] for metric in METRICS}
+    curves: dict[str, list[list[np.ndarray]]] = {metric: [] for metric in METRICS}
     seeds = range(repetitions)
     for seed in progress(seeds, repetitions, f"{sampler}, {draws} draws", "repetitions"):
         steps = []
@@ -255,9 +256,8 @@ def measure_pool(cell: Cell, sampler: str, draws: int, repetitions: int) -> Pool
             steps += block
         for metric in METRICS:
             failed = np.full((len(evaluation.pi_grid), draws), np.nan)
-            found[metric].append([s.curves(metric) if s.status == OK else failed for s in steps])
-    curves = {metric: np.array(of_metric) for metric, of_metric in found.items()}
-    return Pool(evaluation.pi_grid, curves)
+            curves[metric].append([s.curves(metric) if s.status == OK else failed for s in steps])
+    return Pool(evaluation.pi_grid, {m: np.array(of_metric) for m, of_metric in curves.items()})
 
 
 def step_forwards(grid_size: int, draws: Mapping[str, int], rounds: int = 1) -> int:
@@ -308,7 +308,9 @@ def independent_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int)
 def latin_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int) -> Mode:
     """Return what K draws of one Latin hypercube sample give."""
     values = {metric: areas.mean(axis=2) @ weights for metric, areas in pool.areas.items()}
-    variances = {metric: between_repetitions(found, len(found)) for metric, found in values.items()}
+    variances = {
+        m: between_repetitions(of_metric, len(pool.curves[m])) for m, of_metric in values.items()
+    }
     return Mode(name, _forwards(pool, weights, grid_size), values, variances)
 
 
@@ -320,7 +322,7 @@ def _forwards(pool: Pool, weights: np.ndarray, grid_size: int) -> float:
 
 def replay_budget(
     pool: Pool, budget: DrawBudget, sample_of_step: np.ndarray, chosen: np.ndarray
-) -> tuple[list[ReplayedStep], dict[str, int], int]:
+) -> tuple[list[Any], dict[str, int], int]:
     """Let a budget take draws from a pool as it would take them from the model.
 
     Args:
@@ -330,25 +332,18 @@ def replay_budget(
         chosen: repetition of every step, (S,).
 
     Returns:
-        The steps with the draws taken, their number by metric, and the rounds.
+        Replayed steps with the draws taken, their number by metric, and the rounds.
     """
     draws, rounds = first_draws(budget), 0
-    steps: list[ReplayedStep] = []
+    steps: list[Any] = []  # in place of step evaluations
     taken: dict[str, int] = {}
     while any(draws.values()):
         rounds += 1
         taken = {metric: draws[metric].stop for metric in METRICS}
-        steps = [
-            ReplayedStep(
-                sample,
-                pool.grid,
-                {
-                    metric: pool.curves[metric][chosen[k], k, :, : taken[metric]]
-                    for metric in METRICS
-                },
-            )
-            for k, sample in enumerate(sample_of_step.tolist())
-        ]
+        steps = []
+        for k, sample in enumerate(sample_of_step.tolist()):
+            measured = {m: pool.curves[m][chosen[k], k, :, : taken[m]] for m in METRICS}
+            steps.append(ReplayedStep(sample, pool.grid, measured))
         draws = further_draws(budget, steps, draws)
     return steps, taken, rounds
 
@@ -366,17 +361,17 @@ def budget_mode(
     widths: dict[str, list[float]] = {metric: [] for metric in METRICS}
     forwards = []
     for _ in range(BUDGETED_CELLS):
-        chosen = rng.integers(repetitions, size=weights.shape[1])[sample_of_step]
+        chosen = rng.integers(repetitions, size=(weights.shape[1],))[sample_of_step]
         steps, taken, rounds = replay_budget(pool, budget, sample_of_step, chosen)
         forwards.append(step_forwards(grid_size, taken, rounds))
         for metric in METRICS:
             values[metric].append(np.array([s.area(metric) for s in steps]) @ weights)
             widths[metric].append(half_width(steps, metric))
     per_sample = float(np.mean(forwards)) * weights.shape[0] / weights.shape[1]
-    found = {metric: np.array(lines) for metric, lines in values.items()}
-    variances = {metric: between_repetitions(lines, repetitions) for metric, lines in found.items()}
-    mode = Mode(f"budget {budget.target_half_width:g}", per_sample, found, variances)
-    return mode, {metric: np.array(lines) for metric, lines in widths.items()}
+    of_cells = {metric: np.array(by_cell) for metric, by_cell in values.items()}
+    variances = {m: between_repetitions(by_cell, repetitions) for m, by_cell in of_cells.items()}
+    mode = Mode(f"budget {budget.target_half_width:g}", per_sample, of_cells, variances)
+    return mode, {metric: np.array(by_cell) for metric, by_cell in widths.items()}
 
 
 def population(pools: Sequence[Pool], weights: np.ndarray, metric: str) -> np.ndarray:
@@ -468,38 +463,26 @@ def cell_rows(
     ]
     modes = [efficient, *(mode for mode, _ in budgeted)]
     for mode in modes:
-        yield row(
-            f"{name}: {mode.name}: forwards per sample",
-            mode.forwards,
-            "",
-            f"paper: {paper.forwards:.0f}",
-            mode.forwards / paper.forwards,
-            None,
-        )
+        title, peer = f"{name}: {mode.name}: forwards per sample", f"paper: {paper.forwards:.0f}"
+        yield row(title, mode.forwards, peer, mode.forwards / paper.forwards)
     for metric in METRICS:
         truth = population(pools, weights, metric)
         yield from _interval_rows(f"{name}, {metric}", paper, modes, metric, truth)
         for mode, widths in budgeted:
             errors = np.abs(mode.values[metric].mean(axis=1) - truth.mean())
-            share = float(np.mean(errors <= widths[metric]))
+            title = f"{name}, {metric}: {mode.name}: its Monte Carlo interval"
             yield _coverage_row(
-                f"{name}, {metric}: {mode.name}: its Monte Carlo interval", share, OWN_COVERAGE_AIM
+                title, float(np.mean(errors <= widths[metric])), BUDGET_COVERAGE_AIM
             )
         spread = latin_mode("latin", latin, weights, grid_size).variances[metric]
         one = paper.variances[metric] * PAPER_DRAWS  # variance of a single independent draw
-        for draws, pool, found in (
+        for draws, pool, variance in (
             (PAPER_DRAWS, latin, spread),
             (EFFICIENT_DRAWS, few, efficient.variances[metric]),
         ):
-            yield row(
-                f"{name}, {metric}: variance of independent ÷ Latin masks, K = {draws}, "
-                f"{len(pool.areas[metric])} repetitions",
-                one / draws,
-                "",
-                f"Latin: {found:.3g}",
-                one / draws / found,
-                None,
-            )
+            title = f"{name}, {metric}: variance of independent ÷ Latin masks, K = {draws}, "
+            title += f"{len(pool.areas[metric])} repetitions"
+            yield row(title, one / draws, f"Latin: {variance:.3g}", one / draws / variance)
 
 
 def _interval_rows(
@@ -507,50 +490,31 @@ def _interval_rows(
 ) -> Iterator[Row]:
     """Yield what the modes' intervals cost, how wide they are, and how often they hold."""
     n, between = len(truth), float(truth.var(ddof=1))
-    deviation = np.sqrt(paper.variances[metric])
-    yield row(
-        f"{name}: paper: Monte Carlo standard deviation of a sample",
-        deviation,
-        "",
-        f"between samples: {np.sqrt(between):.3g}",
-        deviation / np.sqrt(between),
-        None,
-    )
+    deviation, of_samples = np.sqrt(paper.variances[metric]), np.sqrt(between)
+    title = f"{name}: paper: Monte Carlo standard deviation of a sample"
+    yield row(title, deviation, f"between samples: {of_samples:.3g}", deviation / of_samples)
     widest = interval_half_width(between, paper.variances[metric], n)
     for mode in modes:
         wide = interval_half_width(between, mode.variances[metric], n)
         cost = mode.forwards / paper.forwards * (wide / widest) ** 2
-        yield row(
-            f"{name}: {mode.name}: half-width, {n} samples",
-            wide,
-            "",
-            f"paper: {widest:.3g}",
-            wide / widest,
-            None,
-        )
-        yield row(
-            f"{name}: {mode.name}: forwards for the same interval, per sample of paper's",
-            cost * paper.forwards,
-            "",
-            f"paper: {paper.forwards:.0f}",
-            cost,
-            COST_AIM,
-        )
+        title = f"{name}: {mode.name}: half-width, {n} samples"
+        yield row(title, wide, f"paper: {widest:.3g}", wide / widest)
+        title = f"{name}: {mode.name}: forwards for the same interval, per sample of paper's"
+        peer = f"paper: {paper.forwards:.0f}"
+        yield row(title, cost * paper.forwards, peer, cost, aim=COST_AIM)
     for mode in (paper, *modes):
         share = coverage(mode.values[metric], truth)
         yield _coverage_row(f"{name}: {mode.name}: interval of the mean", share, COVERAGE_AIM)
 
 
 def _coverage_row(name: str, share: float, aim: Any) -> Row:
-    return row(f"{name}, coverage", share, "", f"nominal: {CONFIDENCE}", share, aim)
+    return row(f"{name}, coverage", share, f"nominal: {CONFIDENCE}", share, aim=aim)
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Measure, print and write."""
     if arguments.repetitions < 2:
-        raise BenchmarkError(
-            f"--repetitions: {arguments.repetitions} is not allowed; 2 or more are"
-        )
+        raise BenchmarkError(f"--repetitions {arguments.repetitions}: allowed are 2 or more")
     if arguments.model_folder and len(arguments.models or ()) > 1:
         raise BenchmarkError("--model-folder: allowed with one model only; run the bench for each")
     logging.getLogger("pisoft.faithfulness").setLevel(logging.WARNING)  # a line for every round
@@ -563,7 +527,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = bench_parser(__doc__, "draws")
     parser.add_argument("--run", type=Path, default=Path("results/demo"), help="a finished run")
     parser.add_argument("--protocol", choices=get_args(Protocol), default="dynamic")
     for kind in ("models", "datasets", "methods"):
@@ -574,7 +538,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--half-widths", type=float, nargs="+", default=(0.01, 0.005), help="targets of budgets"
     )
-    parser.add_argument("--output", type=Path, default=Path("results/bench/draws.json"))
     return parser
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -25,7 +24,7 @@ import torch
 import transformers
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from measuring import Row, best_seconds, forward_flops, peak_flops, report, row
+from measuring import Row, bench_parser, best_seconds, forward_flops, peak_flops, report, row
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.config.base import Protocol
@@ -81,9 +80,9 @@ def build_model(shape: str, dtype: str, device: torch.device) -> LanguageModel:
 
 def memory_gb(device: torch.device) -> float:
     """Return peak memory since the last reset; on a CPU that of the process since it began."""
-    found = peak_memory(device)
-    on_device = found["peak_device_memory_mb"]
-    return (found["peak_memory_mb"] if on_device is None else on_device) * 1e6 / GIGA
+    peak = peak_memory(device)
+    megabytes = (peak["peak_device_memory_mb"], peak["peak_memory_mb"])
+    return next(size for size in megabytes if size is not None) * 1e6 / GIGA
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,6 @@ def evaluation_rows(
     """Yield, for every budget, seconds, tokens per second and memory; then the noise floor."""
     model, target, draws = sample.model, sample.target, sample.settings.most_draws
     needed = forward_flops(model, target.length, protocol, len(target.prefix_ids))
-    weights = weights_gb(model)
     done: list[tuple[Perturber, StepEvaluation]] = []
 
     for budget in token_budgets:
@@ -157,15 +155,14 @@ def evaluation_rows(
         reached = perturber.forwards * needed / seconds
         share = reached / matrix
         peer = f"matrix multiply: {matrix / TERA:.3g} TFLOP/s"
-        yield row(f"{name}: K = {draws}", seconds, "s/sample", peer, share, None)
+        yield row(f"{name}: K = {draws}", seconds, peer, share, unit="s/sample")
         rate, peer = perturber.tokens / seconds, f"these are {reached / TERA:.3g} TFLOP/s"
-        yield row(f"{name}: tokens", rate, "tokens/s", peer, share, None)
-        peer = f"weights: {weights:.3g} GB"
-        yield row(f"{name}: peak memory", memory, "GB", peer, memory / weights, None)
+        yield row(f"{name}: tokens", rate, peer, share, unit="tokens/s")
+        yield memory_row(name, memory, model)
     _, step = done[-1]
     identity, peer = step.rows()[0]["identity"], f"zero baseline: {step.h0:.3g}"
     name = f"{protocol}: distance of the clean input evaluated again"
-    yield row(name, identity, "", peer, identity / step.h0, None)
+    yield row(name, identity, peer, identity / step.h0)
 
 
 def attribution_rows(sample: Sample, method: str) -> Iterator[Row]:
@@ -184,16 +181,17 @@ def attribution_rows(sample: Sample, method: str) -> Iterator[Row]:
     plain = best_seconds(forward, 3, device=model.device)
     reset_peak_memory(model.device)
     seconds = best_seconds(lambda: built.attribute(model, batch), 3, device=model.device)
-    memory, weights = memory_gb(model.device), weights_gb(model)
+    memory = memory_gb(model.device)
     peer = f"one forward: {plain:.3g} s"
-    yield row(f"{method}: attribution", seconds, "s/sample", peer, seconds / plain, None)
+    yield row(f"{method}: attribution", seconds, peer, seconds / plain, unit="s/sample")
+    yield memory_row(method, memory, model)
+
+
+def memory_row(name: str, memory: float, model: LanguageModel) -> Row:
+    """Return a row of peak memory in GB, compared with the size of the weights."""
+    weights = sum(p.numel() * p.element_size() for p in model.network.parameters()) / GIGA
     peer = f"weights: {weights:.3g} GB"
-    yield row(f"{method}: peak memory", memory, "GB", peer, memory / weights, None)
-
-
-def weights_gb(model: LanguageModel) -> float:
-    """Return the size of the weights."""
-    return sum(p.numel() * p.element_size() for p in model.network.parameters()) / GIGA
+    return row(f"{name}: peak memory", memory, peer, memory / weights, unit="GB")
 
 
 def measure(model: LanguageModel, arguments: argparse.Namespace) -> Iterator[Row]:
@@ -222,18 +220,14 @@ def main(arguments: argparse.Namespace) -> None:
         "device": device_name(device),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        "shape": arguments.shape,
-        "dtype": arguments.dtype,
-        "prefix": arguments.prefix,
-        "tokens": arguments.tokens,
-        "compile": arguments.compile,
+        **{k: vars(arguments)[k] for k in ("shape", "dtype", "prefix", "tokens", "compile")},
     }
     report(list(measure(model, arguments)), arguments.output, **facts)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = bench_parser(__doc__, "gpu")
     parser.add_argument("--shape", choices=SHAPES, default="8b", help="size of the model")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--dtype", choices=("bfloat16", "float16", "float32"), default="bfloat16")
@@ -254,7 +248,6 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="compile layers for the evaluation, as `compile: true`",
     )
-    parser.add_argument("--output", type=Path, default=Path("results/bench/gpu.json"))
     return parser
 
 

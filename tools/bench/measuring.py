@@ -1,11 +1,15 @@
-"""What the benches share: the model, the clock, the FLOPs, and the report."""
+"""What the benches share: the model, the clock, the FLOPs, the command line, and the report."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +17,50 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from pisoft.config.base import Protocol
+from pisoft.errors import BenchmarkError
 from pisoft.models.device import synchronise
 from pisoft.models.model import LanguageModel
 
 LAYERS, WIDTH, HEADS, VOCABULARY = 6, 288, 6, 4096
 CPU = torch.device("cpu")
+REPOSITORY = Path(__file__).parents[2]
+USAGE = Path(__file__).with_name("usage.py")
 Aim = float | tuple[float, float] | None  # at least; from, to; or none
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process took."""
+
+    seconds: float  # wall clock
+    cpu_seconds: float
+    memory: float  # bytes, at its peak
+
+
+def bench_parser(description: str | None, name: str) -> argparse.ArgumentParser:
+    """Return a bench's command line, with the option that says where its report goes."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--output", type=Path, default=Path(f"results/bench/{name}.json"))
+    return parser
+
+
+def usage_of(command: Sequence[str | Path], threads: int = 1) -> Usage:
+    """Run a Python command in a process of its own and return what it took.
+
+    Raises:
+        BenchmarkError: it failed; its standard error is in the message.
+    """
+    finished = subprocess.run(
+        [sys.executable, "-S", USAGE, sys.executable, *command],
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode:
+        raise BenchmarkError(f"{Path(command[0]).name} failed: {finished.stderr.strip()}")
+    return Usage(*json.loads(finished.stdout))
 
 
 def build_network(attention: str) -> LlamaForCausalLM:
@@ -95,7 +136,9 @@ def forward_flops(
     return 2 * blocks * length - 2 * last * (length - 1) + head + attention
 
 
-def row(name: str, value: float, unit: str, peer: str, ratio: float, aim: Aim) -> Row:
+def row(
+    name: str, value: float, peer: str, ratio: float, *, unit: str = "", aim: Aim = None
+) -> Row:
     """Return one line of the report; the ratio is held to the aim, `met` is null without one."""
     low, high = aim if isinstance(aim, tuple) else (aim, float("inf"))
     return {
@@ -112,8 +155,7 @@ def row(name: str, value: float, unit: str, peer: str, ratio: float, aim: Aim) -
 def report(rows: Sequence[Row], path: Path, **facts: Any) -> None:
     """Print the lines; write them as a JSON list, with facts as the key `rows` beside these."""
     content = {**facts, "rows": list(rows)} if facts else list(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    _write(path, content)
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}", file=sys.stderr)
     names, peers = (max(len(line[key]) for line in rows) for key in ("name", "peer"))
     for line in rows:
@@ -131,8 +173,19 @@ def _aim_text(line: Row) -> str:
     return f"aim {text}, met: {line['met']}"
 
 
-def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows as a table."""
-    header = list(rows[0])
-    lines = [header, ["---"] * len(header), *([row[name] for name in header] for row in rows)]
+def report_tables(tables: Mapping[str, Sequence[Row]], path: Path, **facts: Any) -> None:
+    """Print tables of rows in Markdown; write their rows and the facts as JSON."""
+    _write(path, {**facts, **tables})
+    for rows in tables.values():
+        print(_markdown(rows))
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    values = [[f"{v:.3f}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *values]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

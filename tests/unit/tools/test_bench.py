@@ -1,0 +1,245 @@
+"""Every bench runs at toy size, and counts FLOPs and costs rightly."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from math import isfinite, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import draws
+import precision
+import readings
+import start_up
+from measuring import forward_flops, row
+from pisoft import api as library
+from pisoft.attribution import load_method
+from pisoft.attribution.base import Context
+from pisoft.attribution.engine import attribute_block, scores_row
+from pisoft.config.evaluation import DrawSettings
+from pisoft.config.jobs import EvaluateJob, LoadedModel
+from pisoft.config.run_file import RunFile
+from pisoft.config.validation import validate
+from pisoft.faithfulness.soft import METRICS
+from pisoft.models.generation import continue_greedily
+from pisoft.store.parquet import provenance, write_rows
+from random_models import twins
+from tiny_tokenizers import llama_tokenizer
+
+pytestmark = pytest.mark.slow
+
+TEXTS = ("a wonderful film", "the dull ending hurt", "storms had damaged the old station")
+MODEL = "llama-v0.3"
+CELL = f"{MODEL}/random/why.parquet"
+
+
+def check_rows(rows):
+    """Check what readers of a report rely on."""
+    assert rows
+    assert len({line["name"] for line in rows}) == len(rows)
+    for line in rows:
+        assert isfinite(line["value"])
+        assert isfinite(line["ratio"])
+        assert (line["met"] is None) == (line["aim"] is None)
+
+
+def run_bench(bench, output, *options):
+    """Run a bench in this process and return what it writes."""
+    bench.main(bench.parser().parse_args([*options, "--output", str(output)]))
+    return json.loads(output.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "rows"),
+    [
+        ("evaluation", "--lengths 7 48 --draws 5 --loop-draws 3 --repetitions 1", 2 * 2 * 3),
+        (
+            "gpu",
+            "--shape toy --device cpu --tokens 12 --prefix 3 --draws 2 --grid 2 "
+            "--token-budgets 30 200",
+            2 * 2 + 2 * (2 * 3 + 1),
+        ),
+        ("aggregation", "--models 1 --methods 2 --datasets 2 --samples 5", None),
+        ("scheduler", "--settings 100/1s 100/1s\tone-timer --idle 6 --jobs 0", 2),
+    ],
+)
+def test_a_bench_runs(tmp_path, monkeypatch, name, options, rows):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # else the folder of the first call is kept
+    options = [option.replace("\t", " ") for option in options.split(" ")]
+    content = run_bench(importlib.import_module(name), tmp_path / "report/bench.json", *options)
+    lines = content["rows"] if isinstance(content, dict) else content
+    check_rows(lines)
+    assert rows is None or len(lines) == rows
+    assert [path.name for path in tmp_path.iterdir()] == ["report"], "temporary files are deleted"
+
+
+def test_the_bench_of_attribution_runs_as_make_calls_it(root, tmp_path):
+    output = tmp_path / "attribution.json"
+    options = ["--methods", "attention", "--repetitions", "1", "--output", str(output)]
+    subprocess.run(
+        [sys.executable, "tools/bench/attribution.py", *options],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": "scripts:tests"},
+        check=True,
+        capture_output=True,
+    )
+    check_rows(json.loads(output.read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run of one cell with three samples of two steps each."""
+    run = tmp_path_factory.mktemp("results") / "toy"
+    tokenizer = llama_tokenizer()
+    torch.manual_seed(2)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    network = LlamaForCausalLM(config)
+    for parameter in network.parameters():  # sharper than the default
+        parameter.data.mul_(8 if parameter.dim() > 1 else 1)
+    network.save_pretrained(run / "data/models" / MODEL)
+    tokenizer.save_pretrained(run / "data/models" / MODEL)
+    model = library.load(run / "data/models" / MODEL, device="cpu")
+    prompts = [library.prompt(model, [{"role": "user", "content": text}]) for text in TEXTS]
+    answers = list(continue_greedily(model, prompts, 500, max_new_tokens=3, step_interval=2))
+    answers.sort(key=lambda answer: [p["sample_id"] for p in prompts].index(answer["sample_id"]))
+    method = load_method("random")
+    pairs = list(zip(prompts, answers, strict=True))
+    scores = attribute_block(method(method.Options(), Context(seed=1)), model, pairs)
+    settings = EvaluateJob(
+        model=LoadedModel(
+            name=MODEL,
+            repository=None,
+            revision=None,
+            dtype="float32",
+            quantization="none",
+            device="cpu",
+        ),
+        protocol="dynamic",
+        evaluation=DrawSettings(pi_grid=(0.2, 0.5, 0.8)),
+        seed=1,
+        block_size=2,
+        first_place=0,
+        token_budget=None,
+        compile=False,
+    )
+    origin = provenance(settings.model_dump(mode="json"))
+    for kind, path, rows in (
+        ("prompts", f"prompts/{MODEL}/why.parquet", prompts),
+        ("generations", f"generations/{MODEL}/why.parquet", answers),
+        ("attributions", f"attributions/{CELL}", list(map(scores_row, scores))),
+        ("soft", f"soft/dynamic/{CELL}", []),
+    ):
+        write_rows(run / "data" / path, kind, rows, origin)
+    return run
+
+
+def test_the_bench_of_draws_runs(finished, tmp_path, capsys):
+    options = ["--run", str(finished), "--repetitions", "3", "--half-widths", "0.5", "0.01"]
+    rows = run_bench(draws, tmp_path / "draws.json", *options)
+    check_rows(rows)
+    forwards = 6 * (2 * 123 + 3 * 123 + 3 * 11)  # steps, and repetitions of 1 + 2 + 4 · 2 · K
+    assert f"{MODEL}, random, why: {forwards} forwards for 6 steps" in capsys.readouterr().err
+
+
+def test_the_bench_of_precision_finds_more_rounding_where_logits_are_rounded(
+    finished, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(precision, "TYPES", ("float32", "bfloat16"))
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("\n".join(f"{text}\t1" for text in TEXTS), encoding="utf-8")
+    options = ["--model-folder", str(finished / "data/models" / MODEL), "--texts", str(texts)]
+    content = run_bench(precision, tmp_path / "precision.json", *options)
+    rows = {row["type"]: row for row in content["against float64"]}
+    distance = {kind: float(row["a draw's distance"]) for kind, row in rows.items()}
+    assert distance["float32"] < 1e-5 < distance["bfloat16"]
+    assert rows["bfloat16, logits rounded"] != rows["bfloat16"]
+
+
+def test_the_bench_of_start_up_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(start_up, "model_jobs", lambda *_: iter(()))  # of a whole finished run
+    monkeypatch.setattr(start_up, "IMPORTS_ONLY", ("tabulate_results",))
+    check_rows(run_bench(start_up, tmp_path / "start_up.json", "--repetitions", "1"))
+
+
+def test_a_reading_is_told_from_the_default_by_its_largest_change_and_its_order():
+    columns = pd.MultiIndex.from_product([["llama"], ["soft_ns", "soft_nc"]])
+    values = np.arange(2.0 * len(readings.DEFAULTS)).reshape(-1, 2)
+    before = pd.DataFrame(values, index=readings.DEFAULTS, columns=columns)
+    after = before.copy()
+    after.loc["attention", ("llama", "soft_nc")] += 100
+    (line,) = readings.reading_rows("clamp: none", before, after)
+    assert (line["metric"], line["largest change"]) == ("Soft-NC", "+100.000 (attention)")
+    assert line["τ of the order"] == "0.80", "attention passes the last of five: 1 - 2 * 1 / 10"
+
+
+def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():
+    for change in readings.READINGS.values():
+        validate(RunFile, {"run": "r", "models": "all", "datasets": "all", **change}, "run")
+    for method, variants in readings.VARIANTS.items():
+        for options in variants.values():
+            load_method(method).Options.model_validate(options)
+
+
+@pytest.mark.parametrize("prefix", [0, 4])
+def test_flops_are_those_of_the_matrix_products(prefix):
+    model, _ = twins("llama-gqa")
+    length = 9
+    cache = model.read_prefix(model.embed(torch.arange(prefix)[None]))
+    with FlopCounterMode(display=False) as counter, torch.inference_mode():
+        embeddings = model.embed(torch.arange(length)[None])
+        model.next_token_logits(embeddings, torch.tensor([[length - 1]]), prefix=cache)
+    weights = counter.get_flop_counts()["Global"][torch.ops.aten.mm]
+    weights -= 2 * 3 * 32 * 48  # the last feed-forward block runs at one more, unused position
+    pairs = [(q, k) for q in range(prefix, prefix + length) for k in range(q + 1)]
+    product = model.layers * 4 * len(pairs) * 2 * 8  # 4 heads of width 8
+    assert forward_flops(model, length, "dynamic", prefix) == weights + 2 * product
+    assert forward_flops(model, length, "fixed", prefix) == weights + product
+
+
+def test_aims_are_least_values_or_ranges():
+    def met(ratio, aim):
+        return row("", 0, "", ratio, aim=aim)["met"]
+
+    assert [met(ratio, 2.0) for ratio in (1.9, 2.0, 9.0)] == [False, True, True]
+    assert [met(0.92, (0.93, 0.97)), met(0.93, (0.93, 0.97))] == [False, True]
+    assert [met(0.97, (0.93, 0.97)), met(0.98, (0.93, 0.97))] == [True, False]
+
+
+def pool_of(areas):
+    level = np.repeat(areas[:, :, None], 3, axis=2)  # curves without slope, over a span of 1
+    return draws.Pool((0.0, 0.5, 1.0), dict.fromkeys(METRICS, level))
+
+
+def test_costs_and_widths_follow_from_the_variances():
+    """Two samples, 2 apart, have variance 2, to which single draws of ±1 add 2 more."""
+    samples = np.array([[0.0], [2.0]])
+    sign = np.array([1.0, -1.0])[:, None, None]
+    little = 1e-6 * np.tile([1.0, -1.0, 0.0], 5)  # no variance would leave nothing to divide by
+    paper = pool_of(little * sign + samples)
+    latin = pool_of(1e-6 * sign + np.zeros(15) + samples)
+    few = pool_of(np.broadcast_to(sign, (2, 2, 1)) + samples)
+    rows = list(draws.cell_rows("c", [paper, latin, few], np.arange(2), 3, [0.1]))
+    ratios = {line["name"]: line["ratio"] for line in rows}
+    forwards = 11 / 123
+    assert ratios["c: efficient: forwards per sample"] == pytest.approx(forwards)
+    assert ratios["c, ns: efficient: half-width, 2 samples"] == pytest.approx(sqrt((2 + 2) / 2))
+    cost = ratios["c, ns: efficient: forwards for the same interval, per sample of paper's"]
+    assert cost == pytest.approx(forwards * 2)
