@@ -17,10 +17,12 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 
-from attributing import build
-from eager_reference import BY_HAND, NAME, EagerModel, logits, observed
-from evaluating import distances
-from families import FAMILIES, network
+from helpers.attributions import build
+from helpers.eager_reference import BY_HAND, NAME, EagerModel, logits, observed
+from helpers.evaluations import distances
+from helpers.families import FAMILIES, network
+from helpers.random_models import VOCABULARY
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
@@ -28,8 +30,6 @@ from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models.attention import AttentionRecorder
 from pisoft.models.loading import load_model
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
-from random_models import VOCABULARY
-from tiny_tokenizers import numbered_tokenizer
 
 PAGE = Path(__file__).parents[1] / "docs/reference/families.md"
 METHODS = available_methods()

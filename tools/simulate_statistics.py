@@ -21,6 +21,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import skew, ttest_1samp
 
 from pisoft.config.jobs import ResamplingJob
+from pisoft.config.reference import markdown_table
 from pisoft.statistics.estimates import Estimates, Samples, estimate
 from pisoft.statistics.mean_tests import bootstrap_tests, holm, sign_flip_tests
 from pisoft.statistics.metrics import LEVEL
@@ -231,13 +232,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}" if share < 0.0995 or share > 0.7 else f"{100 * share:.0f}"
 
 
-def markdown(heads: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Return a table."""
-    heads = list(heads)
-    lines = [heads, ["---"] * len(heads), *map(list, rows)]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
-
-
 def page_text(tests: Iterable[tuple[str, pd.DataFrame]], covers: pd.DataFrame, count: int) -> str:
     """Return what stands between the markers."""
     error = 100 * np.sqrt(LEVEL * (1 - LEVEL) / count)
@@ -250,20 +244,21 @@ def page_text(tests: Iterable[tuple[str, pd.DataFrame]], covers: pd.DataFrame, c
     ]
     for shape, rows in tests:
         lines = [
-            [n, methods, *(" · ".join(map(percent, shares)) for shares in of_cell["shares"])]
-            for (n, methods), of_cell in rows.groupby(["n", "methods"], sort=False)
+            (f"{n}", f"{methods}", *(" · ".join(map(percent, of)) for of in cell["shares"]))
+            for (n, methods), cell in rows.groupby(["n", "methods"], sort=False)
         ]
-        made += [f"**{shape.capitalize()}**\n", markdown(["n", "methods", *TESTS], lines)]
+        made += [f"**{shape.capitalize()}**\n", markdown_table(("n", "methods", *TESTS), lines)]
     names = list(INTERVALS)
     means = covers.groupby(["population", "n"], sort=False)[names].mean()
     lines = [
-        [*key, *map(percent, row)] for key, row in zip(means.index, means.to_numpy(), strict=True)
+        (*map(str, key), *map(percent, row))
+        for key, row in zip(means.index, means.to_numpy(), strict=True)
     ]
     made += [
         "### Coverage\n",
         f"Coverage of 95 % intervals in percent; {count:,} repetitions of each row, 999 resamples "
         f"({RESAMPLES} for bootstrap-t).\n",
-        markdown(["population", "n", *names], lines),
+        markdown_table(("population", "n", *names), lines),
     ]
     return "\n".join(made)
 
@@ -273,7 +268,7 @@ def main(arguments: argparse.Namespace) -> None:
     count = arguments.repetitions
     tests = []
     for name, shape in SHAPES.items():
-        rows = []
+        rows: list[dict[str, object]] = []
         for n, methods in arguments.cells:
             rows += simulated_tests(shape, n, methods, count)
             print(name, n, methods, file=sys.stderr, flush=True)

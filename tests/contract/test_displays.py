@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-import displayable
+from helpers import result_sets
+from helpers.latex import needs_latex, typeset
+from helpers.script_runs import PLOT, SCRIPTS, TABULATE, display_settings
 from pisoft.errors import BenchmarkError
 from pisoft.figures.style import theme
 from pisoft.store.schemas import SCHEMAS
@@ -21,8 +23,6 @@ from pisoft.store.shards import shards_of
 from pisoft.tables.writer import write
 from pisoft.views.registry import DRAWN, ENDINGS, PACKAGE, Display, displays_in, files_of
 from pisoft.views.view import displayed
-from rooms import PLOT, SCRIPTS, TABULATE, display_settings
-from typesetting import needs_latex, typeset
 
 EVERY = [(room, name) for room in ENDINGS for name in displays_in(room)]
 PLAIN = "several"  # the result set that processes draw
@@ -37,7 +37,7 @@ def table(view): ...
 """
 
 
-@pytest.fixture(scope="module", params=displayable.CASES)
+@pytest.fixture(scope="module", params=result_sets.CASES)
 def case(request: pytest.FixtureRequest) -> str:
     """Return the name of a result set; tests of one stand together."""
     return request.param
@@ -48,7 +48,7 @@ def files(case: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
     """Return the patterns of a result set's files."""
     every = [display for room in ENDINGS for display in displays_in(room).values()]
     folder = tmp_path_factory.mktemp("results")
-    return displayable.write_results(folder, every, displayable.CASES[case])
+    return result_sets.write_results(folder, every, result_sets.CASES[case])
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Return two folders with every display, made by processes that order sets in other ways."""
     folder = tmp_path_factory.mktemp("displays")
     every = [display for room in ENDINGS for display in displays_in(room).values()]
-    case = displayable.CASES[PLAIN]
-    files = displayable.write_results(folder, every, case)
+    case = result_sets.CASES[PLAIN]
+    files = result_sets.write_results(folder, every, case)
     made = [folder / "first", folder / "second"]
     for number, place in enumerate(made):
         for room, script in SCRIPT.items():
@@ -81,19 +81,19 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def shown(room: str, case: str) -> list[str]:
     """Return the displays that a run with such results has."""
-    alone = len(displayable.CASES[case].methods) == 1
+    alone = len(result_sets.CASES[case].methods) == 1
     left_out = {"compared", "controls"} if alone else set()
     return [name for name, one in displays_in(room).items() if one.cells not in left_out]
 
 
 def paths(room: str, name: str) -> list[str]:
     """Return where a display's files lie, without ending."""
-    return [path.format(**displayable.CELL) for path in displays_in(room)[name].patterns(name)]
+    return [path.format(**result_sets.CELL) for path in displays_in(room)[name].patterns(name)]
 
 
 def made(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
     """Return a display's table, or its figures, laid out; a warning is an error."""
-    settings, results = displayable.CASES[case].settings, []
+    settings, results = result_sets.CASES[case].settings, []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _, described, _, result in displayed(room, paths(room, name), files, settings):
@@ -113,14 +113,14 @@ def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case,
         assert {len(row.entries) for row in rows} <= {len(table.columns)}
         assert sum(width for _, width in table.spanners) in (0, len(table.columns))
         assert table.values.empty or {"n", "n_failed"} <= {*table.values}
-        if len(displayable.CASES[case].datasets) == 1:
+        if len(result_sets.CASES[case].datasets) == 1:
             assert not [text for text in (*table.columns, *table.notes) if "Avg" in text]
 
 
 @pytest.mark.parametrize("name", displays_in("figures"))
 def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(case, files, name):
     if name in shown("figures", case):
-        labels = displayable.CASES[case].settings
+        labels = result_sets.CASES[case].settings
         of = {"model": labels.models["llama"], "dataset": labels.datasets["sst2"]}
         of |= {"protocol": "dynamic routing"}
         named = [] if name == "tokens" else [of[key] for key in displays_in("figures")[name].by]

@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 
-from families import FAMILIES, network
 from families_table import HIDE, METHODS, NO, PAGE, PROMPT, PROTOCOLS, page, row_of
+from helpers.families import FAMILIES, network
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import LanguageModel

@@ -8,8 +8,10 @@ import torch
 from bitsandbytes.functional import dequantize_4bit
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from attributing import attribute
-from evaluating import distances
+from helpers.attributions import attribute
+from helpers.evaluations import distances
+from helpers.random_models import VOCABULARY, samples
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods
 from pisoft.config.jobs import LoadedModel
 from pisoft.faithfulness.perturbation import PerturbationTarget
@@ -17,8 +19,6 @@ from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.loading import load_model
 from pisoft.models.model import LanguageModel
-from random_models import VOCABULARY, samples
-from tiny_tokenizers import numbered_tokenizer
 
 pytestmark = pytest.mark.slow
 

@@ -6,12 +6,12 @@ import weakref
 import pytest
 import torch
 
-from attributing import attribute, build
+from helpers.attributions import attribute, build
+from helpers.random_models import SHAPES, samples, twins
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.engine import attribute_block
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
-from random_models import SHAPES, samples, twins
 
 METHODS = available_methods()
 

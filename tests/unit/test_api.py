@@ -15,8 +15,10 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from evaluating import evaluated
-from limited_memory import Memory
+from helpers.evaluations import evaluated
+from helpers.limited_memory import Memory
+from helpers.random_masked_models import roberta
+from helpers.tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 from pisoft import api as pisoft
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.errors import BenchmarkError
@@ -24,8 +26,6 @@ from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import provenance, write_rows
-from random_masked_models import roberta
-from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 
 CHAT = [
     {"role": "system", "content": "Answer {briefly}."},

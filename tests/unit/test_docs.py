@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import pisoft
-from browsing import chromium, visit
+from helpers.browser import chromium, visit
 from pisoft.attribution import available_methods, load_method
 from pisoft.config.loading import load_run
 

@@ -17,7 +17,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from parsed import parsed_rules
+from helpers.workflow_rules import parsed_rules
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 import attribute
 import evaluate_ranking
 import evaluate_soft
+from helpers.random_models import twins
+from helpers.soft_files import STATISTICS, soft_rows
 from pisoft.attribution import load_method
 from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.evaluation import DrawSettings, RankingSettings
@@ -30,8 +32,6 @@ from pisoft.statistics.results import summary_table
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import read_rows, write_rows, write_table
 from pisoft.store.schemas import SCHEMAS
-from random_models import twins
-from summarising import STATISTICS, soft_rows
 
 COMMON = {
     "deadline": None,

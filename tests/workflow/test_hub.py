@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loopback_hub import loopback_hub
+from helpers.loopback_hub import loopback_hub
 from pisoft.datasets.embedded import make_records
 from pisoft.store.parquet import read_provenance, read_rows
 

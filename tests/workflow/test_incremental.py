@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import random_masked_models
+from helpers import random_masked_models
 from pisoft.store.parquet import read_provenance
 
 pytestmark = pytest.mark.workflow

@@ -14,11 +14,11 @@ import pytest
 from scipy.stats import kendalltau, rankdata, spearmanr
 from sklearn.metrics import average_precision_score
 
-from explorable import packed_data, unpacked
-from flipping import step_down
+from helpers.finished_run import packed_data, unpacked
+from helpers.planned_run import SHORT
+from helpers.sign_flips import step_down
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import read_rows, write_rows
-from planning import SHORT
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

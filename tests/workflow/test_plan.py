@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from helpers.planned_run import SHORT
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.cost.plan import plan_run
 from pisoft.store.parquet import read_provenance, read_rows
-from planning import SHORT
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 
-from browsing import check_accessible, chromium, visit
-from typesetting import needs_latex, typeset
+from helpers.browser import check_accessible, chromium, visit
+from helpers.latex import needs_latex, typeset
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 

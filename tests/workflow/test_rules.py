@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from snakemake.iocontainers import Wildcards
 
-from parsed import parsed_rules
+from helpers.workflow_rules import parsed_rules
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.loading import load_run

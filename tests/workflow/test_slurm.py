@@ -13,9 +13,9 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-import slurm_cluster
+from helpers import slurm_cluster
+from helpers.slurm_cluster import Cluster, wait_for
 from pisoft.store.parquet import read_rows
-from slurm_cluster import Cluster, wait_for
 
 pytestmark = [
     pytest.mark.workflow,

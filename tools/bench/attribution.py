@@ -21,15 +21,15 @@ from inseq.attr.feat.ops import ValueZeroing
 from inseq.attr.feat.ops.reagent_core import POSTagTokenSampler
 from transformers import PreTrainedTokenizerFast
 
+from helpers.mended_inseq import tensor_states_hook
+from helpers.random_masked_models import numbered
+from helpers.tiny_tokenizers import numbered_tokenizer
 from measuring import VOCABULARY, bench_parser, best_seconds, build_network, report, row
-from mended_inseq import tensor_states_hook
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from pisoft.workflow.commandline import run
-from random_masked_models import numbered
-from tiny_tokenizers import numbered_tokenizer
 
 TOKEN_BUDGET = 1024  # the catalogue's default, which suits a CPU's caches
 REAGENT = {  # the paper's settings

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from attributing import attribute, build
+from helpers.attributions import attribute, build
+from helpers.random_models import EAGER, SHAPES, samples, twins
 from pisoft.errors import BenchmarkError
-from random_models import EAGER, SHAPES, samples, twins
 
 
 @pytest.mark.parametrize("layers", [1, 2, None])

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import attribute
-from attributing import build
-from limited_memory import Memory
+from helpers.attributions import build
+from helpers.limited_memory import Memory
+from helpers.random_models import samples, twins
 from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
@@ -27,7 +28,6 @@ from pisoft.store.cells import read_cell
 from pisoft.store.parquet import read_provenance, read_rows, write_rows, write_table
 from pisoft.tables.notes import of_coverage
 from pisoft.views.view import Results
-from random_models import samples, twins
 
 
 class Fixed(AttributionMethod):

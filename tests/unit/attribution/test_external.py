@@ -14,7 +14,7 @@ import pytest
 import check_scores
 import export_prompts
 import import_scores
-from explained import answer, prompt
+from helpers.explained_rows import answer, prompt
 from pisoft.config.jobs import ImportJob, RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.store.cells import read_attributions

@@ -7,12 +7,12 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
+from helpers.random_models import EAGER, SHAPES, samples, twins
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import Batch
-from random_models import EAGER, SHAPES, samples, twins
 
 OPTIONS = [
     dict(zip(("layers", "token_weights", "heads"), values, strict=True))

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.random_models import SHAPES, samples, twins
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.inseq import DISCRETIZED, NEED_SCIKIT_LEARN, REFUSED
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import Batch, ExplainedSample
-from random_models import SHAPES, samples, twins
 
 pytestmark = pytest.mark.slow
 

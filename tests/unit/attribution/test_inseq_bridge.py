@@ -5,11 +5,11 @@ import copy
 import pytest
 import torch
 
+from helpers.random_models import SHAPES, twins
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import Batch, ExplainedSample
-from random_models import SHAPES, twins
 
 PROMPT, ANSWER = [5, 9, 30, 44, 8], [60, 17, 33, 21]
 

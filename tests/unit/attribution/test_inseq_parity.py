@@ -21,12 +21,12 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from mended_inseq import tensor_states_hook
+from helpers.mended_inseq import tensor_states_hook
+from helpers.tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
-from tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 
 pytestmark = pytest.mark.slow
 

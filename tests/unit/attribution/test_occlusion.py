@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from attributing import attribute
+from helpers.attributions import attribute
+from helpers.random_models import SHAPES, samples, twins
 from pisoft.errors import BenchmarkError
-from random_models import SHAPES, samples, twins
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 

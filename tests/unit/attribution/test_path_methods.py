@@ -6,12 +6,12 @@ import torch
 from captum.attr import DeepLift, IntegratedGradients
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
-from attributing import attribute, build
+from helpers.attributions import attribute, build
+from helpers.random_models import EAGER, SHAPES, samples, twins
 from pisoft.attribution.deeplift import RESCALED
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import Batch
 from pisoft.seeds import keyed_generator
-from random_models import EAGER, SHAPES, samples, twins
 
 
 def explained(model, plain):

@@ -7,15 +7,15 @@ import pytest
 import torch
 from scipy.special import logit, softmax
 
-from attributing import attribute, build, random_masked_model
+from helpers.attributions import attribute, build, random_masked_model
+from helpers.planted_model import FILLERS, planted_model, planted_samples
+from helpers.random_models import SHAPES, samples, twins
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.errors import BenchmarkError
 from pisoft.models.masked import replacements
 from pisoft.models.model import Batch, ExplainedSample
 from pisoft.seeds import keyed_generator
-from planted_model import FILLERS, planted_model, planted_samples
-from random_models import SHAPES, samples, twins
 
 KEEP, TOP_K, RATIO, LIMIT = 3, 3, 0.25, 32
 

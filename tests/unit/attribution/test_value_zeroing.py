@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from attributing import attribute, build
+from helpers.attributions import attribute, build
+from helpers.random_models import SHAPES, VOCABULARY, samples, twins
 from pisoft.errors import BenchmarkError
 from pisoft.models.layers import CLOSED_FORM, OWN_FORWARD, layer_form
 from pisoft.models.model import ExplainedSample
-from random_models import SHAPES, VOCABULARY, samples, twins
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 RAW = {"threshold": 0, "normalise_layers": False, "final_norm": False}

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from eraser import write_eraser
+from helpers.eraser_dataset import write_eraser
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.cells import Cell

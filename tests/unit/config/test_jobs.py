@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eraser import write_eraser
+from helpers.eraser_dataset import write_eraser
 from pisoft.attribution import load_method
 from pisoft.config import jobs as of_jobs
 from pisoft.config.jobs import ranked_datasets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from helpers.planned_run import run_of
 from pisoft.cost.lengths import (
     BEFORE,
     BEHIND,
@@ -14,7 +15,6 @@ from pisoft.cost.lengths import (
 )
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import write_rows
-from planning import run_of
 
 
 def prompt_row(sample_id, tokens, first, perturbable, status="ok"):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.planned_run import RUN, WEIGHTS, run_of, sample
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
 from pisoft.config.models import TrainedModel
@@ -20,7 +21,6 @@ from pisoft.cost.plan import LOADING_RULES, plan_run
 from pisoft.cost.report import plan_text
 from pisoft.cost.tokens import soft_tokens
 from pisoft.formatting import duration, scaled
-from planning import RUN, WEIGHTS, run_of, sample
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = Path("results/nowhere")

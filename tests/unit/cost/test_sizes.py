@@ -2,12 +2,12 @@
 
 import pytest
 
+from helpers.random_models import SHAPES, twins
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.models import GgufModel, HubModel, LocalModel, TrainedModel
 from pisoft.cost.sizes import parameters_of, weight_bytes
 from pisoft.demo.models import _new_model
 from pisoft.errors import BenchmarkError
-from random_models import SHAPES, twins
-from tiny_tokenizers import numbered_tokenizer
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -12,8 +12,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
-import evaluating
-from attributing import build
+from helpers import evaluations
+from helpers.attributions import build
+from helpers.planned_run import sample
+from helpers.random_models import VOCABULARY, twins
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods, load_method
 from pisoft.config.evaluation import DrawBudget, EvaluationSettings, RankingSettings
 from pisoft.cost.lengths import SampleLengths
@@ -28,9 +31,6 @@ from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
-from planning import sample
-from random_models import VOCABULARY, twins
-from tiny_tokenizers import numbered_tokenizer
 
 
 class NoModules(nullcontext):
@@ -134,7 +134,7 @@ def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
     settings = EvaluationSettings(pi_grid=(0.2, 0.5, 0.8), draws=draws)
     target = PerturbationTarget(ids, perturbable, target_id=5)
     with counted_tokens(model) as seen:
-        evaluating.evaluated(model, [(target, attribution)], settings, 1, 64, protocol)
+        evaluations.evaluated(model, [(target, attribution)], settings, 1, 64, protocol)
     prefix = [rows for rows, tokens in seen if tokens == 6]
     assert prefix[0] == 1
     read = sum(rows * tokens for rows, tokens in seen if tokens != 6)

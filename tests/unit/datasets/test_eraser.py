@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eraser import write_eraser
+from helpers.eraser_dataset import write_eraser
 from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.jobs import FetchJob
 from pisoft.datasets.files import input_files

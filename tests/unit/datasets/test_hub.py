@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from loopback_hub import GOOD_TOKEN, STRANGER, loopback_hub
+from helpers.loopback_hub import GOOD_TOKEN, STRANGER, loopback_hub
+from helpers.random_masked_models import roberta
+from helpers.random_models import twins
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.datasets import HubDataset, TextField
 from pisoft.config.jobs import FetchJob, LoadedModel
 from pisoft.config.models import HubModel
@@ -21,9 +24,6 @@ from pisoft.datasets.hub import hub_advice, read_commit
 from pisoft.errors import BenchmarkError
 from pisoft.models import repository
 from pisoft.workflow.code_hash import _imported_modules, _with_imports
-from random_masked_models import roberta
-from random_models import twins
-from tiny_tokenizers import numbered_tokenizer
 
 ROOT = Path(__file__).parents[3]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

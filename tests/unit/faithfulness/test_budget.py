@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from evaluating import evaluated
+from helpers.evaluations import evaluated
+from helpers.random_models import twins
 from pisoft.config.evaluation import DrawBudget, EvaluationSettings
 from pisoft.faithfulness.budget import first_draws, further_draws, half_width
 from pisoft.faithfulness.curves import area_variance
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
-from random_models import twins
 
 GRID = (0.2, 0.5, 0.9)
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]

@@ -5,10 +5,10 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from evaluating import distances, evaluated
+from helpers.evaluations import distances, evaluated
+from helpers.random_models import SHAPES, twins
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from random_models import SHAPES, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 PERTURBABLE = np.array([3, 4, 6, 7, 8])

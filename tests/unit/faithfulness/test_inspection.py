@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.random_models import SHAPES, twins
 from pisoft.config.jobs import InspectJob, LoadedModel
 from pisoft.faithfulness.inspection import CLEAN, READ, Inspector
 from pisoft.faithfulness.masks import IndependentUniforms
-from random_models import SHAPES, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 CONTENT = np.array([3, 4, 6, 7, 8])

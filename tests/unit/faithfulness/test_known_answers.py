@@ -15,13 +15,13 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from evaluating import evaluated
+from helpers.evaluations import evaluated
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import LanguageModel
-from tiny_tokenizers import numbered_tokenizer
 
 WIDTH, HEAD, VOCABULARY = 8, 4, 12
 TEMPLATE, FILLER, EVIDENCE, ASKING = 0, 3, 7, 10

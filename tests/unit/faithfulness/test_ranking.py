@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import evaluate_ranking
+from helpers.planted_model import PLANTED, planted_model, planted_samples
+from helpers.random_models import EAGER, SHAPES, VOCABULARY, twins
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.jobs import LoadedModel, RankingJob
 from pisoft.errors import BenchmarkError
@@ -23,8 +25,6 @@ from pisoft.faithfulness.ranking import (
 from pisoft.models.generation import classify
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import read_provenance, read_rows, write_rows
-from planted_model import PLANTED, planted_model, planted_samples
-from random_models import EAGER, SHAPES, VOCABULARY, twins
 
 LABELS = {"label_words": ["Yes", "No", "Yes"], "label_token_ids": [25, 61, 15]}
 SEED = 5

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from evaluating import distances, evaluated, masks_of
+from helpers.evaluations import distances, evaluated, masks_of
+from helpers.random_models import SHAPES, VOCABULARY, twins
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.masks import ORIGINAL
@@ -25,7 +26,6 @@ from pisoft.faithfulness.soft import (
     measure_in_float32,
 )
 from pisoft.models.model import LanguageModel
-from random_models import SHAPES, VOCABULARY, twins
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 PERTURBABLE = np.array([3, 4, 6, 7, 8])

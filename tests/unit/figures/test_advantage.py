@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from drawn import CELL, METHODS, view
+from helpers.curve_results import CELL, METHODS, view
 from pisoft.figures.advantage import plot
 from pisoft.figures.style import line_styles
 from pisoft.statistics.metrics import CURVE_METRICS, NO_CONTROL

@@ -1,9 +1,9 @@
 """The figure of densities: methods at their means with intervals, and the correlations above."""
 
-from dense import LABELS, METRICS, correlation_rows, density_rows
+from helpers.density_results import LABELS, METRICS, correlation_rows, density_rows
+from helpers.views import view_of
 from pisoft.figures.density import plot
 from pisoft.figures.style import line_styles
-from viewing import view_of
 
 AREAS = {"random": 0.25, "saliency": 0.5, "mine": None}
 CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}

@@ -5,8 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from helpers.layer_study_samples import (
+    DISAGREEING,
+    TOO_SMALL,
+    study_rows,
+    study_view,
+    with_small_part,
+)
 from pisoft.figures.layer_study import DODGE, plot
-from studying import DISAGREEING, TOO_SMALL, study_rows, study_view, with_small_part
 
 
 def test_the_figure_shows_means_over_the_rest_at_every_depth():

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agreeing import CELL, INSERTION, LABELS, NC, NS, metric_rows
+from helpers.agreement_results import CELL, INSERTION, LABELS, NC, NS, metric_rows
+from helpers.views import view_of
 from pisoft.figures.metric_agreement import plot
 from pisoft.formatting import NOTHING
-from viewing import view_of
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from drawn import CELL, METHODS, WHERE, curve_rows, view
+from helpers.curve_results import CELL, METHODS, WHERE, curve_rows, view
 from pisoft.figures.pi_curves import LABEL_HEIGHT, OTHERS, plot, spread
 from pisoft.figures.style import line_styles
 from pisoft.statistics.metrics import CURVE_METRICS, LEVEL

@@ -4,7 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from drawn import GRID, METHODS, WHERE, curve_rows, view
+from helpers.curve_results import GRID, METHODS, WHERE, curve_rows, view
 from pisoft.figures.pi_curves_all import plot
 from pisoft.figures.style import line_styles, save_figure
 from pisoft.statistics.metrics import CURVE_METRICS

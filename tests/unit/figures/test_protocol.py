@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-import explained
+from helpers import explained_rows
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.protocol import (
     Calibrated,
@@ -38,35 +38,35 @@ def scores_of(method, sample):
 
 def raw_row(method, sample):
     if method == "failing" or (method == "saliency" and sample == "a"):
-        return explained.attribution(sample, None, 0, "nonfinite_attribution")
-    return explained.attribution(sample, scores_of(method, sample))
+        return explained_rows.attribution(sample, None, 0, "nonfinite_attribution")
+    return explained_rows.attribution(sample, scores_of(method, sample))
 
 
 def soft_rows(method, sample):
     row = raw_row(method, sample)
     if row["status"] != "ok":
         zeros = np.linspace(0, 1, TOKENS[sample])
-        return explained.soft(sample, zeros, GRID, status=row["status"])
+        return explained_rows.soft(sample, zeros, GRID, status=row["status"])
     # What is stored is in float32.
-    return explained.soft(sample, np.float32(scores_of(method, sample)).astype(float), GRID)
+    return explained_rows.soft(sample, np.float32(scores_of(method, sample)).astype(float), GRID)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Two samples and six methods, summarised by the project's own summary."""
     folder = tmp_path_factory.mktemp("run")
-    asked = [explained.prompt(name, ["t"] * count) for name, count in TOKENS.items()]
+    asked = [explained_rows.prompt(name, ["t"] * count) for name, count in TOKENS.items()]
     attributions, soft = [], []
     for method in METHODS:
         rows = [raw_row(method, sample) for sample in TOKENS]
-        attributions.append(explained.write(folder, "attributions", rows, "llama", method))
+        attributions.append(explained_rows.write(folder, "attributions", rows, "llama", method))
         rows = [row for sample in TOKENS for row in soft_rows(method, sample)]
-        soft.append(explained.write(folder, "soft", rows, "dynamic", "llama", method))
+        soft.append(explained_rows.write(folder, "soft", rows, "dynamic", "llama", method))
     samples, curves, _ = summarise(soft, 1e-4, clamp="mean")
     write_table(folder / "soft_samples.parquet", "soft_samples", samples, {})
     write_table(folder / "curves.parquet", "curves", curves, {})
     return {
-        "prompts": explained.write(folder, "prompts", asked, "llama"),
+        "prompts": explained_rows.write(folder, "prompts", asked, "llama"),
         "attributions": attributions,
         "soft": soft,
         "soft_samples": folder / "soft_samples.parquet",
@@ -86,7 +86,7 @@ def example(files, shares):
         path.parts[-2]: read_alphas(path, 0.35) for path in files["soft"] if path.parts[-2] in shown
     }
     steps = read_scores(files["prompts"], files["attributions"], ScoreSettings())
-    return calibrated(steps, alphas, explained.FLOOR)
+    return calibrated(steps, alphas, explained_rows.FLOOR)
 
 
 def draw(shares, example, files, methods=METHODS):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from estimating import view
+from helpers.estimated_results import view
+from helpers.ranked_results import CELL, METHODS, RANKS, TOGETHER, all_rows
+from helpers.result_rows import frame
 from pisoft.figures.ranks import plot
-from ranked import CELL, METHODS, RANKS, TOGETHER, all_rows
-from uncertainty import frame
 
 MANY = {f"m{k}": f"Method number {k}" for k in range(13)}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-import explained
+from helpers import explained_rows
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.scores import EDGES, TALLEST, Distribution, distribution, plot_scores
 from pisoft.figures.style import line_styles
@@ -21,15 +21,17 @@ RAW = {  # by sample and step; unequal numbers of tokens and steps
 
 def write_files(folder, rows, dataset="sst2", method="mine"):
     texts = {"a": ["t"] * 7, "b": ["t"] * 30, "c": ["t"] * 3}
-    asked = [explained.prompt(name, text) for name, text in texts.items()]
-    prompts = explained.write(folder, "prompts", asked, "llama", dataset=dataset)
-    return prompts, explained.write(folder, "attributions", rows, "llama", method, dataset=dataset)
+    asked = [explained_rows.prompt(name, text) for name, text in texts.items()]
+    prompts = explained_rows.write(folder, "prompts", asked, "llama", dataset=dataset)
+    return prompts, explained_rows.write(
+        folder, "attributions", rows, "llama", method, dataset=dataset
+    )
 
 
 def rows_of(raw, failed=("c",)):
     return [
-        *(explained.attribution(name, scores, step) for (name, step), scores in raw.items()),
-        *(explained.attribution(name, None, 0, "nonfinite_attribution") for name in failed),
+        *(explained_rows.attribution(name, scores, step) for (name, step), scores in raw.items()),
+        *(explained_rows.attribution(name, None, 0, "nonfinite_attribution") for name in failed),
     ]
 
 
@@ -70,7 +72,7 @@ def test_samples_steps_and_tokens_weigh_the_same_within_each_other(tmp_path):
 
 def test_a_sample_of_which_a_step_failed_counts_with_its_other_steps(tmp_path):
     rows = rows_of(RAW)
-    rows[1] = explained.attribution("a", None, 5, "nonfinite_attribution")
+    rows[1] = explained_rows.attribution("a", None, 5, "nonfinite_attribution")
     found = read(tmp_path, rows)
     only = {key: raw for key, raw in RAW.items() if key != ("a", 5)}
     assert found.shares == pytest.approx(read(tmp_path / "b", rows_of(only)).shares)
@@ -79,7 +81,7 @@ def test_a_sample_of_which_a_step_failed_counts_with_its_other_steps(tmp_path):
 
 @pytest.mark.parametrize("status", ["nonfinite_attribution", "prompt_too_long"])
 def test_a_method_that_failed_on_all_samples_has_no_distribution(tmp_path, status):
-    rows = [explained.attribution(name, None, 0, status) for name in "abc"]
+    rows = [explained_rows.attribution(name, None, 0, status) for name in "abc"]
     found = read(tmp_path, rows)
     assert (found.n, found.n_failed) == (0, 3)
     assert np.isnan(found.mean)

@@ -1,7 +1,7 @@
 """The figure of orders with one choice changed: dots, intervals, rings, what is missing."""
 
+from helpers.sensitivity_results import NUMBERS, WHY, view
 from pisoft.figures.sensitivity import CHANGED, SAME, plot
-from sensitive import NUMBERS, WHY, view
 
 
 def lines_of(panel):

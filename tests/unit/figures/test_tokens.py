@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from matplotlib.colors import to_hex
 
-import explained
+from helpers import explained_rows
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.style import line_styles, save_figure
 from pisoft.figures.tokens import (
@@ -72,11 +72,11 @@ def draw(*shown, methods=METHODS):
 
 def test_the_first_correct_sample_of_each_predicted_label_is_chosen():
     rows = [
-        explained.answer("a", status="prompt_too_long"),
-        explained.answer("b", label="Negative", predicted="Positive"),
-        explained.answer("c", label="Negative", predicted="Negative"),
-        explained.answer("d", label="Negative", predicted="Negative"),
-        explained.answer("e", label="Positive", predicted="Positive"),
+        explained_rows.answer("a", status="prompt_too_long"),
+        explained_rows.answer("b", label="Negative", predicted="Positive"),
+        explained_rows.answer("c", label="Negative", predicted="Negative"),
+        explained_rows.answer("d", label="Negative", predicted="Negative"),
+        explained_rows.answer("e", label="Positive", predicted="Positive"),
     ]
     assert [row["sample_id"] for row in chosen_answers(rows)] == ["c", "e"]
     assert [row["sample_id"] for row in chosen_answers(rows[:2])] == ["b"], "none is correct"
@@ -84,7 +84,7 @@ def test_the_first_correct_sample_of_each_predicted_label_is_chosen():
 
 
 def test_of_open_generation_the_first_answered_sample_is_chosen():
-    rows = [explained.answer("a", status="empty_generation"), explained.answer("b")]
+    rows = [explained_rows.answer("a", status="empty_generation"), explained_rows.answer("b")]
     assert [row["sample_id"] for row in chosen_answers(rows)] == ["b"]
 
 
@@ -104,19 +104,24 @@ def test_a_share_of_a_whole_number_of_tokens_is_that_number():
 
 
 def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_step(tmp_path):
-    prompts = explained.write(tmp_path, "prompts", [explained.prompt("a", TEXTS, [7])], "llama")
+    prompts = explained_rows.write(
+        tmp_path, "prompts", [explained_rows.prompt("a", TEXTS, [7])], "llama"
+    )
     early, late = np.eye(10)[7], np.eye(10)[2]
     rows = {
-        "random": [explained.attribution("a", early, 3), explained.attribution("a", late, 6)],
-        "saliency": [explained.attribution("a", [0.5] * 10, 3)],
-        "mine": [explained.attribution("a", None, 3, "nonfinite_attribution")],
+        "random": [
+            explained_rows.attribution("a", early, 3),
+            explained_rows.attribution("a", late, 6),
+        ],
+        "saliency": [explained_rows.attribution("a", [0.5] * 10, 3)],
+        "mine": [explained_rows.attribution("a", None, 3, "nonfinite_attribution")],
     }
     paths = [
-        explained.write(tmp_path, "attributions", row, "llama", method)
+        explained_rows.write(tmp_path, "attributions", row, "llama", method)
         for method, row in rows.items()
     ]
     steps = read_scores(prompts, paths, ScoreSettings())
-    chosen = [explained.answer("a", steps=(3, 6))]
+    chosen = [explained_rows.answer("a", steps=(3, 6))]
     (found,) = examples(chosen, steps, [*METHODS, "absent"], 0.1)
     assert found.texts == TEXTS
     assert found.evidence.tolist() == [place == 7 for place in range(10)]

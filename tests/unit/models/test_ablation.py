@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from evaluating import distances, masks_of
+from helpers.evaluations import distances, masks_of
+from helpers.random_models import SHAPES, VOCABULARY, twins
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.models.ablation import Ablator, mean_embedding
 from pisoft.models.model import LanguageModel
-from random_models import SHAPES, VOCABULARY, twins
-from tiny_tokenizers import numbered_tokenizer
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 PERTURBABLE = np.array([3, 4, 6, 7, 8])

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from helpers.random_models import EAGER, SHAPES, VOCABULARY, samples, twins
 from pisoft.models.attention import AttentionRecorder, AttentionReplay
 from pisoft.models.model import Batch
-from random_models import EAGER, SHAPES, VOCABULARY, samples, twins
 
 LENGTH = 12
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch.utils.checkpoint import CheckpointError
 
-from attributing import attribute
-from limited_memory import Memory
+from helpers.attributions import attribute
+from helpers.limited_memory import Memory
+from helpers.random_models import SHAPES, samples, twins
 from pisoft.models.attention import AttentionRecorder
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
-from random_models import SHAPES, samples, twins
 
 LAYERS = 8
 LONG = ExplainedSample("long", list(range(3, 63)), [5, 6], [0, 1], [5, 6])

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from helpers.random_models import SHAPES, twins
 from pisoft.models import generation
 from pisoft.models.generation import classify, continue_greedily
-from random_models import SHAPES, twins
 
 PROMPTS = [
     {"sample_id": "a", "input_ids": [1, 5, 6, 7, 8, 9, 30], "label": "Yes"},

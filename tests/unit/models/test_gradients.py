@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from helpers.random_models import EAGER, SHAPES, samples, twins
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.models.model import Batch
-from random_models import EAGER, SHAPES, samples, twins
 
 REDUCE = {
     "saliency": lambda embeddings, gradients: gradients.norm(dim=-1),

@@ -7,13 +7,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from evaluating import distances
+from helpers.evaluations import distances
+from helpers.random_models import twins
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models import loading
 from pisoft.models.loading import compile_layers, load_model, model_facts
-from random_models import twins
 
 
 def settings(**changes):

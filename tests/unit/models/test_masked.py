@@ -10,18 +10,18 @@ import torch
 from tokenizers import normalizers
 from transformers import RobertaModel
 
-from pisoft.config.jobs import LoadedModel
-from pisoft.errors import BenchmarkError
-from pisoft.models.masked import _places, load_masked_model, replacements, shared_vocabulary
-from pisoft.models.tokenizer import load_tokenizer
-from random_masked_models import bert, numbered, roberta
-from random_models import VOCABULARY
-from tiny_tokenizers import (
+from helpers.random_masked_models import bert, numbered, roberta
+from helpers.random_models import VOCABULARY
+from helpers.tiny_tokenizers import (
     LLAMA_SPECIALS,
     llama_tokenizer,
     mistral_tokenizer,
     numbered_tokenizer,
 )
+from pisoft.config.jobs import LoadedModel
+from pisoft.errors import BenchmarkError
+from pisoft.models.masked import _places, load_masked_model, replacements, shared_vocabulary
+from pisoft.models.tokenizer import load_tokenizer
 
 CPU = torch.device("cpu")
 FAMILIES = {"llama": llama_tokenizer, "mistral": mistral_tokenizer}

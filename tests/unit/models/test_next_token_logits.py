@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from helpers.random_models import SHAPES, twins
 from pisoft.models.attention import AttentionRecorder
 from pisoft.models.model import LanguageModel
-from random_models import SHAPES, twins
 
 IDS = torch.tensor([[1, 5, 9, 33, 7, 60], [1, 44, 44, 2, 80, 3]])
 POSITIONS = torch.tensor([[5, 0, 2], [3, 3, 5]])  # out of order, and one of them twice

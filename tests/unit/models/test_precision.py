@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.nn import Linear
 
+from helpers.random_models import samples, twins
 from pisoft.models import precision
 from pisoft.models.precision import float32_head
-from random_models import samples, twins
 
 HALF = (torch.bfloat16, torch.float16)
 

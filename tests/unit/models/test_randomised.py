@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from helpers.random_models import twins
 from pisoft.models.randomised import randomise_last_layers
-from random_models import twins
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from helpers.tiny_tokenizers import llama_tokenizer
 from pisoft.config.datasets import HubDataset, TextField
 from pisoft.config.jobs import FetchJob, LoadedModel
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.models.tokenizer import load_tokenizer, model_context
-from tiny_tokenizers import llama_tokenizer
 
 
 def model(repository="o/name"):

@@ -17,12 +17,12 @@ from transformers import (
     Lfm2ForCausalLM,
 )
 
-from attributing import build
+from helpers.attributions import build
+from helpers.random_models import EAGER, VOCABULARY, twins
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.models.attention import ATTENTION_NAME, AttentionRecorder
 from pisoft.models.model import LanguageModel
-from random_models import EAGER, VOCABULARY, twins
 
 IDS = torch.randint(0, VOCABULARY, (2, 14), generator=torch.Generator().manual_seed(0))
 SHARED = {

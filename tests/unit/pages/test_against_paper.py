@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import compare_with_paper
+from helpers.latex import needs_latex, typeset
 from pisoft.attribution import load_method
 from pisoft.config.jobs import PublishedJob
 from pisoft.config.loading import load_config
@@ -39,7 +40,6 @@ from pisoft.statistics.published_settings import (
 from pisoft.store.parquet import write_rows
 from pisoft.store.schemas import RESULT, SCHEMAS
 from pisoft.tables.layout import Block, Entry, Row, Table
-from typesetting import needs_latex, typeset
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "config/published.csv"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorable import (
+from helpers.finished_run import (
     DATASETS,
     FLOOR,
     GRID,

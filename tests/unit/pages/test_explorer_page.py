@@ -7,8 +7,18 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 
-from browsing import chromium, visit
-from explorable import DATASETS, FLOOR, GRID, HEBREW, HOSTILE, METHODS, MODELS, settings, write_run
+from helpers.browser import chromium, visit
+from helpers.finished_run import (
+    DATASETS,
+    FLOOR,
+    GRID,
+    HEBREW,
+    HOSTILE,
+    METHODS,
+    MODELS,
+    settings,
+    write_run,
+)
 from pisoft.faithfulness.calibration import calibrate, clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page

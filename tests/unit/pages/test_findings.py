@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.result_rows import frame, left_out_rows, result_row, statistics_row
 from pisoft.config.jobs import LabelSettings
 from pisoft.pages.findings import NC, NS, Numbers, Order, reading, verdict
 from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 from pisoft.statistics.metrics import LEVEL
-from uncertainty import frame, left_out_rows, result_row, statistics_row
 
 METHODS = {
     "grad_ellm_selected": "Grad_Ellm",

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from browsing import check_accessible, chromium, visit
-from estimating import estimated
+from helpers.browser import check_accessible, chromium, visit
+from helpers.estimated_results import estimated
 from pisoft.config.jobs import LabelSettings
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import facts_of, index_page

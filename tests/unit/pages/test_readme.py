@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from helpers.result_rows import frame, statistics_row
 from keep_summary import CATALOGUE, CURVES, FOLDER
 from make_readme import PAGE, SHOWN
 from pisoft.config.captions import left_out
@@ -21,7 +22,6 @@ from pisoft.errors import BenchmarkError
 from pisoft.pages.readme import BEGIN, END, put_between_markers, result_text
 from pisoft.pages.real_numbers import ABOUT, KEPT, keep, kept
 from pisoft.views.view import Results
-from uncertainty import frame, statistics_row
 
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens

@@ -8,6 +8,12 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
+from helpers.tiny_tokenizers import (
+    gpt2_tokenizer,
+    llama_tokenizer,
+    mistral_tokenizer,
+    word_tokenizer,
+)
 from pisoft.config.jobs import LoadedModel, PromptJob
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
@@ -22,7 +28,6 @@ from pisoft.store.parquet import (
     read_rows,
     write_rows,
 )
-from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer, mistral_tokenizer, word_tokenizer
 
 SENTIMENT = (
     {"role": "system", "content": "Respond with the single word Positive or Negative."},

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.tiny_tokenizers import gpt2_tokenizer, llama_tokenizer, mistral_tokenizer
 from pisoft.prompts.token_texts import NOT_UTF8, token_texts
-from tiny_tokenizers import gpt2_tokenizer, llama_tokenizer, mistral_tokenizer
 
 BYTE_LEVEL = {"llama": llama_tokenizer, "gpt2": gpt2_tokenizer}
 ALL = {**BYTE_LEVEL, "mistral": mistral_tokenizer}

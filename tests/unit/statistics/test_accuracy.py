@@ -4,12 +4,12 @@ import math
 
 import pytest
 
+from helpers.script_runs import summarise
 from pisoft.config.jobs import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.accuracy import summaries
 from pisoft.statistics.reading import Files
 from pisoft.store.parquet import read_rows, write_rows
-from rooms import summarise
 
 
 def write_answers(folder, rows, dataset="sst2"):

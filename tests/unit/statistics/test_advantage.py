@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import rooms
+from helpers import script_runs
+from helpers.soft_files import GRID, STATISTICS, soft_rows, write_soft
 from pisoft.config.cells import Cell
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.store.parquet import read_rows
-from summarising import GRID, STATISTICS, soft_rows, write_soft
 
 SETTINGS = {"seed": 1, "resamples": 200}
 DISTANCES = ("ns_distances", "nc_distances")
@@ -24,10 +24,10 @@ def advantage(folder, *cells, **changes):
     soft = [write_soft(folder, rows, Cell("fixed", "", "llama", "", m, d)) for m, d, rows in cells]
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
-    rooms.summarise("soft", {**STATISTICS, **changes}, {"soft": soft}, files)
+    script_runs.summarise("soft", {**STATISTICS, **changes}, {"soft": soft}, files)
     path = folder / "advantage.parquet"
     given = {kind: files[kind] for kind in kinds[1:]}
-    rooms.summarise("advantage", SETTINGS, given, {"advantage": path})
+    script_runs.summarise("advantage", SETTINGS, given, {"advantage": path})
     return pd.DataFrame(read_rows(path, "advantage"))
 
 

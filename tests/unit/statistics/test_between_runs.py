@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-import rooms
+from helpers import script_runs
 from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import write_table
 
@@ -31,7 +31,7 @@ def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_pat
     }
     common = ("random", "mine", "saliency", "occlusion")
     runs = [run_folder(tmp_path / "one", one), run_folder(tmp_path / "other", other)]
-    finished = rooms.call("compare_runs", *runs)
+    finished = script_runs.call("compare_runs", *runs)
     assert finished.returncode == 0, finished.stderr
     line, reading = finished.stdout.splitlines()
     tau = kendalltau([one[m] for m in common], [other[m] for m in common]).statistic
@@ -44,7 +44,7 @@ def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_pat
 
 def test_runs_without_a_common_method_have_no_tau(tmp_path):
     runs = [run_folder(tmp_path / name, {name: 0.5}) for name in ("one", "other")]
-    line = rooms.call("compare_runs", *runs).stdout.splitlines()[0]
+    line = script_runs.call("compare_runs", *runs).stdout.splitlines()[0]
     assert line.endswith("no τ over 0 methods; best: none, none; samples: none, none")
 
 
@@ -59,7 +59,7 @@ def test_runs_without_a_common_method_have_no_tau(tmp_path):
 def test_bad_runs_give_one_line(tmp_path, names, words):
     run_folder(tmp_path / "one", {"mine": 0.5})
     run_folder(tmp_path / "elsewhere", {"mine": 0.5}, "imdb")
-    finished = rooms.call("compare_runs", *(tmp_path / name for name in names))
+    finished = script_runs.call("compare_runs", *(tmp_path / name for name in names))
     assert finished.returncode == 1
     assert words in finished.stderr
     assert len(finished.stderr.splitlines()) == 1

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import pearsonr, rankdata, spearmanr
 
-import explained
-import rooms
+from helpers import explained_rows, script_runs
 from pisoft.config.jobs import DatamodelJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
@@ -35,7 +34,7 @@ def evaluated(row, settings, effect=None, draws=DRAWS):
 
     `effect` gives the change of the log-probability of masks (N, m); None: noise.
     """
-    count = len(explained.BEFORE)
+    count = len(explained_rows.BEFORE)
     target = PerturbationTarget(range(TOKENS + 3), np.arange(count, count + TOKENS), 1)
     step = StepEvaluation(row, target, settings, settings.seed, 16)
     if step.status != OK:
@@ -62,9 +61,9 @@ def random_masks(count=200, probability=0.4, seed=3):
 def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normalisation):
     settings = settings_of(sampler=sampler, normalisation=normalisation)
     raw = np.random.default_rng(4).normal(size=TOKENS).astype(np.float32)
-    expected, rows = evaluated(explained.attribution("a", raw, 5), settings)
-    soft = explained.write(tmp_path, "soft", rows, "dynamic", "llama", "random")
-    scores = explained.write(tmp_path, "attributions", [], "llama", "random")
+    expected, rows = evaluated(explained_rows.attribution("a", raw, 5), settings)
+    soft = explained_rows.write(tmp_path, "soft", rows, "dynamic", "llama", "random")
+    scores = explained_rows.write(tmp_path, "attributions", [], "llama", "random")
     draws = read_draws(soft, scores, GRID)
     assert (draws.line, draws.failed) == ({("a", 5): 0}, {})
     step = StepScores(
@@ -149,11 +148,13 @@ def summarised(folder, steps, effects=None, raw=None, **changes):
     settings = settings_of(**changes)
     effects = effects or {"dynamic": linear}
     samples = dict.fromkeys(sample for sample, _ in steps)
-    prompts = [explained.prompt(sample, ["t"] * TOKENS) for sample in samples]
+    prompts = [explained_rows.prompt(sample, ["t"] * TOKENS) for sample in samples]
     methods = {"random": control_rows(steps)}
     for method, scores in (raw or {"true": WEIGHTS}).items():
         status = BAD if scores is None else OK
-        methods[method] = [explained.attribution(one, scores, step, status) for one, step in steps]
+        methods[method] = [
+            explained_rows.attribution(one, scores, step, status) for one, step in steps
+        ]
     control = methods["random"]
     if settings.step_scores == "aggregated":
         groups = itertools.groupby(control, key=lambda row: row["sample_id"])
@@ -172,7 +173,7 @@ def summarised(folder, steps, effects=None, raw=None, **changes):
 def control_rows(steps):
     generator = np.random.default_rng(11)
     return [
-        explained.attribution(
+        explained_rows.attribution(
             *(sample, generator.random(TOKENS).astype(np.float32) if status == OK else None),
             *(step, status),
         )
@@ -183,18 +184,18 @@ def control_rows(steps):
 def samples_of(folder, prompts, methods, soft, settings):
     """Rows of the summary of `attributions` by method and `soft` by protocol."""
     files = {
-        "prompts": [explained.write(folder, "prompts", prompts, "llama")],
+        "prompts": [explained_rows.write(folder, "prompts", prompts, "llama")],
         "attributions": [
-            explained.write(folder, "attributions", rows, "llama", method)
+            explained_rows.write(folder, "attributions", rows, "llama", method)
             for method, rows in methods.items()
         ],
         "soft": [
-            explained.write(folder, "soft", rows, protocol, "llama", "random")
+            explained_rows.write(folder, "soft", rows, protocol, "llama", "random")
             for protocol, rows in soft.items()
         ],
     }
     made = {"datamodel_samples": folder / "datamodel_samples.parquet"}
-    rooms.summarise("datamodel_scores", settings, files, made)
+    script_runs.summarise("datamodel_scores", settings, files, made)
     return read_rows(made["datamodel_samples"], "datamodel_samples")
 
 
@@ -246,9 +247,9 @@ def test_changes_that_cannot_be_correlated_say_so(tmp_path, effect, status):
 
 
 def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
-    row = explained.attribution("a", WEIGHTS)
+    row = explained_rows.attribution("a", WEIGHTS)
     _, rows = evaluated(row, settings_of())
-    prompts = [explained.prompt("a", ["t"] * TOKENS)]
+    prompts = [explained_rows.prompt("a", ["t"] * TOKENS)]
 
     def refused(attribution, soft_rows, problem):
         with pytest.raises(BenchmarkError, match=problem):
@@ -257,7 +258,7 @@ def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
                 *({"dynamic": soft_rows}, settings_of()),
             )
 
-    refused(explained.attribution("a", WEIGHTS**2), rows, "made with other scores")
+    refused(explained_rows.attribution("a", WEIGHTS**2), rows, "made with other scores")
     refused(row, rows[:-1], "lacks or repeats a retaining probability")
     refused(row, [{**one, "step": 5} for one in rows], "lacks step 0")
     refused(row, [{**one, f"nc_{CHANGES}": None} for one in rows], f"no 'nc_{CHANGES}'")

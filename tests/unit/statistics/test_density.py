@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-import explained
-import rooms
+from helpers import explained_rows, script_runs
 from pisoft.faithfulness.scores import normalise
 from pisoft.statistics.density import gini, rank_correlations
 from pisoft.statistics.metrics import AVERAGE
@@ -40,8 +39,8 @@ def summarised(folder, methods=METHODS, missing=(), unexplained=()):
     rows = [row for metric in metrics for row in area_rows(metric, methods, missing)]
     write_rows(samples, "soft_samples", rows, {})
     made = {kind: folder / f"{kind}.parquet" for kind in ("density", "density_correlations")}
-    files = explained.write_scores(folder, raw, 9) | {"soft_samples": samples}
-    rooms.summarise("density", SETTINGS, files, made)
+    files = explained_rows.write_scores(folder, raw, 9) | {"soft_samples": samples}
+    script_runs.summarise("density", SETTINGS, files, made)
     return [pd.DataFrame(read_rows(path, kind)) for kind, path in made.items()]
 
 

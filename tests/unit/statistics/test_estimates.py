@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, skew, t
 
 import pisoft
-from flipping import step_down
+from helpers.sign_flips import step_down
 from pisoft.config.jobs import ResamplingJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.estimates import (

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-import explained
-import rooms
+from helpers import explained_rows, script_runs
 from pisoft.faithfulness.scores import normalise
 from pisoft.statistics.evidence import (
     METRICS,
@@ -77,11 +76,11 @@ def test_average_precision_is_that_of_sklearn_with_equal_scores_as_one_threshold
 
 def summarised(folder, asked, attributions, **changes):
     """Return values and status by sample and metric, of one method."""
-    prompts = explained.write(folder, "prompts", asked, "llama")
-    scores = explained.write(folder, "attributions", attributions, "llama", "mine")
+    prompts = explained_rows.write(folder, "prompts", asked, "llama")
+    scores = explained_rows.write(folder, "attributions", attributions, "llama", "mine")
     made = {"evidence_samples": folder / "evidence_samples.parquet"}
     files = {"prompts": [prompts], "attributions": [scores]}
-    rooms.summarise("evidence", SETTINGS | changes, files, made)
+    script_runs.summarise("evidence", SETTINGS | changes, files, made)
     rows = read_rows(made["evidence_samples"], "evidence_samples")
     assert {(r["model"], r["method"], r["dataset"]) for r in rows} == {("llama", "mine", "sst2")}
     return {(r["sample_id"], r["metric"]): (r["value"], r["status"]) for r in rows}
@@ -90,9 +89,9 @@ def summarised(folder, asked, attributions, **changes):
 def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
     raw = {step: GENERATOR.normal(size=6) for step in (0, 5)}
     evidence = np.array([False, True, False, False, True, True])
-    rows = [explained.attribution("a", raw[step], step) for step in raw]
-    rows.append(explained.attribution("a", None, 10, "nonfinite_attribution"))
-    found = summarised(tmp_path, [explained.prompt("a", ["t"] * 6, evidence=[1, 4, 5])], rows)
+    rows = [explained_rows.attribution("a", raw[step], step) for step in raw]
+    rows.append(explained_rows.attribution("a", None, 10, "nonfinite_attribution"))
+    found = summarised(tmp_path, [explained_rows.prompt("a", ["t"] * 6, evidence=[1, 4, 5])], rows)
     scores = [normalise(raw[step].astype(np.float32), "minmax") for step in raw]
     expected = np.mean([on_evidence(of_step, evidence) for of_step in scores], axis=0)
     for metric, value in zip(METRICS, expected, strict=True):
@@ -101,8 +100,8 @@ def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
 
 def test_one_heatmap_per_sample_is_the_mean_of_its_steps(tmp_path):
     raw = {0: [4.0, 0.0, 1.0], 5: [0.0, 0.0, 5.0]}
-    asked = [explained.prompt("a", ["t"] * 3, evidence=[2])]
-    rows = [explained.attribution("a", scores, step) for step, scores in raw.items()]
+    asked = [explained_rows.prompt("a", ["t"] * 3, evidence=[2])]
+    rows = [explained_rows.attribution("a", scores, step) for step, scores in raw.items()]
     own = summarised(tmp_path / "own", asked, rows)
     together = summarised(tmp_path / "together", asked, rows, step_scores="aggregated")
     assert own["a", "top_1_in_evidence"] == (0.5, "ok")
@@ -112,14 +111,14 @@ def test_one_heatmap_per_sample_is_the_mean_of_its_steps(tmp_path):
 
 def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_path):
     asked = [
-        explained.prompt("failed", ["t"] * 3, evidence=[0]),
-        explained.prompt("unmarked", ["t"] * 3),
-        explained.prompt("nowhere", ["t"] * 3, evidence=[]),
+        explained_rows.prompt("failed", ["t"] * 3, evidence=[0]),
+        explained_rows.prompt("unmarked", ["t"] * 3),
+        explained_rows.prompt("nowhere", ["t"] * 3, evidence=[]),
     ]
     rows = [
-        explained.attribution("failed", None, 0, "nonfinite_attribution"),
-        explained.attribution("unmarked", [1, 2, 3]),
-        explained.attribution("nowhere", [1, 2, 3]),
+        explained_rows.attribution("failed", None, 0, "nonfinite_attribution"),
+        explained_rows.attribution("unmarked", [1, 2, 3]),
+        explained_rows.attribution("nowhere", [1, 2, 3]),
     ]
     found = summarised(tmp_path, asked, rows)
     for metric in METRICS:

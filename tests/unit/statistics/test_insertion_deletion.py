@@ -2,12 +2,12 @@
 
 import pytest
 
+from helpers.script_runs import summarise
 from pisoft.config.jobs import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
 from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import read_provenance, read_rows, write_rows
-from rooms import summarise
 
 METHODS = ("random", "mine")
 CELLS = [("llama", method, dataset) for method in METHODS for dataset in ("sst2", "imdb")]

@@ -9,6 +9,15 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+from helpers.layer_study_samples import (
+    DISAGREEING,
+    TOO_SMALL,
+    study_rows,
+    with_small_part,
+    without_number_of_layers,
+)
+from helpers.script_runs import plot, summarise, tabulate
+from helpers.soft_files import soft_rows, write_soft
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.jobs import LayerStudyJob
@@ -20,15 +29,6 @@ from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select, summary_table
 from pisoft.store.parquet import read_rows
-from rooms import plot, summarise, tabulate
-from studying import (
-    DISAGREEING,
-    TOO_SMALL,
-    study_rows,
-    with_small_part,
-    without_number_of_layers,
-)
-from summarising import soft_rows, write_soft
 
 NS, NC = AUC_METRICS
 

@@ -7,7 +7,7 @@ import pytest
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from flipping import step_down
+from helpers.sign_flips import step_down
 from pisoft.config.jobs import ResamplingJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.mean_tests import (

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import explained
-from agreeing import METHODS, VALUES, agreement_rows
+from helpers import explained_rows
+from helpers.agreement_results import METHODS, VALUES, agreement_rows
+from helpers.script_runs import summarise
+from helpers.views import results
 from pisoft.config.jobs import CompareJob
 from pisoft.statistics.method_agreement import (
     METRICS,
@@ -20,8 +22,6 @@ from pisoft.statistics.method_agreement import (
 )
 from pisoft.statistics.scores import StepScores
 from pisoft.store.parquet import read_rows
-from rooms import summarise
-from viewing import results
 
 few_levels = st.integers(1, 40).flatmap(
     lambda tokens: arrays(np.float64, (tokens, 4), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0]))
@@ -96,7 +96,7 @@ def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
         for method in METHODS
     }
     raw["mine"]["s2"] = [None, None]
-    files = explained.write_scores(tmp_path, raw, 31)
+    files = explained_rows.write_scores(tmp_path, raw, 31)
     settings = CompareJob(methods=tuple(METHODS), scope="content", normalisation="minmax")
     output = tmp_path / "out.parquet"
     summarise("method_agreement", settings, files, {"method_agreement": output})

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from agreeing import DATASETS, DELETION, INSERTION, NC, NS, metric_rows
+from helpers.agreement_results import DATASETS, DELETION, INSERTION, NC, NS, metric_rows
+from helpers.views import results
 from pisoft.statistics.metric_agreement import (
     RANKING_METRICS,
     SOFT_METRICS,
     metric_agreement,
     ordering_metrics,
 )
-from viewing import results
 
 PAIR = ["dataset", "protocol", "metric", "part", "other"]
 

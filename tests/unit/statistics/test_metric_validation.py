@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-import rooms
+from helpers import script_runs
+from helpers.soft_files import GRID, soft_rows, soft_summaries
 from pisoft.config.jobs import MetricValidationJob
 from pisoft.statistics.controls import curve_values, sample_values
 from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, validation
 from pisoft.statistics.reading import Files
 from pisoft.store.parquet import read_rows, write_rows
-from summarising import GRID, soft_rows, soft_summaries
 
 LADDER = ("oracle", "oracle-noise-0.5", "oracle-noise-2")
 SETTINGS = MetricValidationJob(ladder=LADDER, middle=LADDER[1], seed=1)
@@ -134,6 +134,6 @@ def test_every_metric_is_validated_with_higher_as_better(files):
 
 def test_the_summary_has_every_part_of_every_metric(files, tmp_path):
     path = tmp_path / "metric_validation.parquet"
-    rooms.summarise("metric_validation", SETTINGS, files, {path.stem: path})
+    script_runs.summarise("metric_validation", SETTINGS, files, {path.stem: path})
     rows = read_rows(path, "metric_validation")
     assert len(rows) == (2 * len(GRID) + 6 + 2) * (len(PAIRS) + 3 + len(NAMES))

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import rooms
+from helpers import script_runs
+from helpers.soft_files import soft_rows, soft_summaries
 from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.normalised_scores import normalised
 from pisoft.store.parquet import read_rows
-from summarising import soft_rows, soft_summaries
 
 
 def by_method(values):
@@ -50,7 +50,7 @@ def test_the_summary_has_every_method_that_stands_beside_an_oracle(tmp_path):
     rows = {name: soft_rows({"a": 1, "b": 1}) for name in ("random", "oracle", "mine")}
     path = tmp_path / "normalised_scores.parquet"
     settings, files = ResamplingJob(seed=1, resamples=100), soft_summaries(tmp_path, rows)
-    rooms.summarise("normalised_scores", settings, files, {path.stem: path})
+    script_runs.summarise("normalised_scores", settings, files, {path.stem: path})
     found = read_rows(path, path.stem)
     assert {(row["protocol"], row["dataset"], row["method"]) for row in found} == {
         ("dynamic", "sst2", "mine")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import rooms
+from helpers import script_runs
 from pisoft.faithfulness.inspection import CLEAN, READ
 from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
 from pisoft.store.parquet import read_rows, write_rows
@@ -60,7 +60,7 @@ def summary(tmp_path):
     for name, rows in files.items():
         write_rows(folder / f"{name}.parquet", "inputs", rows, {})
     output = tmp_path / "off_distribution.parquet"
-    rooms.summarise(
+    script_runs.summarise(
         "off_distribution", {"seed": 1, "resamples": 200},
         {"inputs": [folder / f"{name}.parquet" for name in files]}, {"off_distribution": output},
     )  # fmt: skip

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
+from helpers.views import results
 from pisoft.statistics.orders import (
     kendall_taus,
     leave_one_out,
     order_changes,
     oriented_values,
 )
-from viewing import results
 
 
 def test_taus_equal_scipys_row_by_row_with_ties_and_missing_numbers():

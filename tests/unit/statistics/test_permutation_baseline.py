@@ -5,9 +5,9 @@ import itertools
 import pandas as pd
 import pytest
 
-import rooms
+from helpers import script_runs
+from helpers.soft_files import soft_rows, soft_summaries
 from pisoft.store.parquet import read_rows
-from summarising import soft_rows, soft_summaries
 
 NAMES = ("mine", "mine-permuted-1", "mine-permuted-2", "random")
 STEPS = {"a": 1, "b": 2, "c": 1}
@@ -22,7 +22,7 @@ def results(folder, status=None):
     files = {"soft_samples": soft_summaries(folder, rows)["soft_samples"]}
     settings = {"permuted": dict.fromkeys(NAMES[1:3], "mine"), "seed": 1, "resamples": 100}
     made = {"permutation_baseline": folder / "permutation_baseline.parquet"}
-    rooms.summarise("permutation_baseline", settings, files, made)
+    script_runs.summarise("permutation_baseline", settings, files, made)
     return (
         pd.DataFrame(read_rows((files | made)[kind], kind))
         for kind in ("soft_samples", "permutation_baseline")

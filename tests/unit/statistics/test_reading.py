@@ -2,12 +2,12 @@
 
 import pytest
 
+from helpers.result_rows import statistics_row
+from helpers.soft_files import GRID, STATISTICS, soft_rows, write_soft
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import read_rows, write_rows, write_table
-from summarising import GRID, STATISTICS, soft_rows, write_soft
-from uncertainty import statistics_row
 
 
 def test_written_summaries_are_read_back_by_selection(tmp_path):

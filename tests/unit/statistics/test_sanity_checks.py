@@ -5,15 +5,14 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-import explained
-import rooms
+from helpers import explained_rows, script_runs
+from helpers.views import view_of
 from pisoft.figures.sanity_checks import plot
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.sanity_checks import input_similarities, similarities, stretched
 from pisoft.statistics.scores import StepScores
 from pisoft.store.parquet import read_rows
 from pisoft.tables.sanity_checks import table
-from viewing import view_of
 
 
 def step(sample, place, perturbable=8, **raw):
@@ -114,11 +113,11 @@ def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
     scores["shuffled-labels"]["b"] = [None]
     settings = {"variants": {"llama": variants}, "seed": 1, "resamples": 50}
     made = tmp_path / "sanity_checks.parquet"
-    files = explained.write_scores(tmp_path, {"mine": scores.pop("")}, 8)
+    files = explained_rows.write_scores(tmp_path, {"mine": scores.pop("")}, 8)
     for name, of_samples in scores.items():
-        changed = explained.write_scores(tmp_path, {"mine": of_samples}, 8, variant=name)
+        changed = explained_rows.write_scores(tmp_path, {"mine": of_samples}, 8, variant=name)
         files["attributions"] += changed["attributions"]
-    rooms.summarise("sanity_checks", settings, files, {"sanity_checks": made})
+    script_runs.summarise("sanity_checks", settings, files, {"sanity_checks": made})
     rows = pd.DataFrame(read_rows(made, "sanity_checks")).set_index(["dataset", "part"])
     assert set(rows["method"]) == {"mine"}
     assert set(rows["metric"]) == {"rho"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorable import DATASETS, METHODS, write_run
+from helpers.finished_run import DATASETS, METHODS, write_run
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.scores import read_scores

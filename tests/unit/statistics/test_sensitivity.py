@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau, norm, rankdata, t
 
-import rooms
+from helpers import script_runs
+from helpers.soft_files import MINIMUM_H0, soft_rows, write_soft
 from pisoft.config.cells import Cell
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.store.parquet import read_rows
-from summarising import MINIMUM_H0, soft_rows, write_soft
 
 GRID = (0.1, 0.3, 0.4, 0.9)
 STEPS = {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}
@@ -62,7 +62,7 @@ def sensitivity(folder, *cells, operators=(), **settings):
         if given
     }
     path = folder / "sensitivity.parquet"
-    rooms.summarise("sensitivity", {**SETTINGS, **settings}, files, {"sensitivity": path})
+    script_runs.summarise("sensitivity", {**SETTINGS, **settings}, files, {"sensitivity": path})
     found = pd.DataFrame(read_rows(path, "sensitivity")).astype({"value": float})
     by_fact = {
         fact: rows.set_index(["protocol", "metric", "dataset", "part"])

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import rooms
+from helpers import script_runs
+from helpers.soft_files import CELL, GRID, MINIMUM_H0, STATISTICS, soft_row, soft_rows, write_soft
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, summarise
 from pisoft.store.parquet import read_provenance, read_rows
-from summarising import CELL, GRID, MINIMUM_H0, STATISTICS, soft_row, soft_rows, write_soft
 
 
 def summarised(folder, rows):
@@ -309,7 +309,7 @@ def test_the_script_summarises_soft_files(tmp_path):
     soft = write_soft(tmp_path, soft_rows({"a": 1, "b": 1}))
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     made = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
-    rooms.summarise("soft", STATISTICS, {"soft": soft}, made)
+    script_runs.summarise("soft", STATISTICS, {"soft": soft}, made)
     assert len(read_rows(made["soft_samples"], "soft_samples")) == 2 * len(SAMPLE_METRICS)
     curves = pd.DataFrame(read_rows(made["curves"], "curves"))
     assert len(curves) == 2 * len(GRID)

@@ -4,11 +4,11 @@ import statistics
 
 import pytest
 
+from helpers.script_runs import summarise, tabulate
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.timings import timing_rows
 from pisoft.store.parquet import read_rows, write_rows
-from rooms import summarise, tabulate
 
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}

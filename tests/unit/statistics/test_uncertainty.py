@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
 
-from estimating import estimated
-from flipping import step_down
+from helpers.estimated_results import estimated
+from helpers.sign_flips import step_down
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.results import select
 

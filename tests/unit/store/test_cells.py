@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from explained import answer, attribution, prompt
+from helpers.explained_rows import answer, attribution, prompt
 from pisoft.errors import BenchmarkError
 from pisoft.store.cells import read_attributions, read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pisoft
-from parsed import parsed_rules
+from helpers.workflow_rules import parsed_rules
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import provenance, read_provenance, read_rows, read_table, write_rows
 from pisoft.store.schemas import FILES, SCHEMAS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explained import answer, attribution, prompt
+from helpers.explained_rows import answer, attribution, prompt
 from pisoft.config.shards import Shards
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.timings import timing_rows

@@ -5,10 +5,10 @@ import itertools
 import pandas as pd
 import pytest
 
+from helpers.views import view_of
 from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import CURVE_METRICS, NO_CONTROL
 from pisoft.tables.advantage import HALVES, spans_above_zero, table
-from viewing import view_of
 
 METHODS = {"random": "Random", "late": "Late", "both": "Both", "none": "None", "mine": "$ M_{"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}

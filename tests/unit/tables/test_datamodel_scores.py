@@ -1,8 +1,8 @@
 """The table of datamodel scores: directions, failures, protocols."""
 
+from helpers.soft_tables import CELL, DATASETS, table_of
 from pisoft.statistics.metrics import DATAMODEL_METRICS
 from pisoft.tables import datamodel_scores
-from soft_tables import CELL, DATASETS, table_of
 
 MEANS = {"random": 0.1, "attention": 0.4, "mine": 0.9}
 

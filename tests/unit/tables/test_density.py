@@ -2,10 +2,10 @@
 
 import pytest
 
-from dense import DATASETS, LABELS, METHODS, correlation_rows, density_rows
+from helpers.density_results import DATASETS, LABELS, METHODS, correlation_rows, density_rows
+from helpers.views import view_of
 from pisoft.formatting import NOTHING
 from pisoft.tables.density import table
-from viewing import view_of
 
 CELL = {"protocol": "dynamic", "model": "llama"}
 

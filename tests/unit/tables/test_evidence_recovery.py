@@ -2,10 +2,10 @@
 
 import pytest
 
+from helpers.soft_tables import table_of, value_of
 from pisoft.statistics.metrics import EVIDENCE_METRICS
 from pisoft.tables import evidence_recovery
 from pisoft.tables.evidence_recovery import CHANCE
-from soft_tables import table_of, value_of
 
 MEANS = {"random": 0.1, "attention": 0.4, "mine": 1.0}
 SHARES = [0.1, 0.2, 0.3]  # of evidence among the tokens of each sample

@@ -2,7 +2,8 @@
 
 import pytest
 
-from estimating import view
+from helpers.estimated_results import view
+from helpers.result_rows import frame, statistics_row
 from pisoft.formatting import NOTHING
 from pisoft.tables.grid import (
     Column,
@@ -20,7 +21,6 @@ from pisoft.tables.grid import (
 )
 from pisoft.tables.layout import Entry
 from pisoft.views.view import MISSING, Results
-from uncertainty import frame, statistics_row
 
 METHODS = {"a": "A", "b": "B", "c": "C", "d": "D"}
 BY_VALUE = Column("Value", {"dataset": "sst2"}, plain(2))

@@ -1,8 +1,8 @@
 """The table of insertion and deletion: directions, what is left out, failures."""
 
+from helpers.soft_tables import DATASETS, METHODS, table_of
 from pisoft.statistics.metrics import RANKING_METRICS
 from pisoft.tables import insertion_deletion
-from soft_tables import DATASETS, METHODS, table_of
 
 RANKING = {
     ("random", "sst2"): (0.2, 0.3),

@@ -2,9 +2,7 @@
 
 import pytest
 
-from pisoft.formatting import NOTHING
-from pisoft.tables.layer_study import table
-from studying import (
+from helpers.layer_study_samples import (
     DISAGREEING,
     TOO_SMALL,
     study_rows,
@@ -12,6 +10,8 @@ from studying import (
     with_small_part,
     without_number_of_layers,
 )
+from pisoft.formatting import NOTHING
+from pisoft.tables.layer_study import table
 
 
 def table_of(rows):

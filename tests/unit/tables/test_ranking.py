@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from pisoft.formatting import NOTHING
-from pisoft.tables import original_soft, variance_components
-from pisoft.tables.layout import Entry
-from soft_tables import (
+from helpers.soft_tables import (
     MEANS,
     METHODS,
     auc_of,
@@ -14,6 +11,9 @@ from soft_tables import (
     table_of,
     value_of,
 )
+from pisoft.formatting import NOTHING
+from pisoft.tables import original_soft, variance_components
+from pisoft.tables.layout import Entry
 
 
 def ranks_of(table, block=0):

@@ -1,10 +1,10 @@
 """The table of ranks: intervals, shares, ranks without a dataset."""
 
-from estimating import view
+from helpers.estimated_results import view
+from helpers.ranked_results import CELL, LEFT_OUT, RANKS, SETTINGS, all_rows
+from helpers.result_rows import frame
 from pisoft.formatting import NOTHING
 from pisoft.tables import ranks
-from ranked import CELL, LEFT_OUT, RANKS, SETTINGS, all_rows
-from uncertainty import frame
 
 
 def table_of(given=RANKS, left_out=LEFT_OUT):

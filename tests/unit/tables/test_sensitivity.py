@@ -1,8 +1,8 @@
 """The table of orders with one choice changed."""
 
+from helpers.sensitivity_results import WHY, view
 from pisoft.formatting import MINUS, NOTHING
 from pisoft.tables.sensitivity import table
-from sensitive import WHY, view
 
 
 def test_a_row_has_its_tau_by_dataset_and_whether_another_method_is_best(tmp_path):

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from estimating import view
+from helpers.estimated_results import view
 from pisoft.formatting import NOTHING
 from pisoft.statistics.results import summary_table
 from pisoft.tables.timings import table

@@ -8,13 +8,13 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from browsing import check_accessible, chromium, visit
+from helpers.browser import check_accessible, chromium, visit
+from helpers.latex import needs_latex, typeset
+from helpers.soft_tables import MEANS, areas_of, sample_rows, written
 from pisoft.formatting import NOTHING
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables.layout import Block, Entry, Row, Table, explorer_links
 from pisoft.tables.writer import write
-from soft_tables import MEANS, areas_of, sample_rows, written
-from typesetting import needs_latex, typeset
 
 
 def test_csv_holds_every_number_in_full_precision(tmp_path):

@@ -20,6 +20,8 @@ import draws
 import precision
 import readings
 import start_up
+from helpers.random_models import twins
+from helpers.tiny_tokenizers import llama_tokenizer
 from measuring import forward_flops, row
 from pisoft import api as library
 from pisoft.attribution import load_method
@@ -32,8 +34,6 @@ from pisoft.config.validation import validate
 from pisoft.faithfulness.soft import METRICS
 from pisoft.models.generation import continue_greedily
 from pisoft.store.parquet import provenance, write_rows
-from random_models import twins
-from tiny_tokenizers import llama_tokenizer
 
 pytestmark = pytest.mark.slow
 

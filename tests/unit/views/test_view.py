@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from estimating import view
+from helpers.estimated_results import view
+from helpers.result_rows import frame, result_row, statistics_row
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.views.view import MISSING, Results
-from uncertainty import frame, result_row, statistics_row
 
 METHODS = {"b": "B", "a": "A", "c": "C"}
 DATASETS = {"imdb": "IMDb", "sst2": "SST2", "boolq": "BoolQ"}

@@ -7,8 +7,8 @@ from importlib import import_module
 
 import pytest
 
-import rooms
-from parsed import parsed_rules
+from helpers import script_runs
+from helpers.workflow_rules import parsed_rules
 from pisoft.errors import BenchmarkError
 from pisoft.views.registry import ENDINGS, displays_in, drawing
 from pisoft.workflow.commandline import files_parser, summary_module
@@ -28,21 +28,21 @@ def names_of(room):
 def line_of(script, name, settings, folder):
     """Return what a script is called with, to make one summary, table or figure."""
     files = {"ranks": folder / "ranks.parquet"}
-    if script == rooms.SUMMARISE:
-        return [*rooms.arguments(name, settings, files), *OUTPUTS]
-    return rooms.display_arguments(name, {"models": {"llama": "Llama"}}, files, folder)
+    if script == script_runs.SUMMARISE:
+        return [*script_runs.arguments(name, settings, files), *OUTPUTS]
+    return script_runs.display_arguments(name, {"models": {"llama": "Llama"}}, files, folder)
 
 
 @pytest.mark.parametrize(
     ("script", "room", "name", "nearest"),
     [
-        (rooms.SUMMARISE, "statistics", "uncertanty", "uncertainty"),
-        (rooms.TABULATE, "tables", "rank", "ranks"),
-        (rooms.PLOT, "figures", "pi_curve", "pi_curves"),
+        (script_runs.SUMMARISE, "statistics", "uncertanty", "uncertainty"),
+        (script_runs.TABULATE, "tables", "rank", "ranks"),
+        (script_runs.PLOT, "figures", "pi_curve", "pi_curves"),
     ],
 )
 def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, nearest, tmp_path):
-    finished = rooms.call(script, *line_of(script, name, {}, tmp_path))
+    finished = script_runs.call(script, *line_of(script, name, {}, tmp_path))
     assert finished.returncode == 1
     assert finished.stderr == (
         f"error: pisoft/{room}: unknown name '{name}'; did you mean '{nearest}'? "
@@ -53,13 +53,13 @@ def test_an_unknown_name_is_one_line_with_the_nearest_match(script, room, name, 
 @pytest.mark.parametrize(
     ("script", "name", "kind"),
     [
-        (rooms.SUMMARISE, "accuracy", "prompts"),
-        (rooms.TABULATE, "accuracy", "accuracy"),
-        (rooms.PLOT, "pi_curves/dynamic/llama/sst2", "curves"),
+        (script_runs.SUMMARISE, "accuracy", "prompts"),
+        (script_runs.TABULATE, "accuracy", "accuracy"),
+        (script_runs.PLOT, "pi_curves/dynamic/llama/sst2", "curves"),
     ],
 )
 def test_a_kind_of_file_that_is_missing_is_one_line(script, name, kind, tmp_path):
-    finished = rooms.call(script, *line_of(script, name, {"run": "demo"}, tmp_path))
+    finished = script_runs.call(script, *line_of(script, name, {"run": "demo"}, tmp_path))
     assert finished.returncode == 1
     assert finished.stderr == f"error: --files: none of kind '{kind}' is given\n"
 

@@ -11,7 +11,7 @@ from snakemake.api import OutputSettings, ResourceSettings, SnakemakeApi
 from snakemake.rules import Rule
 from snakemake.settings.types import ConfigSettings, Quietness
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def parsed_rules(configfiles: Iterable[Path] = (), **resources: Any) -> dict[str, Rule]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-import explained
+from helpers import explained_rows
+from helpers.script_runs import display_settings
 from pisoft.config.cells import Cell
 from pisoft.config.jobs import DisplayJob
 from pisoft.statistics import published
@@ -21,7 +22,6 @@ from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS
 from pisoft.store.parquet import write_rows
 from pisoft.store.schemas import FILES, RESULT, SCHEMAS
 from pisoft.views.registry import Display
-from rooms import display_settings
 
 CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
 DATASETS = ("sst2", "imdb")
@@ -278,18 +278,20 @@ def plain(kind: str, column: pa.Field, number: float) -> Any:
 def samples_of(kind: str, case: Case, failed: bool, numbers: random.Random) -> list[dict[str, Any]]:
     """Return rows of single samples of a model and dataset, and of a method where it has some."""
     if kind == "prompts":
-        return [explained.prompt(name, TEXTS, evidence=[1, 2]) for name in case.samples]
+        return [explained_rows.prompt(name, TEXTS, evidence=[1, 2]) for name in case.samples]
     if kind == "generations":
-        return [explained.answer(name) for name in case.samples]
+        return [explained_rows.answer(name) for name in case.samples]
     status = FAILURE if failed else "ok"
     scores = {name: [numbers.random() for _ in TEXTS] for name in case.samples}
     if kind == "attributions":
         return [
-            explained.attribution(name, None if failed else raw, status=status)
+            explained_rows.attribution(name, None if failed else raw, status=status)
             for name, raw in scores.items()
         ]
     return [
-        row for name, raw in scores.items() for row in explained.soft(name, raw, GRID, 0, status)
+        row
+        for name, raw in scores.items()
+        for row in explained_rows.soft(name, raw, GRID, 0, status)
     ]
 
 

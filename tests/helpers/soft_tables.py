@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from estimating import estimated, view
+from helpers.estimated_results import estimated, view
+from helpers.result_rows import frame, result_row
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.soft import SAMPLE_METRICS
 from pisoft.tables import pi_soft_auc
 from pisoft.tables.writer import write
-from uncertainty import frame, result_row
 
 GRID = [0.05, 0.5, 0.95]
 METHODS = {"random": "Random", "attention": "Attention", "mine": "Mine"}

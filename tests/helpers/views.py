@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from helpers.script_runs import display_settings
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select, summary_table
 from pisoft.views.view import View
-from rooms import display_settings
 
 Rows = Iterable[Mapping[str, Any]]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from helpers.script_runs import display_settings
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import write_table
 from pisoft.views.view import View
-from rooms import display_settings
 
 CELL = {"protocol": "dynamic", "model": "llama"}
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")

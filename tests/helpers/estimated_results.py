@@ -6,13 +6,13 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+from helpers.script_runs import display_settings
 from pisoft.config.jobs import UncertaintyJob
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.uncertainty import summaries
 from pisoft.store.parquet import write_rows
 from pisoft.views.view import View
-from rooms import display_settings
 
 
 def estimated(rows, kind="soft_samples", resamples=200, margin=None) -> SimpleNamespace:

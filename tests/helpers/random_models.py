@@ -7,9 +7,9 @@ import copy
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import ExplainedSample, LanguageModel
-from tiny_tokenizers import numbered_tokenizer
 
 VOCABULARY = 97
 SHAPES = {

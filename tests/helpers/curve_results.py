@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from helpers.views import view_of
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.views.view import View
-from viewing import view_of
 
 GRID = [0.1, 0.3, 0.5, 0.7, 0.9]
 METHODS = {

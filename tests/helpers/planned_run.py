@@ -27,7 +27,7 @@ SHORT = (
     "build_index",
     "build_explorer",
 )
-CATALOGUE = Path(__file__).parents[1] / "config/catalogue"
+CATALOGUE = Path(__file__).parents[2] / "config/catalogue"
 WEIGHTS = 1e6
 FIELD = {"text": "text"}
 RUN = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
+from helpers.random_masked_models import numbered
+from helpers.random_models import VOCABULARY
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.models.masked import MaskedLanguageModel
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
-from random_masked_models import numbered
-from random_models import VOCABULARY
 
 
 def build(name: str, seed: int = 1, token_budget: int = 64, **options: Any) -> AttributionMethod:

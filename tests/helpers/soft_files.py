@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import rooms
+from helpers import script_runs
 from pisoft.config.cells import Cell
 from pisoft.store.parquet import write_rows
 from pisoft.store.schemas import FILES
@@ -62,5 +62,5 @@ def soft_summaries(folder, rows):
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
     soft = [write_soft(folder, rows[name], CELL._replace(method=name)) for name in rows]
-    rooms.summarise("soft", STATISTICS, {"soft": soft}, files)
+    script_runs.summarise("soft", STATISTICS, {"soft": soft}, files)
     return files

@@ -12,7 +12,7 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 
-from random_models import VOCABULARY
+from helpers.random_models import VOCABULARY
 
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
 IDS = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": 2}

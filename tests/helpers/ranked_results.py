@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from helpers.result_rows import comparison_rows, left_out_rows, rank_rows, ranked_rows
 from pisoft.statistics.metrics import AUC_METRICS
-from uncertainty import comparison_rows, left_out_rows, rank_rows, ranked_rows
 
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 METHODS = {"random": "Random", "attention": "Attention", "grad_ellm": "Grad-ELLM", "mine": "$ M_{"}

@@ -13,9 +13,9 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
+from helpers.tiny_tokenizers import CORPUS
 from pisoft.demo.masked_models import train_masked_tokenizer
 from pisoft.models.masked import MaskedLanguageModel
-from tiny_tokenizers import CORPUS
 
 ROBERTA_SPECIALS = {
     "bos_token": "<s>",

@@ -7,9 +7,9 @@ from functools import cache
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import ExplainedSample, LanguageModel
-from tiny_tokenizers import numbered_tokenizer
 
 VOCABULARY, LENGTH = 97, 16
 FILLERS, PLANTED = range(3, 51), range(51, 97)  # each planted word has an answer of its own

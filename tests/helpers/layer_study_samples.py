@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from estimating import view
+from helpers.estimated_results import view
 from pisoft.statistics.layer_study import depth_statistics
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.results import summary_table

@@ -1,0 +1,1 @@
+"""What tests build: models, runs, rows of results, and stand-ins for what is outside."""
