@@ -19,14 +19,13 @@ from pisoft.pages.findings import (
     reading,
     verdict,
 )
-from pisoft.statistics.standing import LEVEL
 from uncertainty import frame, left_out_rows, result_row, statistics_row
 
 METHODS = {
     name: name.title()
     for name in ("grad_ellm", "saliency", "deeplift", "input_x_gradient", "attention", "random")
 }
-APART, NOT_APART = 0.01, LEVEL
+APART, NOT_APART = 0.01, 0.05  # the latter is the level itself
 CLAIMS = (
     "original", "highest", "dominant", "late", "dense", "gradients", "fixed_dominant", "attention"
 )  # fmt: skip
