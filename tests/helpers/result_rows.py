@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.statistics.metrics import LEVEL
 from pisoft.store.schemas import SCHEMAS
 
 Rows = list[dict[str, Any]]
@@ -77,7 +76,7 @@ def comparison_rows(
             0.1,
             **{"metric": metric, "dataset": "average", "method": method, "other": other},
             **{"p_value": 0.01, "p_smallest": 0.0001, "detectable": 0.05},
-            p_adjusted=LEVEL if any({method, other} <= group for group in groups) else 0.001,
+            p_adjusted=0.05 if any({method, other} <= group for group in groups) else 0.001,
         )
         for method, other in itertools.combinations(methods, 2)
     ]

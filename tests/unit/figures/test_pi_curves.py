@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 from helpers.curve_results import CELL, METHODS, WHERE, curve_rows, view
 from pisoft.figures.pi_curves import LABEL_HEIGHT, OTHERS, plot, spread
 from pisoft.figures.style import line_styles
-from pisoft.statistics.metrics import CURVE_METRICS, LEVEL
+from pisoft.statistics.metrics import CURVE_METRICS
 
 MANY = {
     **{f"m{place}": f"A rather long name of method {place}" for place in range(9)},
@@ -29,7 +29,7 @@ def area_rows(methods, tied=()):
         {
             **CELL, "metric": f"auc_{metric}", "method": method, "value": 1 - place / 100,
             "rank": place + 1, "best": first,
-            "p_adjusted": None if method == first else LEVEL if method in tied else 0.001,
+            "p_adjusted": None if method == first else 0.05 if method in tied else 0.001,
         }
         for metric in CURVE_METRICS
         for place, method in enumerate(methods)

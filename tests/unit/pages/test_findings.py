@@ -14,7 +14,6 @@ from helpers.result_rows import frame, left_out_rows, result_row, statistics_row
 from pisoft.config.jobs import LabelSettings
 from pisoft.pages.findings import NC, NS, Numbers, Order, reading, verdict
 from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
-from pisoft.statistics.metrics import LEVEL
 
 METHODS = {
     "grad_ellm_selected": "Grad_Ellm",
@@ -24,7 +23,7 @@ METHODS = {
     },
 }
 ALL_LAYERS = "grad_ellm"
-APART, NOT_APART = 0.01, LEVEL
+APART, NOT_APART = 0.01, 0.05  # the latter is the level itself
 CLAIMS = (
     "original", "highest", "dominant", "late", "dense", "gradients", "fixed_dominant", "attention"
 )  # fmt: skip
