@@ -24,7 +24,7 @@ from pisoft.pages.readme import markdown_rows, sample_counts
 from pisoft.statistics.advantage import HALVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.permutation_baseline import GAIN
-from pisoft.statistics.results import select
+from pisoft.statistics.results import KEYS, select
 from pisoft.store.files import whole_files
 from pisoft.store.schemas import RESULT
 from pisoft.tables import notes
@@ -76,7 +76,7 @@ def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
     with whole_files("{}", *paths, folder / ABOUT) as (*written, facts):
         for path, (kind, keys) in zip(written, KEPT.items(), strict=True):
             chosen = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
-            filled = chosen.columns[chosen.notna().any() | chosen.empty]
+            filled = [*KEYS, "value", "n"] if chosen.empty else chosen.columns[chosen.notna().any()]
             chosen[filled].to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
         facts.write_text(json.dumps(vars(about), indent=2, ensure_ascii=False) + "\n", "utf-8")
 

@@ -85,7 +85,12 @@ def test_only_a_missing_interface_is_called_one(folder, monkeypatch):
 
 
 def test_the_tokenizer_is_of_the_commit_that_the_weights_are_of(folder, monkeypatch):
-    monkeypatch.setattr(loading, "commit_of", lambda *_: "c0ffee")
+    load = loading.pretrained_network
+
+    def moved(*given, **options):
+        return load(*given, **options)[0], "c0ffee"
+
+    monkeypatch.setattr(loading, "pretrained_network", moved)
     monkeypatch.setattr(loading, "load_tokenizer", lambda model, _: model.revision)
     assert load_model(settings(revision="main"), folder)._load_tokenizer() == "c0ffee"
 

@@ -2,7 +2,6 @@
 
 import itertools
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +12,6 @@ from pisoft.pages.findings import Numbers
 from pisoft.pages.index import facts_of, index_page
 from pisoft.pages.links import links as link_section
 from pisoft.pages.page import Figure, Line, Link, write_html, write_verdicts
-from pisoft.pages.standings import place
 
 LABELS = LabelSettings(
     models={"llama": "Llama"},
@@ -319,8 +317,3 @@ def test_facts_name_model_type_device_and_code(quantization):
     assert first == f"B: a/b, {kind}, on NVIDIA X, revision c0ffee"
     assert code == "Code: not a git checkout"
     assert packages == "Packages: python 3.11, torch 2.13"
-
-
-@pytest.mark.parametrize(("p_value", "tied"), [(0.05, True), (0.049, False)])
-def test_ranks_that_are_not_significantly_worse_than_the_best_are_marked(p_value, tied):
-    assert place(SimpleNamespace(rank=2, is_best=False, p_adjusted=p_value)).tied == tied
