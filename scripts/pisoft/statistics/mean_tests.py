@@ -35,7 +35,8 @@ def bootstrap_tests(
     Each mean, in standard errors, is compared with the largest of its family in the same resample,
     where means are 0 and standard errors those of the resample. As few, skewed samples make these
     too small, they are raised by a part of the family's median (as Tusher et al., 2001, do). No
-    p-value is smaller than that of as many equal signs, 2^(1 - n).
+    p-value is smaller than that of as many equal signs, 2^(1 - n). Samples that contribute 0 do
+    not count in n.
 
     Args:
         parts: what each sample contributes to each mean, (samples, C); 0 where it has no value.
@@ -46,8 +47,8 @@ def bootstrap_tests(
 
     Returns:
         `p_value`, `p_adjusted` (corrected), `p_smallest` (the smallest that either could be) and
-        `detectable`, the smallest mean whose corrected p-value is below :data:`LEVEL` in
-        :data:`POWER` of samples; NaN where none can be.
+        `detectable`, the smallest mean that the first step, the strictest, finds at
+        :data:`LEVEL` in a share :data:`POWER` of samples like these; NaN where none can be found.
     """
     drawn = zip(
         *(
