@@ -12,7 +12,9 @@ if CONFIG.run_file.explorer:
 
 rule build_index:
     input:
-        **of_kinds("statistics", "comparisons", "ranks", "coverage"),
+        **of_kinds("statistics", "comparisons", "ranks", "coverage", "variance_components"),
+        metric_validation=if_any("controls", "<data>/summary/metric_validation.parquet"),
+        permutation_baseline=if_any("permuted", "<data>/summary/permutation_baseline.parquet"),
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
         generations=cells(GENERATIONS),
     output:

@@ -1,4 +1,4 @@
-"""Write the front page of a run: who leads, all ranks, links to all else, failures.
+"""Write the front page of a run: who leads, what supports it, all ranks, links, failures.
 
 Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, and answers,
 `generations=…/{model}/{dataset}.parquet`. Links are other results of the run, by title.
@@ -10,9 +10,9 @@ import argparse
 
 from pisoft.config.jobs import IndexJob
 from pisoft.pages.findings import Numbers
-from pisoft.pages.index import facts_of, index_page
+from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
-from pisoft.statistics.reading import Files
+from pisoft.statistics.reading import Files, load_rows
 from pisoft.store.files import whole_files
 from pisoft.store.parquet import read_provenance
 from pisoft.workflow.commandline import page_parser, run
@@ -31,6 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
     page = index_page(
         settings.run,
         Numbers({kind: files.rows(kind) for kind in SUMMARIES}, settings),
+        evidence={kind: load_rows(files.get(kind, []), kind) for kind in EVIDENCE},
         figure=Figure.of(figure, f"Curves of both metrics over π, {where}"),
         facts=facts_of({name: read_provenance(path) for name, path in origins.items()}),
         files=arguments.links,

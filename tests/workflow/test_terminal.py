@@ -26,7 +26,7 @@ def test_each_job_is_one_line_and_the_end_says_what_came_out(finished):
         (finished.folder / result).unlink()
     printed = finished.snakemake("--cores", "2").stdout
     verdicts = (finished.folder / "results/tiny/verdicts.txt").read_text(encoding="utf-8")
-    assert "which scores are faithful?" in verdicts
+    assert "which methods are most faithful?" in verdicts
     assert f"\n{verdicts}\n{FRONT}\n" in printed
     others = printed.replace(verdicts, "").replace(FRONT, "").splitlines()
     lines = [line for line in others if line and not line.startswith(OTHERS)]

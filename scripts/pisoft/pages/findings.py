@@ -5,6 +5,7 @@ A method without a p-value was not tested; no sentence counts it as different or
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ import pandas as pd
 from pisoft.config.jobs import LabelSettings
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL
 from pisoft.statistics.orders import order_changes
+from pisoft.statistics.permutation_baseline import GAIN
 from pisoft.statistics.results import select
 from pisoft.store.parquet import OK, meanings
 from pisoft.tables.layout import interval_text
@@ -27,6 +29,7 @@ _QUESTIONS = {NS: "do the tokens with high scores suffice?", NC: "does the model
 BEST = "best"
 BETTER, EQUAL = "significantly better", "not significantly different"
 WORSE, UNTESTED = "significantly worse", "not tested"
+NO_VALUE = "No method has a value in every dataset."
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,40 @@ class Order:
         is_best = self.rows["rank"] == self.rows["rank"].min()
         p_values = self.rows["p_adjusted"].astype(float)[~is_best]
         groups = {EQUAL: p_values >= LEVEL, WORSE: p_values < LEVEL, UNTESTED: p_values.isna()}
-        others = {name: list(p_values.index[chosen]) for name, chosen in groups.items()}
-        return {BEST: list(self.rows.index[is_best]), **others}
+        compared = {name: list(p_values.index[chosen]) for name, chosen in groups.items()}
+        return {BEST: list(self.rows.index[is_best]), **compared}
 
     @property
     def best(self) -> list[str]:
         """The methods of the first rank."""
         return self.groups[BEST]
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether one method is significantly better than every other one."""
+        return len(self.best) == 1 and not self.groups[EQUAL] and not self.groups[UNTESTED]
+
+    @property
+    def leaders(self) -> str:
+        """Say who leads."""
+        if len(self.best) == len(self.rows) > 1:
+            return f"all {len(self.best)} methods are level"
+        return f"{self.listed(self.best)} {'leads' if len(self.best) == 1 else 'lead'}"
+
+    @property
+    def lead(self) -> str:
+        """Say by how much the best lead over the runner-up, if any, and what its test says.
+
+        Of runners-up with the same value, the least certain test counts.
+        """
+        rest = self.rows.drop(self.best)
+        second = list(rest.index[rest["rank"] == rest["rank"].min()])
+        if not second:
+            return ""
+        gap = self.rows["value"].max() - rest["value"].max()
+        tests = {UNTESTED: UNTESTED, EQUAL: "not significant", WORSE: "significant"}
+        test = next(text for kind, text in tests.items() if {*second} & {*self.groups[kind]})
+        return f"{gap:.3f} ahead of {self.listed(second)} ({test})"
 
     def against(self, other: str) -> dict[str, list[str]]:
         """Return the other methods by how they compare with one; none if that has no value."""
@@ -83,7 +113,8 @@ class Order:
         clauses = []
         if equal:
             count = f"{len(equal)} of {len(equal) + len(worse)} other methods"
-            clauses = [f"{EQUAL}: {f'{self.listed(equal)} ({count})' if named else count}"]
+            listed = f"{self.listed(equal)} ({count})" if named else count
+            clauses = [f"no significant difference from the best: {listed}"]
         elif worse:
             tested = "method that was tested" if untested else "method"
             clauses = [f"every other {tested} is significantly worse"]
@@ -154,18 +185,116 @@ class Numbers:
 # The front page ---------------------------------------------------------------------------------
 
 
+def headline(numbers: Numbers) -> str:
+    """Say in one sentence who leads: by each metric or, over several rankings, how often."""
+    cells = numbers.averages("statistics", metric=AUC_METRICS).groupby(["protocol", "model"])
+    by_cell = [
+        {name: numbers.order(protocol=protocol, model=model, metric=name) for name in AUC_METRICS}
+        for protocol, model in cells.groups
+    ]
+    if len(by_cell) == 1:
+        return answer(by_cell[0])
+    orders = [order for cell in by_cell for order in cell.values() if not order.rows.empty]
+    firsts = Counter(method for order in orders for method in order.best)
+    if not firsts:
+        return NO_VALUE
+    leaders = [name for name, count in firsts.items() if count == max(firsts.values())]
+    clear = sum({*order.best} <= {*leaders} and order.is_clear for order in orders)
+    return (
+        f"{orders[0].listed(leaders)} {'leads' if len(leaders) == 1 else 'each lead'} "
+        f"{max(firsts.values())} of {len(orders)} rankings (by model, routing and metric); "
+        f"significantly ahead of every other method in {clear or 'none'}."
+    )
+
+
+def answer(orders: Mapping[str, Order]) -> str:
+    """Say who leads by each metric, and by how much over the runner-up.
+
+    Args:
+        orders: of one model and protocol, by metric.
+    """
+    ranked = {SHORT[metric]: order for metric, order in orders.items() if len(order.rows)}
+    if not ranked:
+        return NO_VALUE
+    leaders = {order.leaders for order in ranked.values()}
+    if len(ranked) > 1 and len(leaders) == 1:
+        leads = [f"by {name}, {order.lead}" for name, order in ranked.items() if order.lead]
+        clauses = [f"{leaders.pop()} by both metrics", "; ".join(leads)]
+        return f"{begun(': '.join(filter(None, clauses)))}."
+    clauses = [
+        ", ".join(filter(None, (f"by {name}", order.leaders, order.lead)))
+        for name, order in ranked.items()
+    ]
+    return f"{begun('; '.join(clauses))}."
+
+
+def validity(rows: pd.DataFrame) -> str:
+    """Say whether π-Soft-NS and π-Soft-NC order scores by what these know of planted evidence.
+
+    Args:
+        rows: of `metric_validation`.
+    """
+    needed = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])["value"]
+    sizes = needed.dropna()
+    samples = f", with at most {sizes.max():.0f} samples" if len(sizes) else ""
+    return (
+        "Metric validation: the order planted evidence, noisy evidence, random scores, inverted "
+        f"evidence is recovered in {_share(len(sizes), len(needed), 'ranking')}{samples}."
+    )
+
+
+def permuted(rows: pd.DataFrame) -> str:
+    """Say how often scores do better than the same scores shuffled over the tokens.
+
+    Args:
+        rows: of `permutation_baseline`.
+    """
+    gains = select(rows, metric=AUC_METRICS, part=GAIN, dataset=AVERAGE)
+    tested = gains.dropna(subset="p_adjusted")
+    lost = ((tested["p_adjusted"] < LEVEL) & (tested["value"] > 0)).sum()
+    untested = f" ({UNTESTED}: {len(gains) - len(tested)})" if len(gains) > len(tested) else ""
+    return (
+        "Permutation baseline: shuffling a method's scores over the tokens lowers its AUC "
+        f"significantly in {_share(lost, len(tested), 'comparison')}{untested}."
+    )
+
+
+def rounding(rows: pd.DataFrame) -> str:
+    """Say how much of the variance of a sample's AUC numerical noise can explain.
+
+    Args:
+        rows: of `variance_components`.
+    """
+    keys = ["protocol", "model", "dataset", "metric", "method"]
+    parts = select(rows, metric=AUC_METRICS).set_index([*keys, "part"])["value"].unstack()
+    shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()
+    if shares.empty:
+        return "Numerical noise: not known, as no method's AUC varies between samples."
+    largest = 100 * shares.max()
+    bound = "less than 0.1" if largest < 0.1 else f"at most {largest:.1f}"
+    return f"Numerical noise: rounding explains {bound} % of the variance of any method's AUC."
+
+
+def _share(count: int, total: int, noun: str) -> str:
+    """Return how many of all, as `2 of 3 rankings`, `all 3 rankings` or `the only ranking`."""
+    if not total:
+        return f"no {noun}, as none could be tested"
+    if count == total:
+        return f"the only {noun}" if total == 1 else f"all {total} {noun}s"
+    return f"{count or 'none'} of {total} {noun}{'' if total == 1 else 's'}"
+
+
 def verdict(order: Order) -> str:
     """Name the leading methods; count those not significantly worse, and those above random."""
     if order.rows.empty:
-        return "No method has a value in every dataset."
-    leads = f"{order.listed(order.best)} {'leads' if len(order.best) == 1 else 'lead'}"
+        return NO_VALUE
     better, equal, worse, untested = order.against(CONTROL).values()
     above = []
     if tested := len(better) + len(equal) + len(worse):
         above.append(f"{BETTER} than random scores: {len(better)} of {tested}")
     if untested:
         above.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
-    clauses = [leads, *order.rivals(named=False), *above]
+    clauses = [order.leaders, *order.rivals(named=False), *above]
     return f"{'. '.join(map(begun, clauses))}."
 
 

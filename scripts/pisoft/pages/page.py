@@ -34,6 +34,7 @@ class Bar:
         at, low, high: where they stand, in percent of the panel's width.
         group: `best`, `tied` (not significantly different from the best) or `other`.
         control: whether it is of random scores.
+        mark: sign of how it compares with random scores, or nothing.
     """
 
     label: str
@@ -43,6 +44,7 @@ class Bar:
     high: float
     group: str
     control: bool
+    mark: str
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,14 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A sentence, and the file that supports it if there is one."""
+
+    text: str
+    link: Link | None = None
+
+
+@dataclass(frozen=True)
 class Line:
     """Links to files of one kind, those under a common heading together."""
 
@@ -87,12 +97,13 @@ class Card:
 
 @dataclass(frozen=True)
 class Section:
-    """Paragraphs, panels, cards, a list of points, a figure and tables under a common heading."""
+    """What stands under a common heading, in the order of the page's template."""
 
     heading: str
     paragraphs: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     points: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
     figure: Figure | None = None
     panels: tuple[Panel, ...] = ()
     cards: tuple[Card, ...] = ()

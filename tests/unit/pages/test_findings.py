@@ -12,7 +12,20 @@ import pytest
 
 from helpers.result_rows import frame, left_out_rows, result_row, statistics_row
 from pisoft.config.jobs import LabelSettings
-from pisoft.pages.findings import NC, NS, Numbers, Order, reading, verdict
+from pisoft.pages.findings import (
+    NC,
+    NO_VALUE,
+    NS,
+    Numbers,
+    Order,
+    answer,
+    headline,
+    permuted,
+    reading,
+    rounding,
+    validity,
+    verdict,
+)
 from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 
 METHODS = {
@@ -201,7 +214,7 @@ def test_methods_without_a_test_are_named_and_not_counted() -> None:
     )
     assert "every other method that was tested is significantly worse; not tested: Sal" in long
     first, long = sentences(NOT_APART, ["saliency", "deeplift"])
-    assert "Not significantly different: 3 of 3 other methods. Not tested: Saliency, Dee" in first
+    assert "No significant difference from the best: 3 of 3 other methods. Not tested: Sal" in first
     assert "Random (3 of 3 other methods); not tested: Saliency, Deeplift." in long
 
 
@@ -227,3 +240,151 @@ def test_equal_methods_are_all_best_and_untested_ones_are_not_tied():
     numbers = {"rank": [1.5, 1.5, 3, 4, 5], "p_adjusted": [1.0, np.nan, 0.05, 0.049, np.nan]}
     groups = Order(pd.DataFrame(numbers, index=[*"abcde"]), pd.DataFrame(), {}).groups
     assert list(groups.values()) == [["a", "b"], ["c"], ["d"], ["e"]]
+
+
+# The answer, and what supports it ---------------------------------------------------------------
+
+
+def order_of(p_values: dict[str, float], ranks: list[float]) -> Order:
+    """Return an order of methods whose values fall by 0.1 with each rank."""
+    rows = {"rank": ranks, "p_adjusted": list(p_values.values())}
+    rows["value"] = [1 - rank / 10 for rank in ranks]
+    table = pd.DataFrame(rows, index=list(p_values))
+    return Order(table, pd.DataFrame(), {name: name.upper() for name in p_values})
+
+
+CLEAR = order_of({"a": np.nan, "b": 0.01, "c": 0.01}, [1, 2, 3])
+CLOSE = order_of({"b": np.nan, "a": 0.3, "c": 0.01}, [1, 2, 3])
+NONE = order_of({}, [])
+
+
+@pytest.mark.parametrize(
+    ("ns", "nc", "sentence"),
+    [
+        (
+            CLEAR, CLEAR,
+            "A leads by both metrics: by π-Soft-NS, 0.100 ahead of B (significant); "
+            "by π-Soft-NC, 0.100 ahead of B (significant).",
+        ),
+        (
+            CLEAR, CLOSE,
+            "By π-Soft-NS, A leads, 0.100 ahead of B (significant); "
+            "by π-Soft-NC, B leads, 0.100 ahead of A (not significant).",
+        ),
+        (
+            order_of({"a": np.nan, "b": np.nan, "c": np.nan, "d": 0.01}, [1.5, 1.5, 3.5, 3.5]),
+            NONE,
+            "By π-Soft-NS, A, B lead, 0.200 ahead of C, D (not tested).",
+        ),
+        (order_of({"a": np.nan, "b": 1}, [1.5, 1.5]),) * 2
+        + ("All 2 methods are level by both metrics.",),
+        (order_of({"a": np.nan}, [1]),) * 2 + ("A leads by both metrics.",),
+        (NONE, NONE, NO_VALUE),
+    ],
+)  # fmt: skip
+def test_the_answer_names_leader_runner_up_and_test(ns: Order, nc: Order, sentence: str) -> None:
+    assert answer({NS: ns, NC: nc}) == sentence
+
+
+def run_of(*leaders: str, p_value: float = APART) -> Numbers:
+    """Return results of several models, each with another method in front."""
+    each = [numbers_of(p_value, [name, *(n for n in METHODS if n != name)], ()) for name in leaders]
+    rows = {
+        question: pd.concat(
+            [one.rows[question].assign(model=f"model{index}") for index, one in enumerate(each)]
+        )
+        for question in ("statistics", "comparisons")
+    }
+    return Numbers(rows, each[0].labels)
+
+
+@pytest.mark.parametrize(
+    ("leaders", "p_value", "sentence"),
+    [
+        (["saliency", "saliency"], APART, "Saliency leads 8 of 8 rankings {}; {} in 8."),
+        (["saliency", "random", "saliency"], APART, "Saliency leads 8 of 12 rankings {}; {} in 8."),
+        (["saliency", "random"], APART, "Saliency, Random each lead 4 of 8 rankings {}; {} in 8."),
+        (["saliency", "random"], NOT_APART,
+         "Saliency, Random each lead 4 of 8 rankings {}; {} in none."),
+    ],
+)  # fmt: skip
+def test_of_several_rankings_the_answer_counts(
+    leaders: list[str], p_value: float, sentence: str
+) -> None:
+    where, ahead = "(by model, routing and metric)", "significantly ahead of every other method"
+    assert headline(run_of(*leaders, p_value=p_value)) == sentence.format(where, ahead)
+
+
+def test_of_one_ranking_by_each_metric_the_answer_says_how_large_the_lead_is() -> None:
+    numbers = numbers_of(APART, list(METHODS), ())
+    rows = {kind: table[table["protocol"] == "dynamic"] for kind, table in numbers.rows.items()}
+    sentence = headline(Numbers(rows, numbers.labels))
+    assert sentence.startswith("Grad_Ellm leads by both metrics: by π-Soft-NS, 0.100 ahead of Sal")
+
+
+@pytest.mark.parametrize(
+    ("needed", "end"),
+    [
+        ([7], "recovered in the only ranking, with at most 7 samples."),
+        ([None], "recovered in none of 1 ranking."),
+        ([7, 12], "recovered in all 2 rankings, with at most 12 samples."),
+        ([None, 12], "recovered in 1 of 2 rankings, with at most 12 samples."),
+        ([None, None], "recovered in none of 2 rankings."),
+    ],
+)
+def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any], end: str) -> None:
+    rows = [
+        result_row("statistics", value, metric=metric, dataset=f"set{index}", **keys)
+        for index, value in enumerate(needed)
+        for metric, keys in (
+            (NS, {"part": "samples_needed"}),
+            (NS, {"part": "samples_needed", "position": 0.5}),
+            (NS, {"part": "ladder"}),
+            ("deletion_auc", {"part": "samples_needed"}),
+        )
+    ]
+    assert validity(frame(rows)).endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("gains", "end"),
+    [
+        ([(0.1, APART)], "significantly in the only comparison."),
+        ([(0.1, APART)] * 2, "significantly in all 2 comparisons."),
+        ([(0.1, APART), (-0.1, APART), (0.1, NOT_APART)], "in 1 of 3 comparisons."),
+        ([(-0.1, APART)], "in none of 1 comparison."),
+        ([(0.1, APART), (0.1, None)], "in the only comparison (not tested: 1)."),
+        ([(0.1, None)], "in no comparison, as none could be tested (not tested: 1)."),
+    ],
+)
+def test_the_permutation_baseline_counts_significant_losses_alone(
+    gains: list[Any], end: str
+) -> None:
+    rows = [
+        result_row(
+            "statistics", value, p_adjusted=p_value, metric=NS, method=f"m{index}", part=part,
+            dataset=dataset,
+        )
+        for index, (value, p_value) in enumerate(gains)
+        for part, dataset in (("gain", "average"), ("gain", "films"), ("method", "average"))
+    ]  # fmt: skip
+    assert permuted(frame(rows)).endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("total", "numerical", "end"),
+    [
+        ([1, 1], [0.001, 0.02], "at most 2.0 % of the variance of any method's AUC."),
+        ([1, 0], [1e-9, 1e-9], "less than 0.1 % of the variance of any method's AUC."),
+        ([0, None], [0, None], "as no method's AUC varies between samples."),
+    ],
+)
+def test_numerical_noise_is_the_largest_share_of_the_variance(
+    total: list[Any], numerical: list[Any], end: str
+) -> None:
+    rows = [
+        result_row("statistics", value, metric=NC, method=f"m{index}", part=part, dataset="films")
+        for part, values in (("total", total), ("numerical", numerical))
+        for index, value in enumerate(values)
+    ]
+    assert rounding(frame(rows)).endswith(end)

@@ -7,9 +7,11 @@ import pytest
 
 from helpers.browser import check_accessible, chromium, visit
 from helpers.estimated_results import estimated
+from helpers.result_rows import frame, result_row
 from pisoft.config.jobs import LabelSettings
+from pisoft.pages.example import PI, example_section
 from pisoft.pages.findings import Numbers
-from pisoft.pages.index import facts_of, index_page
+from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.links import links as link_section
 from pisoft.pages.page import Figure, Line, Link, write_html, write_verdicts
 
@@ -57,10 +59,13 @@ def value_of(metric, level, number):
     return constants.get(metric, level + (number % 5 - 2) * (0.01 + level / 100))
 
 
-def page_of(rows, labels=LABELS):
-    numbers = Numbers(vars(estimated(rows, resamples=2000)), labels)
+def page_of(rows, labels=LABELS, **evidence):
+    results = vars(estimated(rows, resamples=2000))
+    none = dict.fromkeys(EVIDENCE, frame([]))
+    given = {**none, "variance_components": results["variance_components"], **evidence}
     return index_page(
-        "demo", numbers, figure=FIGURE, facts=(f"Code: {'a1' * 32}",),
+        "demo", Numbers(results, labels), evidence=given, figure=FIGURE,
+        facts=(f"Code: {'a1' * 32}",),
         files={title: [Path(name) for name in names] for title, names in FILES.items()},
         warning="Nothing <real>.",
     )  # fmt: skip
@@ -68,12 +73,12 @@ def page_of(rows, labels=LABELS):
 
 def panels(page):
     (section,) = [s for s in page.sections if s.panels]
-    assert section.heading == "Llama: which scores are faithful? (n = 24 samples)"
+    assert section.heading == "Llama: which methods are most faithful? (n = 24 samples)"
     return section.panels
 
 
 def reading(page):
-    (section,) = [s for s in page.sections if s.heading.startswith("Reading")]
+    (section,) = [s for s in page.sections if s.heading.startswith("Findings")]
     return section.points
 
 
@@ -98,16 +103,17 @@ def test_the_page_says_which_datasets_a_model_has_where_they_differ():
     labels = LABELS.model_copy(update={"models": {"llama": "Llama", "mistral": "Mistral"}})
     page = page_of(rows, labels)
     assert [section.heading for section in page.sections if section.panels] == [
-        "Llama on SST-2: which scores are faithful? (n = 12 samples)",
-        "Mistral on SST-2, IMDb: which scores are faithful? (n = 24 samples)",
+        "Llama on SST-2: which methods are most faithful? (n = 12 samples)",
+        "Mistral on SST-2, IMDb: which methods are most faithful? (n = 24 samples)",
     ]
     sentence = "Datasets of each model: Llama: SST-2; Mistral: SST-2, IMDb."
-    (ranks,) = [section.tables[0] for section in page.sections if section.tables]
+    (ranks,) = next(section.tables for section in page.sections if section.heading == "Ranks")
     assert f"{sentence} Ranks on different datasets are not comparable." in ranks.notes
     (measured,) = [s for s in page.sections if s.heading == "What was measured"]
     assert measured.paragraphs[1].endswith(sentence)
     both = [{**row, "model": name} for name in labels.models for row in rows_of(everywhere(LEVELS))]
-    assert page_of(both, labels).sections[0].heading.startswith("Llama: which")
+    headings = [section.heading for section in page_of(both, labels).sections if section.panels]
+    assert headings[0].startswith("Llama: which")
 
 
 def test_the_first_panel_ranks_the_methods_and_says_who_leads():
@@ -128,6 +134,60 @@ def test_the_first_panel_ranks_the_methods_and_says_who_leads():
     assert ns.bars[0].text.startswith("0.895 [.8")
 
 
+def test_the_page_begins_with_the_answer_and_the_terms_in_it():
+    answer = page_of(rows_of(everywhere({**LEVELS, "equal": 0.8}))).sections[0]
+    assert answer.paragraphs == (
+        "Good leads by both metrics: by π-Soft-NS, 0.100 ahead of Equal (significant); "
+        "by π-Soft-NC, 0.100 ahead of Equal (significant).",
+    )
+    assert [point.split(":")[0] for point in answer.points] == ["π-Soft-NS", "π-Soft-NC", "dynamic"]
+
+
+def test_methods_not_significantly_better_than_random_scores_are_marked():
+    levels = everywhere({**LEVELS, "equal": 0.3})
+    first, _ = panels(page_of(rows_of(levels)))
+    assert {bar.label: bar.mark for bar in first.bars} == {
+        "Good": "", "Random": "", "Equal": "†", "<Bad>": "†",
+    }  # fmt: skip
+    failed = {("equal", number) for number in range(12)}
+    assert "†" not in {bar.mark for bar in panels(page_of(rows_of({
+        cell: level for cell, level in levels.items() if cell[0] != "random"
+    }, failed)))[0].bars}, "there is nothing to compare with"  # fmt: skip
+
+
+def test_evidence_is_linked_and_what_a_run_lacks_is_named_with_the_command_that_shows_it():
+    rows = rows_of(everywhere(LEVELS))
+    rounding, lacking = claims(page_of(rows))
+    assert rounding.link.address == "tables/variance_components/dynamic/llama.html"
+    assert rounding.link.text in rounding.link.name
+    assert lacking.link is None
+    assert lacking.text == (
+        "Metric validation and permutation baseline: not part of this run. "
+        "`make demo-trust` shows how."
+    )
+    gain = result_row("statistics", 0.1, metric="auc_pi_soft_ns", dataset="average", part="gain",
+                      p_adjusted=0.01)  # fmt: skip
+    needed = result_row("statistics", 7, metric="auc_pi_soft_ns", part="samples_needed")
+    given = {"permutation_baseline": frame([gain]), "metric_validation": frame([needed])}
+    assert [claim.text.split(":")[0] for claim in claims(page_of(rows, **given))] == [
+        "Metric validation", "Permutation baseline", "Numerical noise",
+    ]  # fmt: skip
+
+
+def claims(page):
+    (section,) = [section for section in page.sections if section.claims]
+    return section.claims
+
+
+def test_the_worked_example_keeps_half_of_the_tokens_on_average():
+    (table,) = example_section().tables
+    scores, kept = table.values["score"], table.values["probability"]
+    assert len(scores) == 8
+    assert kept.mean() == pytest.approx(PI, abs=1e-9)
+    assert list(kept.rank()) == list(scores.rank()), "a power keeps the order"
+    assert (table.values["ns"] != table.values["nc"]).all(), "masks are complements"
+
+
 def test_methods_not_significantly_different_from_the_best_are_shaded_and_counted():
     rows = rows_of(everywhere(LEVELS))
     for row in rows:
@@ -136,7 +196,7 @@ def test_methods_not_significantly_different_from_the_best_are_shaded_and_counte
     first, _ = panels(page_of(rows))
     assert [bar.group for bar in first.bars] == ["best", "tied", "other", "other"]
     assert first.verdict.startswith(
-        "Good leads. Not significantly different: 1 of 3 other methods."
+        "Good leads. No significant difference from the best: 1 of 3 other methods."
     )
 
 
@@ -220,6 +280,7 @@ def test_the_first_screen_holds_verdict_panel_and_n(tmp_path):
     with chromium() as browser:
         opened = visit(browser, tmp_path / "page.html", width=1440, height=900)
         for seen in (
+            opened.page.get_by_text("lead by both metrics"),
             opened.page.get_by_text("n = 24 samples"),
             opened.page.get_by_text("lead. Every other method").first,
             opened.page.locator(".panel").nth(0),
@@ -286,7 +347,7 @@ def test_the_page_is_one_file_with_labels_as_text(tmp_path):
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "&lt;Bad&gt;" in text
     assert '<p class="warning">Nothing &lt;real&gt;.</p>' in text
-    assert text.count('<a href="') == 7
+    assert text.count('<a href="') == 7 + 1, "one supports a sentence"
     assert "<Bad>" not in text
     assert "http" not in text
 
@@ -298,7 +359,7 @@ def test_the_verdicts_are_text_that_begins_with_the_warning(tmp_path):
     assert (tmp_path / "verdicts.txt").read_text(encoding="utf-8").splitlines() == [
         "Nothing <real>.",
         "",
-        "Llama: which scores are faithful? (n = 24 samples)",
+        "Llama: which methods are most faithful? (n = 24 samples)",
         f"- AUC π-Soft-NS ↑, dynamic routing: {ns.verdict}",
         f"- AUC π-Soft-NC ↑, dynamic routing: {nc.verdict}",
     ]
