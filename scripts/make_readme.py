@@ -12,28 +12,14 @@ from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/real-numbers.md")
 PROTOCOL = "dynamic"
-# One or two of each family of methods, all of them in the paper; the best is shown anyway.
-SHOWN = (
-    "random",
-    "attention",
-    "input_x_gradient",
-    "integrated_gradients",
-    "value_zeroing",
-    "grad_ellm",
-)
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Write what stands between the markers, and the page."""
     numbers, about = kept(arguments.folder / FOLDER)
     figure = FOLDER / CURVES
-    text = result_text(
-        numbers.results("statistics", protocol=PROTOCOL),
-        model=about.model,
-        shown=SHOWN,
-        figure=figure.as_posix(),
-        page=PAGE.as_posix(),
-    )
+    where = {"figure": figure.as_posix(), "page": PAGE.as_posix()}
+    text = "\n".join(result_text(numbers, protocol=PROTOCOL, **where))
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
     readme.write_text(document, encoding="utf-8")

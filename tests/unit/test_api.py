@@ -68,8 +68,8 @@ def prompt(model):
     return pisoft.prompt(model, CHAT)
 
 
-def blocks_of_python(root):
-    page = (root / "docs/how-to/use-from-python.md").read_text(encoding="utf-8")
+def blocks_of_python(root, name="docs/how-to/use-from-python.md"):
+    page = (root / name).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```", page, flags=re.S)
 
 
@@ -79,6 +79,14 @@ def test_the_lines_of_the_docs_run(root, folder):
     exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), names)
     assert names["scores"].shape == (len(names["prompt"]["input_ids"]),)
     assert names["kept"].mean() == pytest.approx(0.3, abs=1e-9)
+    assert 0 <= names["ns"] <= 1
+    assert names["nc"] > 0
+
+
+def test_the_lines_of_the_readme_run(root, folder):
+    (lines,) = blocks_of_python(root, "README.md")
+    names: dict = {}
+    exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), names)
     assert 0 <= names["ns"] <= 1
     assert names["nc"] > 0
 

@@ -203,7 +203,7 @@ def headline(numbers: Numbers) -> str:
     return (
         f"{orders[0].listed(leaders)} {'leads' if len(leaders) == 1 else 'each lead'} "
         f"{max(firsts.values())} of {len(orders)} rankings (by model, routing and metric); "
-        f"significantly ahead of every other method in {clear or 'none'}."
+        f"the lead over every other method is significant in {_count(clear, 'ranking')}."
     )
 
 
@@ -281,7 +281,12 @@ def _share(count: int, total: int, noun: str) -> str:
         return f"no {noun}, as none could be tested"
     if count == total:
         return f"the only {noun}" if total == 1 else f"all {total} {noun}s"
-    return f"{count or 'none'} of {total} {noun}{'' if total == 1 else 's'}"
+    return f"{count or 'none'} of {_count(total, noun)}"
+
+
+def _count(count: int, noun: str) -> str:
+    """Return `no ranking`, `1 ranking` or `2 rankings`."""
+    return f"{count or 'no'} {noun}{'s' if count > 1 else ''}"
 
 
 def verdict(order: Order) -> str:

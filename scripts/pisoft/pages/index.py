@@ -14,7 +14,6 @@ from pisoft.pages.findings import (
     SHORT,
     Numbers,
     Order,
-    begun,
     failures,
     headline,
     permuted,
@@ -54,9 +53,9 @@ def index_page(
         warning: what the numbers of this run do not show, or nothing.
     """
     averages = numbers.averages("statistics", metric=AUC_METRICS)
-    terms = [
-        f"{name}: {_TERMS[name]}" for name in (*SHORT.values(), *averages["protocol"].unique())
-    ]
+    terms = [f"{name}: {_TERMS[name]}" for name in SHORT.values()]
+    protocols = averages["protocol"].unique()
+    terms += [f"{name.capitalize()} routing: {_TERMS[name]}" for name in protocols]
     readings = [
         Section(
             f"Findings: {numbers.labels.models[model]}, {protocol} routing",
@@ -96,8 +95,8 @@ EVIDENCE = {
 _TERMS = {
     "π-Soft-NS": "sufficiency. Keep the high-scoring tokens: does the prediction survive?",
     "π-Soft-NC": "comprehensiveness. Ablate the high-scoring tokens: does the prediction change?",
-    "dynamic": "routing in which attention is recomputed from the ablated prompt.",
-    "fixed": "routing in which the attention of the intact prompt is replayed.",
+    "dynamic": "attention is recomputed from the ablated prompt.",
+    "fixed": "the attention of the intact prompt is replayed.",
 }
 _WHAT = (
     "Each method scores every token of a prompt. Tokens are ablated at random, guided by the "
@@ -132,8 +131,8 @@ def _claims(
         else:
             yield Claim(sentence(evidence[question]), tables.get(question))
     if lacking:
-        missing = begun(" and ".join(lacking))
-        yield Claim(f"{missing}: not part of this run. `make demo-trust` shows how.")
+        missing = " and ".join(lacking)
+        yield Claim(f"Not part of this run: {missing} (make demo-trust shows how).")
 
 
 def _answers(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:

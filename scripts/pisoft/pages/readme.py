@@ -2,56 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
+from pisoft.pages.findings import Numbers, answer
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.statistics.results import select
 from pisoft.tables.grid import blocks, columns, each, ranked
-from pisoft.tables.layout import Block, Entry
+from pisoft.tables.layout import Block, Entry, rank_text
 from pisoft.views.view import Results
 
 BEGIN = "<!-- written by `make readme`: begin -->"
 END = "<!-- written by `make readme`: end -->"
+LEADING = 3  # rows of the table, besides random scores
 
 
-def result_text(
-    results: Results, *, model: str, shown: Collection[str], figure: str, page: str
-) -> str:
-    """Return table and figure with what they show, as Markdown.
+def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> Iterator[str]:
+    """Yield the lines of table, answer and figure, as Markdown.
 
     Args:
-        results: `statistics` of one model and protocol.
-        model: label of its model.
-        shown: methods with a row of their own, besides the best of each column.
+        numbers: statistics and comparisons of one model.
+        protocol: whose numbers.
         figure: path of the figure from README.md.
         page: path of the page with all numbers of the run.
     """
-    best = set(select(results.rows, dataset=AVERAGE)["best"])
-    rows = {n: label for n, label in results.methods.items() if n in shown or n in best}
+    results = numbers.results("statistics", protocol=protocol)
+    orders = {name: numbers.order(metric=name, protocol=protocol) for name in AUC_METRICS}
+    (model,) = numbers.labels.models.values()
     areas = {name: METRICS[name].label for name in AUC_METRICS}
+    yield _line(["#", "Method", *areas.values()])
+    yield _line(["--:", "---", *["--:"] * len(areas)])
+    ranks = orders[AUC_METRICS[0]].rows["rank"]
+    labels = {name: results.methods[name] for name in ranks.index}
     cells = columns("metric", areas, ranked, dataset=AVERAGE)
-    share = f"{len(rows)} of the {len(results.methods)} rows"
-    (block,) = blocks(results, {"": {}}, each("method", rows), cells)
-    return "\n".join(
-        [
-            _line(["Method", *areas.values()]),
-            _line(["---", *["--:"] * len(areas)]),
-            *map(_line, markdown_rows(block)),
-            "",
-            f"{share} of {model}, dynamic routing: area under the",
-            f"curve over π (AUC), mean over samples ({sample_counts(results)}) and",
-            "datasets, with 95 % confidence intervals. Bold: best of all methods. ≈: not",
-            "significantly different from it (paired test). The figure shows both",
-            "metrics over π on one dataset; in colour: the best, those not significantly different",
-            "from it (at most four), Grad-ELLM, random scores and the worst.",
-            "",
-            f"![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})",
-            "",
-            "All numbers of this run, and which of the paper's findings it confirms:",
-            f"[real numbers]({page}).",
-        ]
-    )
+    (block,) = blocks(results, {"": {}}, each("method", labels), cells)
+    rows = [(rank_text(rank), *row) for rank, row in zip(ranks, markdown_rows(block), strict=True)]
+    places = [n for n, method in enumerate(ranks.index) if n < LEADING or method == CONTROL]
+    for place, following in pairwise([*places, len(rows)]):
+        yield _line(rows[place])
+        if following > place + 1:
+            yield _line(["…", *[""] * (1 + len(areas))])
+    n = select(results.rows, metric=AUC_METRICS, dataset=AVERAGE)["n"].max()
+    yield f"""
+*{model}, n = {n} prompts ({sample_counts(results)}),
+{protocol} routing; {len(rows)} methods, ordered by π-Soft-NS. Area under the curve over π (AUC),
+mean over datasets, with its 95 % interval. **Bold**: best. ≈: not significantly different from it.*
+
+**{answer(orders)}**
+One small model says little about larger ones, and a difference that is not significant at this n
+may still exist: [all numbers, and which of the paper's findings they confirm]({page}).
+
+![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})
+
+*Both metrics over π on one dataset. In colour: the best method, those not significantly different
+from it (at most four), Grad-ELLM, random scores and the worst.*"""
 
 
 def put_between_markers(document: str, text: str, name: str) -> str:

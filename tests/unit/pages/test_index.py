@@ -140,7 +140,9 @@ def test_the_page_begins_with_the_answer_and_the_terms_in_it():
         "Good leads by both metrics: by π-Soft-NS, 0.100 ahead of Equal (significant); "
         "by π-Soft-NC, 0.100 ahead of Equal (significant).",
     )
-    assert [point.split(":")[0] for point in answer.points] == ["π-Soft-NS", "π-Soft-NC", "dynamic"]
+    assert [point.split(":")[0] for point in answer.points] == [
+        "π-Soft-NS", "π-Soft-NC", "Dynamic routing",
+    ]  # fmt: skip
 
 
 def test_methods_not_significantly_better_than_random_scores_are_marked():
@@ -162,8 +164,8 @@ def test_evidence_is_linked_and_what_a_run_lacks_is_named_with_the_command_that_
     assert rounding.link.text in rounding.link.name
     assert lacking.link is None
     assert lacking.text == (
-        "Metric validation and permutation baseline: not part of this run. "
-        "`make demo-trust` shows how."
+        "Not part of this run: metric validation and permutation baseline "
+        "(make demo-trust shows how)."
     )
     gain = result_row("statistics", 0.1, metric="auc_pi_soft_ns", dataset="average", part="gain",
                       p_adjusted=0.01)  # fmt: skip

@@ -14,18 +14,20 @@ import pytest
 
 from helpers.result_rows import frame, statistics_row
 from keep_summary import CATALOGUE, CURVES, FOLDER
-from make_readme import PAGE, SHOWN
+from make_readme import PAGE
 from pisoft.config.captions import left_out
+from pisoft.config.jobs import LabelSettings
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
-from pisoft.pages.readme import BEGIN, END, put_between_markers, result_text
+from pisoft.pages.findings import Numbers
+from pisoft.pages.readme import BEGIN, END, LEADING, put_between_markers, result_text
 from pisoft.pages.real_numbers import ABOUT, KEPT, keep, kept
-from pisoft.views.view import Results
 
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens
-METHODS = {"random": "Random", "other": "Other", "mine": "Mine"}
+METHODS = {"random": "Random", **{name: name.title() for name in ("best", "second", "third")}}
+METHODS |= {"fourth": "Fourth", "last": "Last"}
 DATASETS = {"films": "Films", "books": "Books"}
 END_OF_INTERVAL = r"−?\d?\.\d{3}"
 CELL = re.compile(
@@ -34,32 +36,25 @@ CELL = re.compile(
 )
 
 
-def numbers() -> Results:
-    """Return results of three methods: `mine` is best on average, but not on books."""
+def numbers(*order: str) -> Numbers:
+    """Return results of methods, the best first, of which the second alone is not worse."""
     rows = [
         statistics_row(
-            metric, dataset, method, value,
-            n=n, low=value - 0.1, high=value + 0.1, best=best, p_adjusted=p_value,
-            rank=1.0 if method == best else 2.0,
+            metric, dataset, method, 0.5 - place / 8,
+            n=n, low=0.4 - place / 8, high=0.6 - place / 8, rank=place + 1.0, best=order[0],
+            p_adjusted={0: None, 1: 0.3}.get(place, 0.01),
         )
         for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc")
-        for dataset, n, best in (
-            ("films", 16, "mine"),
-            ("books", 9, "random"),
-            ("average", 25, "mine"),
-        )
-        for method, value, p_value in (
-            ("random", 0.25, 0.3),
-            ("other", 0.375, 0.01),
-            ("mine", 0.5 if best == "mine" else 0.125, None),
-        )
+        for dataset, n in (("films", 16), ("books", 9), ("average", 25))
+        for place, method in enumerate(order)
     ]  # fmt: skip
-    return Results(frame(rows), METHODS, DATASETS)
+    labels = LabelSettings(models={"llama": "Llama"}, datasets=DATASETS, methods=METHODS)
+    return Numbers({"statistics": frame(rows), "comparisons": frame([])}, labels)
 
 
-def text_of(results: Results) -> str:
+def text_of(*order: str) -> str:
     figure, page = "docs/figure.png", "docs/numbers.md"
-    return result_text(results, model="Llama", shown=["random"], figure=figure, page=page)
+    return "\n".join(result_text(numbers(*order), protocol="dynamic", figure=figure, page=page))
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -72,18 +67,40 @@ def between_markers(document: str) -> str:
     return document.split(BEGIN)[1].split(END)[0]
 
 
-def test_averages_with_intervals_and_marks_stand_in_the_cells() -> None:
-    headings, _, random, mine = rows_of(text_of(numbers()).replace("&nbsp;", " "))
-    assert headings == ["Method", "AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
-    assert random == ["Random", *["0.250 ≈ <sub>[.150, .350]</sub>"] * 2]
-    assert mine == ["Mine", *["**0.500** <sub>[.400, .600]</sub>"] * 2], "the best is always shown"
+def test_averages_with_rank_interval_and_marks_stand_in_the_cells() -> None:
+    text = text_of("best", "second", "random").replace("&nbsp;", " ")
+    headings, _, best, second, random = rows_of(text)
+    assert headings == ["#", "Method", "AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
+    assert best == ["1", "Best", *["**0.500** <sub>[.400, .600]</sub>"] * 2]
+    assert second == ["2", "Second", *["0.375 ≈ <sub>[.275, .475]</sub>"] * 2]
+    assert random == ["3", "Random", *["0.250 <sub>[.150, .350]</sub>"] * 2]
 
 
-def test_the_text_says_how_many_samples_and_where_the_rest_is() -> None:
-    text = text_of(numbers())
-    assert "(Films 16, Books 9)" in text
-    assert "2 of the 3 rows of Llama" in text
-    assert "[real numbers](docs/numbers.md)" in text
+@pytest.mark.parametrize(
+    ("order", "shown"),
+    [
+        (["best", "second", "third", "random"], ["1", "2", "3", "4"]),
+        (["best", "second", "third", "last", "random"], ["1", "2", "3", "…", "5"]),
+        (["best", "second", "third", "random", "last"], ["1", "2", "3", "4", "…"]),
+        (["best", "second", "third", "fourth", "random", "last"], ["1", "2", "3", "…", "5", "…"]),
+        (["best", "random", "third", "last"], ["1", "2", "3", "…"]),
+        (["best", "second", "third", "last"], ["1", "2", "3", "…"]),
+    ],
+)
+def test_the_leading_methods_and_random_scores_stand_in_the_table(
+    order: list[str], shown: list[str]
+) -> None:
+    _, _, *rows = rows_of(text_of(*order))
+    assert [row[0] for row in rows] == shown
+    assert {len(row) for row in rows} == {4}
+
+
+def test_the_text_says_who_leads_by_how_much_on_what_and_where_the_rest_is() -> None:
+    text = text_of("best", "second", "random")
+    assert "*Llama, n = 25 prompts (Films 16, Books 9),\ndynamic routing; 3 methods" in text
+    lead = "0.125 ahead of Second (not significant)"
+    assert f"**Best leads by both metrics: by π-Soft-NS, {lead}; by π-Soft-NC, {lead}.**" in text
+    assert "(docs/numbers.md)" in text
     assert "(docs/figure.png)" in text
 
 
@@ -98,10 +115,10 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
     assert made == between_markers((root / "README.md").read_text(encoding="utf-8"))
     about = json.loads((root / FOLDER / ABOUT).read_text(encoding="utf-8"))
     _, _, *rows = rows_of(made)
-    assert {about["methods"][name] for name in SHOWN} <= {row[0] for row in rows}
-    for row in rows:
-        assert len(row) == 3
-        assert all(CELL.fullmatch(cell) for cell in row[1:]), row
+    assert [row[0] for row in rows[:LEADING]] == ["1", "2", "3"]
+    assert about["methods"]["random"] in {row[1] for row in rows}
+    for _, method, *cells in rows:
+        assert not method or all(CELL.fullmatch(cell) for cell in cells), method
     page = (tmp_path / PAGE).read_text(encoding="utf-8").split("## What the model answers")[1]
     answers = pd.read_csv(root / FOLDER / "accuracy.csv").set_index(["metric", "dataset"])
     for (label, accuracy, *_), name in zip(rows_of(page)[2:], about["datasets"], strict=False):
