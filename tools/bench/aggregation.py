@@ -267,7 +267,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     settings = slice_of(config, "published", {})
     line = options(settings=settings, files=pairs(given), outputs=pairs(made), links=[], warning="")
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
-    kinds = ("statistics", "comparisons", "ranks", "coverage")
+    kinds = ("statistics", "comparisons", "ranks", "coverage", "variance_components")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
     made = {"html": root / "index.html", "verdicts": root / "verdicts.txt"}
     given = {kind: files[kind] for kind in kinds}

@@ -234,7 +234,8 @@ def validity(rows: pd.DataFrame) -> str:
     Args:
         rows: of `metric_validation`.
     """
-    needed = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])["value"]
+    whole = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])
+    needed = whole.loc[whole["n"] > 0, "value"]
     sizes = needed.dropna()
     samples = f", with at most {sizes.max():.0f} samples" if len(sizes) else ""
     return (

@@ -334,11 +334,12 @@ def test_of_one_ranking_by_each_metric_the_answer_says_how_large_the_lead_is() -
 )
 def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any], end: str) -> None:
     rows = [
-        result_row("statistics", value, metric=metric, dataset=f"set{index}", **keys)
+        result_row("statistics", value, metric=metric, dataset=f"set{index}", **{"n": 20, **keys})
         for index, value in enumerate(needed)
         for metric, keys in (
             (NS, {"part": "samples_needed"}),
             (NS, {"part": "samples_needed", "position": 0.5}),
+            (NC, {"part": "samples_needed", "n": 0}),
             (NS, {"part": "ladder"}),
             ("deletion_auc", {"part": "samples_needed"}),
         )
