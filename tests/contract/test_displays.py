@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from helpers import result_sets
+from helpers import goldens, result_sets
 from helpers.latex import needs_latex, typeset
 from helpers.script_runs import PLOT, SCRIPTS, TABULATE, display_settings
 from pisoft.errors import BenchmarkError
@@ -29,6 +29,7 @@ PLAIN = "several"  # the result set that processes draw
 WITHOUT_N = ("tokens", "metric_agreement")  # single texts, a number of methods
 SCRIPT = {"tables": TABULATE, "figures": PLOT}
 PIXEL = 0.01  # inches
+GOLDEN = Path(__file__).parent / "golden"
 DISPLAY = """\
 from pisoft.views.registry import display
 
@@ -133,6 +134,14 @@ def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(
                 box, page = figure.get_tightbbox(), figure.bbox_inches
             assert min(box.x0, box.y0) > -PIXEL, box
             assert max(box.x1 - page.x1, box.y1 - page.y1) < PIXEL, (box, page)
+
+
+@pytest.mark.parametrize(("room", "name"), EVERY)
+@pytest.mark.parametrize("case", ["several", "no value of one"], indirect=True)
+def test_it_shows_what_the_golden_says(case, files, room, name):
+    text = {"tables": goldens.table_text, "figures": goldens.figure_text}[room]
+    texts = [text(one) for one in made(room, name, case, files)]
+    goldens.compare("\n".join(texts), GOLDEN / case.replace(" ", "-") / room / f"{name}.txt")
 
 
 @needs_latex

@@ -270,6 +270,8 @@ def plain(kind: str, column: pa.Field, number: float) -> Any:
         return {"dataset": "", "position": None}[column.name]
     if column.name in PLAIN:
         return PLAIN[column.name]
+    if column.name.startswith("p_"):
+        return number**6  # on both sides of the level
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
     return 1 if pa.types.is_integer(column.type) else "" if is_result else None

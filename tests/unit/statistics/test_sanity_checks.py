@@ -177,14 +177,3 @@ def test_without_shuffled_labels_there_is_no_column_and_no_point_of_them(tmp_pat
     assert "huffled" not in " ".join((*made.columns, *made.notes))
     beside = plot(shown).axes[1]
     assert [label.get_text() for label in beside.get_xticklabels()] == ["Another\ninput"]
-
-
-def test_the_figure_has_each_mean_at_its_check(tmp_path):
-    layers, beside = plot(view_of(LABELS, CELL, sanity_checks=ROWS)).axes
-    for panel, places in ((layers, slice(0, 2)), (beside, slice(2, 4))):
-        drawn = [container.lines[0] for container in panel.containers]
-        for line, values in zip(drawn, VALUES.values(), strict=True):
-            heights = [np.nan if value is None else value for value in values[places]]
-            assert list(line.get_ydata()) == pytest.approx(heights, nan_ok=True)
-    drawn = [container.lines[0].get_xdata() for container in beside.containers]
-    assert np.round(drawn).tolist() == [[0, 1]] * 3

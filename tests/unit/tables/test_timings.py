@@ -3,7 +3,6 @@
 import pandas as pd
 
 from helpers.estimated_results import view
-from pisoft.formatting import NOTHING
 from pisoft.statistics.results import summary_table
 from pisoft.tables.timings import table
 
@@ -59,20 +58,6 @@ def texts(made, block):
 
 def strong(made, block):
     return [[entry.strong for entry in row.entries[::2]] for row in made.blocks[block].rows]
-
-
-def test_methods_are_rows_models_columns_and_datasets_blocks():
-    made = table_of(timings())
-    assert made.spanners == (("Llama", 2), ("Mistral", 2))
-    assert made.columns == ("ms ↓", "MB", "ms ↓", "MB")
-    assert [block.title for block in made.blocks] == ["SST2", "IMDb"]
-    assert [row.label for row in made.blocks[0].rows] == ["Random", "Attention", "Mine"]
-    assert texts(made, 0) == [
-        ["0.021", "812", "0.021", "16000"],
-        ["310", "812", "1200000", "16000"],
-        ["45000", "812", "10000", "16000"],
-    ]
-    assert texts(made, 1)[0] == ["0.030", "812", NOTHING, "16000"]
 
 
 def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_it():

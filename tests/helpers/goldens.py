@@ -1,0 +1,111 @@
+"""Tables and figures as lines of text, and their comparison with the stored text."""
+
+from __future__ import annotations
+
+import difflib
+import html
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from pisoft.tables.layout import Table
+from pisoft.tables.writer import render_html
+
+RENEW = "RENEW_GOLDENS"  # an environment variable
+MARKS = {"<b>": "*", "</b>": "*", "</th>": " | ", "</td>": " | ", "<small>": " "}
+
+
+def compare(text: str, golden: Path) -> None:
+    """Fail with the difference if a text is not the stored one, after renewing it if asked to.
+
+    The test of a renewed golden fails once, so that its difference is read.
+    """
+    stored = golden.read_text("utf-8") if golden.exists() else ""
+    if text == stored:
+        return
+    if os.environ.get(RENEW):
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(text, "utf-8")
+    lines = difflib.unified_diff(
+        stored.splitlines(), text.splitlines(), "stored", "drawn", n=1, lineterm=""
+    )
+    hint = f"{golden.name} differs; if this is right, renew it with {RENEW}=1 and read this:"
+    pytest.fail("\n".join([hint, *lines]), pytrace=False)
+
+
+def table_text(table: Table) -> str:
+    """Return the text of a table's HTML, its best entries between stars, and its CSV.
+
+    Columns of the CSV that are the same in all rows stand above it, to keep the text short.
+    """
+    page = render_html("table.html.jinja", table=table, warning="", families=False)
+    body = page[page.index("<h1>") : page.index("</main>")]
+    for tag, mark in MARKS.items():
+        body = body.replace(tag, mark)
+    lines = html.unescape(re.sub(r"<[^>]*>", "", body)).splitlines()
+    shown = [line.strip(" |") for line in lines if line.strip()]
+    values = table.values.round(6)
+    same = [name for name in values if len(values) > 1 and values[name].nunique(dropna=False) == 1]
+    constants = ", ".join(f"{name}={values[name].iloc[0]}" for name in same)
+    csv = values.drop(columns=same).to_csv(index=False, lineterminator="\n")
+    return "\n".join([*shown, "", f"in all rows: {constants}", csv])
+
+
+def figure_text(figure: Figure) -> str:
+    """Return a drawn figure's titles, labels, legends and data, a line each."""
+    lines = [*map(_text, figure.texts), *map(_legend, figure.legends)]
+    for number, panel in enumerate(figure.axes):
+        lines += ["", f"panel {number}: {panel.get_title()!r}", *_panel(panel)]
+    return "\n".join([*lines, ""])
+
+
+def _panel(panel: Axes) -> Iterator[str]:
+    for axis, limits in ((panel.xaxis, panel.get_xlim()), (panel.yaxis, panel.get_ylim())):
+        ticks = [tick.get_text() for tick in axis.get_ticklabels()] if axis.get_visible() else []
+        label = axis.get_label_text()
+        yield f"{axis.axis_name}: {label!r}, {axis.get_scale()}, {_numbers(limits)}, {ticks}"
+    if legend := panel.get_legend():
+        yield _legend(legend)
+    for line in panel.lines:
+        look = f"{to_hex(line.get_color())} {line.get_linestyle()} {line.get_marker()}"
+        yield f"line{_label(line)} {look}: {_numbers(line.get_xydata())}"
+    for drawn in panel.collections:
+        colours = sorted({to_hex(colour) for colour in drawn.get_facecolor()})
+        data = [drawn.get_offsets(), *(path.vertices for path in drawn.get_paths())]
+        values = [] if drawn.get_array() is None else drawn.get_array()
+        shapes = [_numbers(one) for one in (*data[:8], values)]
+        yield f"{type(drawn).__name__}{_label(drawn)} {colours}: {' '.join(shapes)}"
+    for patch in panel.patches:
+        corners = _numbers(patch.get_path().transformed(patch.get_patch_transform()).vertices)
+        yield f"{type(patch).__name__}{_label(patch)} {to_hex(patch.get_facecolor())}: {corners}"
+    for image in panel.images:
+        yield f"image: {_numbers(np.ma.filled(image.get_array(), np.nan))}"
+    yield from map(_text, panel.texts)
+
+
+def _text(text: Any) -> str:
+    return f"text {_numbers(text.get_position())}: {text.get_text()!r}"
+
+
+def _legend(legend: Any) -> str:
+    return f"legend {legend.get_title().get_text()!r}: {[t.get_text() for t in legend.get_texts()]}"
+
+
+def _label(artist: Any) -> str:
+    """Return an artist's label, unless Matplotlib numbered it."""
+    label = artist.get_label()
+    return "" if label.startswith("_") else f" {label!r}"
+
+
+def _numbers(values: Any) -> str:
+    """Return numbers with 4 decimals at most, zero without sign."""
+    numbers = np.round(np.asarray(np.ma.filled(values, np.nan), float), 4) + 0.0
+    return str(numbers.tolist()).replace(" ", "")
