@@ -114,12 +114,23 @@ def _best_by_nc(order: Order) -> Finding:
 
 def _no_dominant(order: Order, of: str) -> Finding:
     equal, untested = order.groups[EQUAL], order.groups[UNTESTED]
-    also = f"; {UNTESTED}: {order.listed(untested)}" if untested else ""
+    rivals = order.rows.drop(index=order.best)
+    equivalent = list(rivals.index[rivals["p_equivalence"].astype(float) < LEVEL])
+    clauses = [
+        f"Highest is {', '.join(map(order.value, order.best))}",
+        f"{EQUAL}: {order.listed(equal)}",
+    ]
+    if equivalent:
+        clauses.append(f"significantly equivalent to it: {order.listed(equivalent)}")
+    if np.isfinite(detectable := rivals["detectable"].astype(float).reindex(equal).max()):
+        clauses.append(f"a difference of {detectable:.3f} would be found in 80 % of such samples")
+    if untested:
+        clauses.append(f"{UNTESTED}: {order.listed(untested)}")
+    hinges = equal or untested or len(order.best) > 1
     return Finding(
         f"No method dominates {of}.",
-        OPEN if equal or untested or len(order.best) > 1 else FAILS,
-        f"Highest is {', '.join(map(order.value, order.best))}; {EQUAL}: {order.listed(equal)}"
-        f"{also}.",
+        HOLDS if equivalent else OPEN if hinges else FAILS,
+        f"{'; '.join(clauses)}.",
     )
 
 

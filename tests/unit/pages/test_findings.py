@@ -166,6 +166,15 @@ def test_grad_ellm_over_all_layers_is_not_what_the_paper_judges():
         assert verdicts(order=order)["highest"] == NOT_RUN
 
 
+def test_no_method_dominates_if_another_is_equivalent_to_the_best():
+    numbers = numbers_of(NOT_APART, list(METHODS), ())
+    rows = numbers.rows["statistics"]
+    rows.loc[rows["method"] == "saliency", ["p_equivalence", "detectable"]] = 0.01, 0.0625
+    found = list(paper_findings(numbers, ["dynamic"]))[2]
+    assert found.verdict == HOLDS
+    assert "equivalent to it: Saliency; a difference of 0.062 would be found" in found.why
+
+
 def test_no_method_above_attention_leaves_it_open() -> None:
     told = verdicts(order=["attention", *(name for name in METHODS if name != "attention")])
     assert told["attention"] == OPEN
