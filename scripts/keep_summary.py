@@ -14,7 +14,7 @@ from pisoft.config.loading import load_run
 from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
 from pisoft.pages.index import facts_of
-from pisoft.pages.real_numbers import KEPT, About, keep
+from pisoft.pages.real_numbers import KEPT, PROCEDURES, About, keep
 from pisoft.statistics.reading import load_rows
 from pisoft.store.parquet import read_provenance
 from pisoft.store.shards import cell_path
@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
         protocols=protocols,
         settings="".join(settings[name] for name in SETTINGS),
         left_out=left_out(config, load_run({**raw, "methods": "all"}, paths, *CATALOGUE).methods),
-        facts=facts_of({label: origin}),
+        facts=(*facts_of({label: origin}), PROCEDURES),
     )
     keep(arguments.folder / FOLDER, rows, about)
     shutil.copyfile(drawn, arguments.folder / FOLDER / CURVES)

@@ -41,6 +41,7 @@ KEPT: dict[str, dict[str, Any]] = {
     "accuracy": {},
 }
 ABOUT = "about.json"
+PROCEDURES = "Intervals: Hall's t; tests: step-down bootstrap-t of means"  # of what is kept now
 DIGITS = "%.6g"
 
 
