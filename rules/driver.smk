@@ -14,7 +14,7 @@ def ending():
     if not (targeted and verdicts.is_file()):
         return ""
     text = verdicts.read_text(encoding="utf-8")
-    return f"\n{text}\nStart here: {front} (links to all else)\n"
+    return f"\n{text}\nStart here: {front} (explore all results)\n"
 
 
 if workflow.modifier.is_main_snakefile() and workflow.is_main_process:

@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.workflow
 
-FRONT = "Start here: results/tiny/index.html (links to all else)"
+FRONT = "Start here: results/tiny/index.html (explore all results)"
 TABLE = "results/tiny/tables/accuracy.html"
 FIGURE = "results/tiny/figures/ranks/dynamic/toy.svg"
 # All that is printed besides: of the command line, before the workflow is read, and of its end.
