@@ -32,8 +32,8 @@ def float32_head(head: torch.nn.Module | None) -> None:
     """Let an output head with 16-bit weights give float32 logits, from now on.
 
     Products of 16-bit numbers are exact in float32, and so are sums but for float32's own rounding;
-    rounding logits to half precision would move predictions more than most perturbations do. Heads that
-    compute in another way than a linear layer, quantised ones for example, stay as they are.
+    rounding logits to half precision would move predictions more than most perturbations do. Heads
+    other than a linear layer, quantised ones for example, stay as they are.
     """
     if isinstance(head, torch.nn.Linear) and type(head).forward is torch.nn.Linear.forward:
         own: Any = head

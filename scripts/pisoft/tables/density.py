@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from pisoft.statistics import density as statistics
-from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import blocks, columns, each, grid_table, with_interval
 from pisoft.tables.layout import Entry, Table, p_text
@@ -31,7 +30,7 @@ def table(view: View) -> Table:
     parts = set(correlations.rows["part"])
     titles = {
         f"Spearman's ρ with {METRICS[metric].label}, {label}": {"metric": metric, "part": part}
-        for metric in statistics.METRICS
+        for metric in AUC_METRICS
         for part, label in AMONG.items()
         if part in parts
     }

@@ -375,7 +375,8 @@ DENSITY = (
     "near −1 with the Gini index. Other values show no cause, as better methods may also have "
     "denser or sparser scores: the permutation baseline keeps a method's density and tests that.",
     f"{INTERVAL} {TEST.format('a mean ρ of 0', 'tests of the metric')} (below {LEVEL}: "
-    f"significantly different from 0). {NOTHING}: no value. The CSV has every dataset's densities.",
+    f"significantly different from 0). {NOTHING}: no value. The CSV has every dataset's densities, "
+    "and ρ with the original Soft-NS and Soft-NC.",
 )
 METRIC_VALIDATION = (
     "The oracle's scores are 1 for the tokens of the evidence and 0 elsewhere, the anti-oracle's "
