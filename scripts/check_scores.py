@@ -35,11 +35,11 @@ def main(arguments: argparse.Namespace) -> None:
             explained = exported.filter(of_cell)
             try:
                 scores = read_scores(Path(source.path_of(model, dataset)), model, dataset)
-                found = problems(scores, explained)
+                messages = problems(scores, explained)
             except BenchmarkError as error:
-                found = [str(error)]
-            wrong += len(found)
-            for line in found or [f"fine: {explained.num_rows} rows"]:
+                messages = [str(error)]
+            wrong += len(messages)
+            for line in messages or [f"fine: {explained.num_rows} rows"]:
                 print(f"{method}, {model} on {dataset}: {line}")
     if wrong:
         raise BenchmarkError("the scores cannot be imported as they are; see above")

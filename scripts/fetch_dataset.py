@@ -14,9 +14,9 @@ from pisoft.workflow.commandline import job_parser, run
 def main(arguments: argparse.Namespace) -> None:
     """Read the records and write them in the order of the source."""
     settings = FetchJob.model_validate_json(arguments.settings)
-    chosen = at_commit(settings, arguments.commit)
-    rows = fetch(chosen)
-    facts = {"dataset_commit": getattr(chosen.source, "revision", None)}
+    pinned = at_commit(settings, arguments.commit)
+    rows = fetch(pinned)
+    facts = {"dataset_commit": getattr(pinned.source, "revision", None)}
     origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "datasets", rows, origin)
 

@@ -127,8 +127,8 @@ def simulated_tests(
         settings = ResamplingJob(seed=repetition, resamples=RESAMPLES)
         for name, test in TESTS.items():
             of_none, of_some = np.split(test(parts, families, settings) <= LEVEL, 2)
-            found = of_some[~is_equal].mean()
-            counts[name] = counts[name] + [of_none.any(), of_some[is_equal].any(), found]
+            power = of_some[~is_equal].mean()
+            counts[name] = counts[name] + [of_none.any(), of_some[is_equal].any(), power]
     for name, count in counts.items():
         yield {"n": n, "methods": methods, "test": name, "shares": count / repetitions}
 
@@ -235,7 +235,7 @@ def percent(share: float) -> str:
 def page_text(tests: Iterable[tuple[str, pd.DataFrame]], covers: pd.DataFrame, count: int) -> str:
     """Return what stands between the markers."""
     error = 100 * np.sqrt(LEVEL * (1 - LEVEL) / count)
-    made = [
+    parts = [
         f"{count:,} repetitions of each row, {RESAMPLES} resamples or sign flips in each. In "
         "percent: families with a false difference where all methods are equal · those with one "
         f"where every other method is better, by up to {FARTHEST:g} standard errors of a "
@@ -247,20 +247,20 @@ def page_text(tests: Iterable[tuple[str, pd.DataFrame]], covers: pd.DataFrame, c
             (f"{n}", f"{methods}", *(" · ".join(map(percent, of)) for of in cell["shares"]))
             for (n, methods), cell in rows.groupby(["n", "methods"], sort=False)
         ]
-        made += [f"**{shape.capitalize()}**\n", markdown_table(("n", "methods", *TESTS), lines)]
+        parts += [f"**{shape.capitalize()}**\n", markdown_table(("n", "methods", *TESTS), lines)]
     names = list(INTERVALS)
     means = covers.groupby(["population", "n"], sort=False)[names].mean()
     lines = [
         (*map(str, key), *map(percent, row))
         for key, row in zip(means.index, means.to_numpy(), strict=True)
     ]
-    made += [
+    parts += [
         "### Coverage\n",
         f"Coverage of 95 % intervals in percent; {count:,} repetitions of each row, 999 resamples "
         f"({RESAMPLES} for bootstrap-t).\n",
         markdown_table(("population", "n", *names), lines),
     ]
-    return "\n".join(made)
+    return "\n".join(parts)
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -196,8 +196,8 @@ def calibrate(
     _check_scores(scores, "calibrate")
     normalised, floor = normalise(scores, chosen.normalisation), chosen.score_floor
     tokens = np.ones((1, len(normalised)), dtype=bool)
-    found = calibration.calibrate(normalised[None], tokens, np.array(chosen.pi_grid), floor)
-    return calibration.clip_scores(normalised, floor) ** found.alpha[0, 0]
+    solved = calibration.calibrate(normalised[None], tokens, np.array(chosen.pi_grid), floor)
+    return calibration.clip_scores(normalised, floor) ** solved.alpha[0, 0]
 
 
 def soft_scores(
@@ -257,11 +257,11 @@ def soft_scores(
     step = StepEvaluation(row, perturbed, chosen, seed, model.width)
     perturber = Perturber(model, TOKEN_BUDGET, protocol)
     measure_draws(perturber, [step], dict.fromkeys(METRICS, range(draws)))
-    _, found = step.rows()
-    if found["status"] != OK:
-        raise BenchmarkError(f"soft_scores: the prompt cannot be evaluated: {found['status']}")
-    ns = soft_ns(found["h0"], found["ns_distances"], clamp)
-    return float(ns), float(soft_nc(found["h0"], found["nc_distances"]))
+    _, measured = step.rows()
+    if measured["status"] != OK:
+        raise BenchmarkError(f"soft_scores: the prompt cannot be evaluated: {measured['status']}")
+    ns = soft_ns(measured["h0"], measured["ns_distances"], clamp)
+    return float(ns), float(soft_nc(measured["h0"], measured["nc_distances"]))
 
 
 def _with_field(turn: Message, name: str) -> Message:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedTokenizerBase,
+)
 
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.models.attention import ATTENTION_NAME
@@ -76,3 +83,22 @@ def samples() -> list[ExplainedSample]:
 
 # transformers' eager softmax rounds to float32 even in a float64 model; ours does not.
 EAGER = {"rtol": 1e-4, "atol": 1e-6}
+
+
+def save_random_llama(folder: Path, tokenizer: PreTrainedTokenizerBase, **options: int) -> None:
+    """Save a small Llama with random weights, and its tokenizer; options are of its config."""
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_attention_heads=4,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        **options,
+    )
+    torch.manual_seed(2)
+    network = LlamaForCausalLM(config)
+    for parameter in network.parameters():  # sharper than the default
+        parameter.data.mul_(8 if parameter.dim() > 1 else 1)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

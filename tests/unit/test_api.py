@@ -13,11 +13,11 @@ import venv
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers.evaluations import evaluated
 from helpers.limited_memory import Memory
 from helpers.random_masked_models import roberta
+from helpers.random_models import save_random_llama
 from helpers.tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 from pisoft import api as pisoft
 from pisoft.config.evaluation import EvaluationSettings
@@ -34,22 +34,7 @@ CHAT = [
 
 
 def save(folder, tokenizer):
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        max_position_embeddings=64,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    torch.manual_seed(2)
-    network = LlamaForCausalLM(config)
-    for parameter in network.parameters():  # sharper than the default
-        parameter.data.mul_(8 if parameter.dim() > 1 else 1)
-    network.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_random_llama(folder, tokenizer, num_hidden_layers=3, max_position_embeddings=64)
     return folder
 
 

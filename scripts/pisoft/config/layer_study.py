@@ -49,7 +49,7 @@ def study_depths(
     candidates = {_clipped(depth, layers) for depth in study.depths}
     fixed = _clipped(study.fixed_depth, layers)
     depths = sorted(candidates | {fixed}, key=lambda depth: (depth is None, depth))
-    found = []
+    depths_with_methods = []
     for weights, depth in itertools.product(study.token_weights, depths):
         options = {
             "layers": depth,
@@ -70,8 +70,8 @@ def study_depths(
             candidate=depth in candidates,
             fixed=depth == fixed,
         )
-        found.append((study_depth, None if same else method))
-    return found
+        depths_with_methods.append((study_depth, None if same else method))
+    return depths_with_methods
 
 
 def _same(method: Method, other: Method, all_layers: bool) -> bool:

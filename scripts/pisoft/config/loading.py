@@ -75,21 +75,21 @@ def load_config(
     """
     run_file: RunFile = validate(RunFile, raw, origin)
     names: dict[str, list[str]] = {}
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for kind, schema in ENTRIES.items():
         catalogue = _Catalogue(catalogue_folder / f"{kind}.yaml", run_file, kind, origin)
         names[kind] = list(catalogue.entries)
         if kind == "masked_models":
-            chosen = selected([run_file.masked_model], names[kind], f"{origin}: masked_model")
+            selection = selected([run_file.masked_model], names[kind], f"{origin}: masked_model")
         else:
-            chosen = selected(getattr(run_file, kind), names[kind], f"{origin}: {kind}")
-        found[kind] = {name: catalogue.entry(name, schema) for name in chosen}
+            selection = selected(getattr(run_file, kind), names[kind], f"{origin}: {kind}")
+        entries[kind] = {name: catalogue.entry(name, schema) for name in selection}
     selected(run_file.resources, names["models"], f"{origin}: resources")
     methods = {
         name: resolve_method(name, entry, load_method, f"{origin}: method '{name}'")
-        for name, entry in found.pop("methods").items()
+        for name, entry in entries.pop("methods").items()
     }
-    config = Config(run_file=run_file, methods=methods, **found)
+    config = Config(run_file=run_file, methods=methods, **entries)
     check_restrictions(config, names, origin)
     check_references(config, origin)
     return with_studies(config, names["methods"], load_method, origin)

@@ -98,15 +98,15 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         )
     file = entry.method or name
     try:
-        found = load_method(file)
+        method_class = load_method(file)
     except BenchmarkError as error:
         raise BenchmarkError(f"{where}: {error}") from error
-    options = validate(found.Options, entry.options, f"{where}: options")
+    options = validate(method_class.Options, entry.options, f"{where}: options")
     return Method(
-        label=entry.label or found.label,
-        family=entry.family or found.family,
+        label=entry.label or method_class.label,
+        family=entry.family or method_class.family,
         file=file,
-        needs_masked_model=found.needs_masked_model,
+        needs_masked_model=method_class.needs_masked_model,
         options=entry.options,
         resolved=options.model_dump(mode="json"),
     )

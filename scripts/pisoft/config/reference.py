@@ -57,9 +57,9 @@ def _sections(schema: Schema, path: str, definitions: Schema) -> Iterator[str]:
     """Yield the table of a section's keys, then those of the sections inside."""
     keys = {name: key for name, key in schema["properties"].items() if name != "kind"}
     nested = {name: [*_nested(key, f"{path}{name}", definitions)] for name, key in keys.items()}
-    rows = _rows(schema, {name: found[0][0] for name, found in nested.items() if found})
+    rows = _rows(schema, {name: sections[0][0] for name, sections in nested.items() if sections})
     yield markdown_table(("key", "type", "default", "meaning"), [*rows])
-    for place, section in (one for found in nested.values() for one in found):
+    for place, section in (one for sections in nested.values() for one in sections):
         kind = section["properties"].get("kind")
         yield f"### `{place}`" + (f" with `kind: {kind['const']}`\n" if kind else "\n")
         yield f"{section['description']}\n"

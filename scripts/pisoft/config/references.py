@@ -90,8 +90,8 @@ def _problems(source: object, config: Config) -> Iterator[str]:
         case GgufModel(path=path):
             yield from _braces(path)
             if not Path(path).is_file():
-                others = [other.name for other in Path(path).parent.glob("*.gguf")]
-                yield f"path: no such file: {path}" + did_you_mean(Path(path).name, others)
+                siblings = [sibling.name for sibling in Path(path).parent.glob("*.gguf")]
+                yield f"path: no such file: {path}" + did_you_mean(Path(path).name, siblings)
             with Path(path).open("rb") as file:
                 if file.read(4) != b"GGUF":
                     yield f"path: {path} is not a GGUF file"

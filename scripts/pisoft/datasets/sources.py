@@ -72,9 +72,9 @@ def fetch(settings: FetchJob) -> list[Row]:
     labels, records = settings.labels, [record for source in sources for record in source.records]
     if labels is not None and all(row["label"] is None for row in rows):
         values = Counter(label_key(record.get(labels.column)) for record in records)
-        found = ", ".join(f"'{value}'" for value, _ in values.most_common(5))
+        frequent = ", ".join(f"'{value}'" for value, _ in values.most_common(5))
         raise BenchmarkError(
-            f"{origin}: no value of column '{labels.column}' has a label word: found {found}; "
+            f"{origin}: no value of column '{labels.column}' has a label word: found {frequent}; "
             f"`labels.words` allows {', '.join(labels.words)}"
         )
     column = settings.id_column or ("record_id" if isinstance(given, EmbeddedDataset) else None)
@@ -111,8 +111,8 @@ def check_columns(settings: FetchJob) -> None:
                 next(records, None)  # has as many values as columns
         _check_columns(settings, columns)
     elif isinstance(source, EmbeddedDataset):
-        made = _made(source, 1)
-        _check_columns(settings, {made.origin: made.columns})
+        first = _made(source, 1)
+        _check_columns(settings, {first.origin: first.columns})
 
 
 # Reading --------------------------------------------------------------------------------------
@@ -160,10 +160,10 @@ def _from_file(path: str, source: FileDataset) -> Source:
 
 def _made(source: EmbeddedDataset, count: int) -> Source:
     """Make the first records of an embedded dataset, with their evidence."""
-    made = make_records(source.task, count, source.seed)
+    generated = make_records(source.task, count, source.seed)
     names = ("record_id", "label", "answer")  # besides the text fields
-    records = [record["fields"] | {name: record[name] for name in names} for record in made]
-    evidence = [record["evidence"] for record in made]
+    records = [record["fields"] | {name: record[name] for name in names} for record in generated]
+    evidence = [record["evidence"] for record in generated]
     return Source(f"embedded task '{source.task}'", tuple(records[0]), records, evidence)
 
 

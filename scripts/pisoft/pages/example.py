@@ -41,8 +41,8 @@ def example_section() -> Section:
         {"score": scores, "probability": probabilities, "ns": words[0], "nc": words[1]},
         index=list(SCORES),
     )
-    shown = numbers.map(lambda value: value if isinstance(value, str) else f"{value:.2f}")
-    rows = [Row(token, tuple(map(Entry, row))) for token, *row in shown.itertuples()]
+    texts = numbers.map(lambda value: value if isinstance(value, str) else f"{value:.2f}")
+    rows = [Row(token, tuple(map(Entry, row))) for token, *row in texts.itertuples()]
     return Section(
         f"A worked example: eight tokens, π = {PI:g}",
         (

@@ -141,14 +141,14 @@ def _late_advantage(numbers: Numbers) -> Finding:
         rows = numbers.averages("advantage", **keys)
         tested = np.sign(rows["value"]).where(rows["p_adjusted"] < LEVEL, 0)
         tested = tested.where(rows["p_adjusted"].notna())
-        of = signs[metric] = tested.groupby([rows["method"], rows["part"]]).first().unstack()
-        of = signs[metric] = of.reindex(columns=[LOWER, SLOPE])
-        ahead, larger, smaller = of[LOWER] > 0, of[SLOPE] > 0, of[SLOPE] < 0
+        parts = tested.groupby([rows["method"], rows["part"]]).first().unstack()
+        signs[metric] = parts = parts.reindex(columns=[LOWER, SLOPE])
+        ahead, larger, smaller = parts[LOWER] > 0, parts[SLOPE] > 0, parts[SLOPE] < 0
+        missing = parts[SLOPE].isna().sum()
         clauses.append(
-            f"By {label}, {ahead.sum()} of {len(of)} methods are significantly ahead over "
+            f"By {label}, {ahead.sum()} of {len(parts)} methods are significantly ahead over "
             f"π ≤ 0.5; the advantage is significantly larger over π ≥ 0.5 for {larger.sum()} and "
-            f"smaller for {smaller.sum()}"
-            + (f" ({UNTESTED}: {missing})" if (missing := of[SLOPE].isna().sum()) else "")
+            f"smaller for {smaller.sum()}{f' ({UNTESTED}: {missing})' if missing else ''}"
         )
     both = pd.concat(signs)
     fails = (both[LOWER] > 0).any() or (both[SLOPE] < 0).any()

@@ -76,9 +76,13 @@ def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
     paths = [folder / f"{kind}.csv" for kind in KEPT]
     with whole_files("{}", *paths, folder / ABOUT) as (*written, facts):
         for path, (kind, keys) in zip(written, KEPT.items(), strict=True):
-            chosen = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
-            filled = [*KEYS, "value", "n"] if chosen.empty else chosen.columns[chosen.notna().any()]
-            chosen[filled].to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
+            kept_rows = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
+            filled = (
+                [*KEYS, "value", "n"]
+                if kept_rows.empty
+                else kept_rows.columns[kept_rows.notna().any()]
+            )
+            kept_rows[filled].to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
         facts.write_text(json.dumps(vars(about), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 

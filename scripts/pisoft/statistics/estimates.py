@@ -191,12 +191,12 @@ def estimate_rows(
     rows = pd.concat(tables, ignore_index=True)
     if not tested:
         return rows
-    chosen = {}
+    tested_samples = {}
     for name, samples in datasets.items():
         is_tested = samples.numerators.columns.isin(list(tested), level="part")
-        chosen[name] = Samples.of_means(samples.numerators.loc[:, is_tested])
+        tested_samples[name] = Samples.of_means(samples.numerators.loc[:, is_tested])
     keys = [*rows.columns.difference(NUMBERS, sort=False)]
-    tests = paired_tests(chosen, settings, family)[[*keys, *TESTED]]
+    tests = paired_tests(tested_samples, settings, family)[[*keys, *TESTED]]
     return rows.merge(tests, on=keys, how="left", validate="one_to_one")
 
 

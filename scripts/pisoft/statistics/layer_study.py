@@ -86,9 +86,9 @@ def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
     parts = [samples.iloc[:0]]
     for (*cell, weights), rows in study.groupby(CELL, sort=False):
         best = next(number["name"] for number in _numbers(rows) if number["part"] == SELECTED)
-        chosen = (samples[["model", "dataset", "method"]] == [*cell, best]).all(axis="columns")
-        chosen &= samples["sample_id"].isin(rows.loc[rows["part"] == REST, "sample_id"])
-        parts.append(samples[chosen].assign(method=SELECTED_METHODS[weights]))
+        is_selected = (samples[["model", "dataset", "method"]] == [*cell, best]).all(axis="columns")
+        is_selected &= samples["sample_id"].isin(rows.loc[rows["part"] == REST, "sample_id"])
+        parts.append(samples[is_selected].assign(method=SELECTED_METHODS[weights]))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -148,8 +148,10 @@ def _numbers(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for protocol, metric in values.columns.droplevel("method").unique():
         for number, part, name in numbers:
             of_part = complete[part]
-            chosen = of_part[protocol, metric, name] if enough and name else pd.Series(dtype=float)
+            at_depth = (
+                of_part[protocol, metric, name] if enough and name else pd.Series(dtype=float)
+            )
             depth = methods["depth"].astype(float).get(name)
             counts = len(of_part), len(samples[part]) - len(of_part)
-            described = (protocol, metric, number, depth, chosen.mean(), chosen.sem(), *counts)
+            described = (protocol, metric, number, depth, at_depth.mean(), at_depth.sem(), *counts)
             yield dict(zip([*NUMBER, "name"], (*described, failures, name), strict=True))

@@ -62,8 +62,8 @@ def read_generations(path: Path, prompts_path: Path, prompts: Sequence[Row]) -> 
     check_inputs(path, prompts=prompts_path)
     by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
     for prompt in prompts:
-        answer, *others = by_sample[prompt["sample_id"]]
-        if others:
+        answer, *repeats = by_sample[prompt["sample_id"]]
+        if repeats:
             _refuse(path, prompt["sample_id"], "is there twice")
         _check_generation(path, answer, prompt)
     return [rows[0] for rows in by_sample.values()]

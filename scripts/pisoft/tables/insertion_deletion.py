@@ -20,11 +20,11 @@ from pisoft.views.view import View
 )
 def table(view: View) -> Table:
     """Build the table of one model."""
-    made = ranking(view, RANKING_METRICS, "deletion_auc", [notes.INSERTION_DELETION])
+    ranked = ranking(view, RANKING_METRICS, "deletion_auc", [notes.INSERTION_DELETION])
     counted = view.results("coverage", metric="deletion_auc")
     reasons = counted.rows[counted.rows["text"] != ""].drop_duplicates("dataset")
     left_out = [
         f"Left out: {counted.datasets[row.dataset]}, because {row.text}."
         for row in reasons.itertuples()
     ]
-    return replace(made, notes=(*made.notes, *left_out))
+    return replace(ranked, notes=(*ranked.notes, *left_out))

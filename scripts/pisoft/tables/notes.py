@@ -42,13 +42,13 @@ def marks(results: Results, margin: float | None) -> list[str]:
     if len(rows):
         smallest = _span(rows["p_smallest"], 1)
         by = ", by number of samples" if " to " in smallest else ""
-        found = rows.loc[rows["p_adjusted"] >= LEVEL, "detectable"].dropna()
+        detectable = rows.loc[rows["p_adjusted"] >= LEVEL, "detectable"].dropna()
         power = (
             f" ≈ does not say that methods are equal: a difference is found with 80 % power from "
-            f"{_span(found, 2)} on, by entry (`detectable` in the CSV)."
+            f"{_span(detectable, 2)} on, by entry (`detectable` in the CSV)."
         )
         reach = f"The smallest attainable p-value is {smallest}{by}."
-        explained.append(reach + (power if len(found) else ""))
+        explained.append(reach + (power if len(detectable) else ""))
     if margin is not None:
         explained.append(
             f"≡: equivalent to the best, within ±{margin:g} (two one-sided tests of the mean "

@@ -33,8 +33,8 @@ def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     grid = np.unique(view.results("curves").rows["position"])
     areas = notes.AREAS.format(grid[0], grid[-1], len(grid), np.ptp(grid))
-    made = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", (areas, notes.ROBUST))
-    return replace(made, notes=(*made.notes, *_noise(view)))
+    ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", (areas, notes.ROBUST))
+    return replace(ranked, notes=(*ranked.notes, *_noise(view)))
 
 
 def _noise(view: View) -> tuple[str, ...]:

@@ -130,10 +130,10 @@ def summary_module(name: str) -> Any:
         BenchmarkError: there is none of this name, with the nearest match.
     """
     package = import_module("pisoft.statistics")
-    found = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    modules = {one: import_module(f"pisoft.statistics.{one}") for one in found & {name}}
+    names = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    modules = {one: import_module(f"pisoft.statistics.{one}") for one in names & {name}}
     if not modules or not hasattr(modules[name], "summaries"):
-        modules = {one: import_module(f"pisoft.statistics.{one}") for one in found}
+        modules = {one: import_module(f"pisoft.statistics.{one}") for one in names}
         allowed = [one for one, module in modules.items() if hasattr(module, "summaries")]
         raise BenchmarkError(
             f"pisoft/statistics: unknown name '{name}'{did_you_mean(name, allowed)}"

@@ -25,14 +25,14 @@ def made_with(path: Path) -> str | None:
     if path.suffix in MARKED:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _MARK_LENGTH))
-            found = _MARK.search(file.read())
-        return found[1].decode() if found else None
+            mark = _MARK.search(file.read())
+        return mark[1].decode() if mark else None
     try:
         if path.name == TRAINING_REPORT:
-            said = json.loads(path.read_bytes())
+            facts = json.loads(path.read_bytes())
         else:
-            said = read_provenance(path)
-        settings = said.get("settings")
+            facts = read_provenance(path)
+        settings = facts.get("settings")
     except (BenchmarkError, ValueError, AttributeError):
         return None
     return None if settings is None else settings_hash(json.dumps(settings))
@@ -49,22 +49,22 @@ def recorded(folder: Path = RECORDS) -> set[str]:
     return {urlsafe_b64decode(name).decode() for name in names}
 
 
-def stale_files(results: Path, rules: Iterable[Any], known: Container[str]) -> list[Path]:
+def stale_files(results: Path, rules: Iterable[Any], exempt: Container[str]) -> list[Path]:
     """Return a run's files that were made with other settings than their rules have now.
 
     Args:
         results: the run's folder.
         rules: Snakemake's; those of jobs have a params function `settings` of their wildcards.
-        known: files to leave out.
+        exempt: files to leave out.
     """
-    found = [
+    results_of_jobs = [
         path
         for path in results.rglob("*.*")
         if path.suffix in (".parquet", *MARKED) or path.name == TRAINING_REPORT
     ]
     makers = [rule for rule in rules if hasattr(rule.params, "settings")]
     stale = []
-    for path in sorted(path for path in found if str(path) not in known):
+    for path in sorted(path for path in results_of_jobs if str(path) not in exempt):
         for rule in makers:
             matches = (output.match(str(path)) for output in rule.output)
             match = next(filter(None, matches), None)

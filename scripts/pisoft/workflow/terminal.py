@@ -134,11 +134,11 @@ class JobLines(logging.Handler):
         """Return what the job that has run for longest does and has said last."""
         job, *others = self.running.values()
         more = f" (and {len(others)} more)" if others else ""
-        said = ""
+        last_line = ""
         if job.log is not None and job.log.is_file():
             lines = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            said = "".join(lines[-1:])
-        return f"{job.message}{more}: {said or duration(time.monotonic() - job.begin)}"
+            last_line = "".join(lines[-1:])
+        return f"{job.message}{more}: {last_line or duration(time.monotonic() - job.begin)}"
 
 
 def time_left(

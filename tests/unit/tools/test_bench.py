@@ -14,13 +14,12 @@ import pandas as pd
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import LlamaConfig, LlamaForCausalLM
 
 import draws
 import precision
 import readings
 import start_up
-from helpers.random_models import twins
+from helpers.random_models import save_random_llama, twins
 from helpers.tiny_tokenizers import llama_tokenizer
 from measuring import forward_flops, row
 from pisoft import api as library
@@ -100,22 +99,7 @@ def test_the_bench_of_attribution_runs_as_make_calls_it(root, tmp_path):
 def finished(tmp_path_factory):
     """A finished run of one cell with three samples of two steps each."""
     run = tmp_path_factory.mktemp("results") / "toy"
-    tokenizer = llama_tokenizer()
-    torch.manual_seed(2)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    network = LlamaForCausalLM(config)
-    for parameter in network.parameters():  # sharper than the default
-        parameter.data.mul_(8 if parameter.dim() > 1 else 1)
-    network.save_pretrained(run / "data/models" / MODEL)
-    tokenizer.save_pretrained(run / "data/models" / MODEL)
+    save_random_llama(run / "data/models" / MODEL, llama_tokenizer(), num_hidden_layers=2)
     model = library.load(run / "data/models" / MODEL, device="cpu")
     prompts = [library.prompt(model, [{"role": "user", "content": text}]) for text in TEXTS]
     answers = list(continue_greedily(model, prompts, 500, max_new_tokens=3, step_interval=2))
