@@ -277,11 +277,11 @@ def rounding(rows: pd.DataFrame) -> str:
 
 
 def _share(count: int, total: int, noun: str) -> str:
-    """Return how many of all, as `2 of 3 rankings`, `all 3 rankings` or `the only ranking`."""
+    """Return how many of all, as `2 of 3 rankings`, `both rankings` or `the only ranking`."""
     if not total:
         return f"no {noun}, as none could be tested"
     if count == total:
-        return f"the only {noun}" if total == 1 else f"all {total} {noun}s"
+        return {1: f"the only {noun}", 2: f"both {noun}s"}.get(total, f"all {total} {noun}s")
     return f"{count or 'none'} of {_count(total, noun)}"
 
 

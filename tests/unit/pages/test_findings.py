@@ -336,7 +336,7 @@ def test_of_one_ranking_by_each_metric_the_answer_says_how_large_the_lead_is() -
     [
         ([7], "recovered in the only ranking, with at most 7 samples."),
         ([None], "recovered in none of 1 ranking."),
-        ([7, 12], "recovered in all 2 rankings, with at most 12 samples."),
+        ([7, 12], "recovered in both rankings, with at most 12 samples."),
         ([None, 12], "recovered in 1 of 2 rankings, with at most 12 samples."),
         ([None, None], "recovered in none of 2 rankings."),
     ],
@@ -360,7 +360,7 @@ def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any],
     ("gains", "end"),
     [
         ([(0.1, APART)], "significantly in the only comparison."),
-        ([(0.1, APART)] * 2, "significantly in all 2 comparisons."),
+        ([(0.1, APART)] * 2, "significantly in both comparisons."),
         ([(0.1, APART), (-0.1, APART), (0.1, NOT_APART)], "in 1 of 3 comparisons."),
         ([(-0.1, APART)], "in none of 1 comparison."),
         ([(0.1, APART), (0.1, None)], "in the only comparison (not tested: 1)."),
