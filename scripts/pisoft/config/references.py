@@ -8,9 +8,15 @@ from typing import Any
 
 from pisoft.config.datasets import FileDataset
 from pisoft.config.methods import ScoresFile
-from pisoft.config.models import GgufModel, LocalModel, TrainedModel, UnigramMaskedModel
+from pisoft.config.models import (
+    GgufModel,
+    LocalModel,
+    ModelEntry,
+    TrainedModel,
+    UnigramMaskedModel,
+)
 from pisoft.config.resolved import Config
-from pisoft.config.studies import Control
+from pisoft.config.studies import Control, SanityChecks
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError, did_you_mean
 
@@ -101,6 +107,21 @@ def _problems(source: object, config: Config) -> Iterator[str]:
                 if name not in embedded:
                     hint = did_you_mean(name, embedded)
                     yield f"datasets: '{name}' is no selected embedded dataset{hint}"
+
+
+def unfit_for_checks(name: str, model: ModelEntry, checks: SanityChecks) -> Iterator[str]:
+    """Yield why a model cannot be randomised as sanity checks ask for, with the section's key."""
+    if model.quantization != "none":
+        yield (
+            f"models: the weights of '{name}' are quantised ({model.quantization}), so they cannot "
+            "be reinitialised"
+        )
+    if checks.labels and model.source.kind != "trained":
+        yield (
+            f"labels: is true, but the source of model '{name}' is of kind '{model.source.kind}', "
+            "not 'trained': it cannot be trained on shuffled labels; leave it out of "
+            "sanity_checks.models, or set labels to false"
+        )
 
 
 def _braces(path: str, others: str = "") -> Iterator[str]:

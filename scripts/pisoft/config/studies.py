@@ -18,7 +18,6 @@ from pisoft.config.base import (
     Ablation,
     Increasing,
     Name,
-    Protocol,
     Selection,
     Strict,
     TokenWeights,
@@ -181,9 +180,7 @@ class Operators(StudySection):
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
 
 
-def allowed(
-    protocol: Protocol | Literal[""], operators: tuple[Ablation, ...]
-) -> tuple[Ablation, ...]:
+def allowed(protocol: str, operators: tuple[Ablation, ...]) -> tuple[Ablation, ...]:
     """Return the operators that a protocol has: attention that is held cannot hide keys."""
     return tuple(name for name in operators if protocol == "dynamic" or name != HIDE)
 

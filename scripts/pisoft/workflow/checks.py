@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from snakemake.exceptions import WorkflowError
 from pisoft.attribution import load_method
 from pisoft.config.jobs import FetchJob
 from pisoft.config.loading import load_run
-from pisoft.config.resolved import Config, config_hash
+from pisoft.config.resolved import Config
 from pisoft.config.shards import parts
 from pisoft.datasets.sources import check_columns
 from pisoft.errors import BenchmarkError
@@ -67,7 +68,7 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
     Raises:
         WorkflowError: the run had another one.
     """
-    current, seen = config_hash(config), environment.get(HASHES, "").split()
+    current, seen = configuration_hash(config), environment.get(HASHES, "").split()
     if is_run:
         environment[HASHES] = " ".join({*seen, current})
     elif current not in seen:
@@ -76,3 +77,8 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
             "job's run began, so that the job would compute something else: take the change back, "
             "or end the run and begin anew"
         )
+
+
+def configuration_hash(config: Config) -> str:
+    """Return what equal configurations have in common, whatever files they come from."""
+    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()

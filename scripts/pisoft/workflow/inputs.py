@@ -9,7 +9,7 @@ from typing import Any
 
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
 from pisoft.config.jobs import commit_file
-from pisoft.config.methods import EXPORT
+from pisoft.config.methods import EXPORT, ScoresFile
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of, parts
 from pisoft.config.studies import Permuted
@@ -101,7 +101,7 @@ class Inputs:
         Raises:
             SystemExit: there is no such file.
         """
-        source = self.config.imported_methods[wildcards.method]
+        source = self.config.sources(ScoresFile)[wildcards.method]
         path = source.path_of(wildcards.model, dataset_of(wildcards.part))
         if not Path(path).is_file():
             sys.exit(
