@@ -504,18 +504,15 @@ class IndexJob(LabelSettings, of="run_file"):
 
 
 def _not_published(config: Config, kind: Kind) -> dict[str, str]:
-    """Return what those models or datasets are that the catalogue does not have from the hub."""
-    entries: Mapping[str, ModelEntry | DatasetEntry] = getattr(config, kind)
+    """Return what those models or datasets are that are not as published."""
     added = dict.fromkeys(getattr(config.run_file.catalogue, kind), "an entry of the run file")
-    sources = {name: OTHER_SOURCES.get(entry.source.kind) for name, entry in entries.items()}
-    origins = {name: source or added.get(name) for name, source in sources.items()}
+    entries: Mapping[str, ModelEntry | DatasetEntry] = getattr(config, kind)
+    origins = {
+        name: OTHER_RECORDS.get(name) or OTHER_SOURCES.get(entry.source.kind) or added.get(name)
+        for name, entry in entries.items()
+        if name not in PUBLISHED_FILES
+    }
     return {name: origin for name, origin in origins.items() if origin is not None}
-
-
-def _other_datasets(config: Config) -> dict[str, str]:
-    other = {name: why for name, why in OTHER_RECORDS.items() if name in config.datasets}
-    other = _not_published(config, "datasets") | other
-    return {name: why for name, why in other.items() if name not in PUBLISHED_FILES}
 
 
 class PublishedJob(JobSettings, of="run_file"):
@@ -529,7 +526,7 @@ class PublishedJob(JobSettings, of="run_file"):
     datasets: DatasetLabels
     # What those are that are not the published ones.
     other_models: Annotated[dict[str, str], At(lambda config: _not_published(config, "models"))]
-    other_datasets: Annotated[dict[str, str], At(_other_datasets)]
+    other_datasets: Annotated[dict[str, str], At(lambda config: _not_published(config, "datasets"))]
     types: NumberTypes
     # Of each method, with defaults.
     options: Annotated[dict[str, dict[str, Any]], At("methods.*.resolved")]

@@ -25,10 +25,8 @@ def layer_study(
     """Return the study of a part of a run; see :func:`study_depths`."""
     depths = {}
     for model, names in part.methods.items():
-        methods, source = (
-            {name: config.methods[name] for name in names},
-            config.models[model].source,
-        )
+        methods = {name: config.methods[name] for name in names}
+        source = config.models[model].source
         depths[model] = study_depths(section, model, source, methods, load_method)
     every = [*chain.from_iterable(depths.values())]
     study = Study(

@@ -79,10 +79,10 @@ def load_config(
     for kind, schema in ENTRIES.items():
         catalogue = _Catalogue(catalogue_folder / f"{kind}.yaml", run_file, kind, origin)
         names[kind] = list(catalogue.entries)
-        if kind == "masked_models":
-            selection = selected([run_file.masked_model], names[kind], f"{origin}: masked_model")
-        else:
-            selection = selected(getattr(run_file, kind), names[kind], f"{origin}: {kind}")
+        key = "masked_model" if kind == "masked_models" else kind
+        asked = getattr(run_file, key)
+        asked = [asked] if key == "masked_model" else asked
+        selection = selected(asked, names[kind], f"{origin}: {key}")
         entries[kind] = {name: catalogue.entry(name, schema) for name in selection}
     selected(run_file.resources, names["models"], f"{origin}: resources")
     methods = {
