@@ -77,6 +77,10 @@ class Plan:
         """Return the floating-point operations of a job's model that reads so many tokens."""
         return 2 * self.parameters[job.model] * tokens if job.model else 0
 
+    def seconds(self, job: Job, rate: float, tokens: float | None = None) -> float:
+        """Return how long a job takes at so many FLOP/s; without tokens, with all that it may."""
+        return job.start_up + self.flops(job, job.high if tokens is None else tokens) / rate
+
 
 def plan_run(config: Config, results: Path | None) -> Plan:
     """Plan a run.

@@ -78,18 +78,14 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
     weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
     lines = [*_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}), ""]
     if rate is not None:  # the longest job is what a kill can cost at most
-        longest = max(plan.jobs, key=lambda job: _seconds(plan, job, job.high, rate))
-        time = duration(_seconds(plan, longest, longest.high, rate))
+        longest = max(plan.jobs, key=lambda job: plan.seconds(job, rate))
+        time = duration(plan.seconds(longest, rate))
         lines.append(
             f"Longest job, and so what a kill can cost: {time} ({longest.rule} {longest.cell})\n"
         )
     lines += _table([header, *lengths], rules_below={0})
     speed = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
     return "\n".join([*lines, f"\nWeights: {weights}.", speed, _ASSUMPTIONS])
-
-
-def _seconds(plan: Plan, job: Job, tokens: float, rate: float) -> float:
-    return job.start_up + plan.flops(job, tokens) / rate
 
 
 def _row(
@@ -101,7 +97,7 @@ def _row(
     if rate is None:
         return (*row, NOTHING, NOTHING, NOTHING)
     seconds = [
-        [_seconds(plan, *of_job, rate) for of_job in zip(jobs, bound, strict=True)]
+        [plan.seconds(job, rate, read) for job, read in zip(jobs, bound, strict=True)]
         for bound in tokens
     ]
     held = [job.rule in LOADING_RULES and job.model in on_gpu for job in jobs]

@@ -17,6 +17,7 @@ from pisoft.cost.limits import RunLimits
 from pisoft.cost.report import flops_per_second
 from pisoft.store.shards import shortened
 from pisoft.workflow.code_hash import code_hash
+from pisoft.workflow.terminal import Planned
 
 CELL = ("{protocol}{operator}", "{model}{variant}", "{method}", "{part}")  # as in paths of jobs
 
@@ -105,11 +106,23 @@ class Jobs:
         """Return a function: a limit of a rule's job, as many times as the job has been tried."""
 
         def limit(wildcards: Any, attempt: int) -> int:
-            names = defaultdict(str, wildcards.items())
-            cell = "/".join(filter(None, (key.format_map(names) for key in CELL)))
-            return attempt * int(getattr(self.limits.of(rule, cell), name))
+            return attempt * int(getattr(self.limits.of(rule, cell_of(wildcards)), name))
 
         return limit
+
+    def planned(self, dag: Any) -> dict[int, Planned]:
+        """Return each job of a DAG of Snakemake's that has to run, by its number."""
+        return {
+            dag.jobid(job): Planned(name, self.limits.seconds(name, cell_of(job.wildcards)))
+            for job in dag.needrun_jobs(exclude_finished=False)
+            for name in [job.rule.name]
+        }
+
+
+def cell_of(wildcards: Any) -> str:
+    """Return the wildcards of a job as they stand in its paths."""
+    names = defaultdict(str, wildcards.items())
+    return "/".join(filter(None, (key.format_map(names) for key in CELL)))
 
 
 def stated_throughput(settings: Any) -> float | None:
