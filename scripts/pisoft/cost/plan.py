@@ -124,7 +124,7 @@ class _Model:
 
     def __init__(self, config: Config, name: str, results: Path | None) -> None:
         self._config, self.name, self._entry = config, name, config.models[name]
-        self.parameters = parameters_of(name, self._entry.source)
+        self.parameters = parameters_of(name, self._entry.source, results)
         datasets = dict.fromkeys(cell.dataset for cell in config.cells() if cell.model == name)
         self.lengths = {one: sample_lengths(config, name, one, results) for one in datasets}
         self.parts: dict[str, Lengths] = {}
