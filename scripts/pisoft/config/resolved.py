@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -47,33 +46,30 @@ class Config(BaseModel):
         """
         if study not in self.studies:
             return []
-        one = self.studies[study]
-        methods, operators, variants = one.methods, one.operators, one.variants
+        of = self.studies[study]
         return [
             Cell(protocol, operator, model, variant, method, dataset)
-            for protocol in (self.run_file.protocols if variants is None else ("",))
-            for model in methods
+            for protocol in (self.run_file.protocols if of.variants is None else ("",))
+            for model in of.methods
             if model in self.models
-            if not protocol or protocol in self.protocols_of(model)
-            for operator in (("",) if operators is None else allowed(protocol, operators))
-            for variant in (("",) if variants is None else variants[model])
-            for method in methods[model]
-            for dataset in one.datasets
+            if not protocol or protocol in self.allowed(model, "protocols")
+            for operator in (("",) if of.operators is None else allowed(protocol, of.operators))
+            for variant in (("",) if of.variants is None else of.variants[model])
+            for method in of.methods[model]
+            for dataset in of.datasets
             if dataset in self.datasets_of(model)
         ]
 
-    def protocols_of(self, model: str) -> tuple[str, ...]:
-        """Return the protocols under which a model is evaluated."""
-        return self._allowed(model, "protocols", self.run_file.protocols)
-
     def methods_of(self, model: str) -> tuple[str, ...]:
         """Return the methods that explain a model."""
-        return self._allowed(model, "methods", self.methods)
+        return self.allowed(model, "methods")
 
     def datasets_of(self, model: str) -> tuple[str, ...]:
         """Return the datasets on which a model is evaluated."""
-        return self._allowed(model, "datasets", self.datasets)
+        return self.allowed(model, "datasets")
 
-    def _allowed(self, model: str, kind: str, names: Iterable[str]) -> tuple[str, ...]:
-        allowed = getattr(self.run_file.restrictions.get(model), kind, None)
-        return tuple(name for name in names if allowed in (None, "all") or name in allowed)
+    def allowed(self, model: str, kind: str) -> tuple[str, ...]:
+        """Return the protocols, methods or datasets of the run to which a model is not closed."""
+        names = self.run_file.protocols if kind == "protocols" else getattr(self, kind)
+        of_model = getattr(self.run_file.restrictions.get(model), kind, None)
+        return tuple(name for name in names if of_model in (None, "all") or name in of_model)

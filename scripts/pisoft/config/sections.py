@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -23,18 +23,16 @@ from pisoft.config.studies import (
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError
 
-Studies = dict[str, Study]
-
 
 def with_studies(
-    config: Config, available: Iterable[str], load_method: LoadMethod, origin: str
+    config: Config, available: list[str], load_method: LoadMethod, origin: str
 ) -> Config:
     """Return a configuration with the studies of its run file, `main` first.
 
     Raises:
         BenchmarkError: an unknown name, a name that is taken, or a section that cannot be done.
     """
-    sections: dict[str, Callable[..., Studies]] = {
+    sections: dict[str, Callable[..., dict[str, Study]]] = {
         "layer_study": partial(layer_study, load_method),
         "metric_validation": _metric_validation,
         "operators": _operators,
@@ -45,9 +43,8 @@ def with_studies(
         if (section := getattr(config.run_file, name)) is None:
             continue
         where = f"{origin}: {name}"
-        added = studies_of(config, section, _part(config, section, list(available), where), where)
-        names = {name for study in added.values() for name in study.added}
-        for taken in sorted(names & config.methods.keys()):
+        added = studies_of(config, section, _part(config, section, available, where), where)
+        for taken in sorted({n for one in added.values() for n in one.added} & {*config.methods}):
             raise BenchmarkError(
                 f"{where}: evaluates a method by the name '{taken}', which is that of another "
                 "method of the run; rename its entry"
@@ -74,7 +71,7 @@ def _part(config: Config, section: StudySection, available: list[str], where: st
 
 def _metric_validation(
     config: Config, validation: MetricValidation, part: Study, where: str
-) -> Studies:
+) -> dict[str, Study]:
     """Return the studies of constructed scores, and of permutations of methods' scores."""
     with_evidence = tuple(name for name in part.datasets if config.datasets[name].has_evidence)
     if not (validation.permutations or with_evidence):
@@ -105,12 +102,14 @@ def _metric_validation(
     }
 
 
-def _operators(config: Config, operators: Operators, part: Study, where: str) -> Studies:
+def _operators(config: Config, operators: Operators, part: Study, where: str) -> dict[str, Study]:
     inputs = Study(dict.fromkeys(part.methods, ("",)), part.datasets)  # which depend on no method
     return {"operators": replace(part, operators=operators.others), "inputs": inputs}
 
 
-def _sanity_checks(config: Config, checks: SanityChecks, part: Study, where: str) -> Studies:
+def _sanity_checks(
+    config: Config, checks: SanityChecks, part: Study, where: str
+) -> dict[str, Study]:
     variants = {}  # by model, how many layers each randomised version has reinitialised
     for name in part.methods:
         for problem in unfit_for_checks(name, config.models[name], checks):

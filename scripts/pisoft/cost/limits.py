@@ -70,12 +70,7 @@ class RunLimits:
                 ) from error
 
     def of(self, rule: str, cell: str) -> Limits:
-        """Return the limits of a job that loads a model.
-
-        Args:
-            rule: its rule.
-            cell: its wildcards as they stand in its paths.
-        """
+        """Return the limits of a job that loads a model, by its wildcards as paths have them."""
         name = model_of(rule, cell)
         asked = self._config.models[name].resources
         if asked.runtime and asked.mem_mb:

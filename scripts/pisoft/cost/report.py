@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
+from operator import attrgetter
 
 from pisoft.cost.plan import (
     LOADING_RULES,
@@ -54,7 +55,7 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
 
     Args:
         plan: the run's.
-        rate: FLOP/s of its device; None: not known, and no time is shown.
+        rate: FLOP/s of its device; None: no time is shown.
         on_gpu: names of the models whose jobs hold a GPU.
     """
     stages: dict[str, list[Job]] = {}
@@ -62,13 +63,12 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
         stages.setdefault(job.rule, []).append(job)
     stages["total"] = list(plan.jobs)
     rows = [_row(name, jobs, plan, rate, on_gpu) for name, jobs in stages.items()]
+    means = [attrgetter(name) for name in ("prompt", "first", "perturbable")]
     lengths = [
         (
             f"{model} · {dataset}",
             str(len(of.samples)),
-            f"{of.mean(lambda sample: sample.prompt):.0f}",
-            f"{of.mean(lambda sample: sample.first):.0f}",
-            f"{of.mean(lambda sample: sample.perturbable):.0f}",
+            *(f"{of.mean(one):.0f}" for one in means),
             f"{of.mean(lambda sample: len(sample.steps)):.3g}",
             of.origin,
         )

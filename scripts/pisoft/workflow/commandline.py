@@ -6,7 +6,6 @@ import argparse
 import gc
 import logging
 import os
-import pkgutil
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -15,6 +14,17 @@ from typing import Any, NoReturn
 
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.store.shards import expanded
+
+CHATTY = [
+    "httpx",
+    "httpx2",
+    "datasets",
+    "transformers",
+    "huggingface_hub",
+    "fsspec",
+    "matplotlib",
+    "fontTools",
+]
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
@@ -32,17 +42,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
     )
-    for chatty in (
-        "httpx",
-        "httpx2",
-        "datasets",
-        "transformers",
-        "huggingface_hub",
-        "fsspec",
-        "matplotlib",
-        "fontTools",
-    ):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         main(arguments)
         sys.stdout.flush()
@@ -129,16 +130,14 @@ def summary_module(name: str) -> Any:
     Raises:
         BenchmarkError: there is none of this name, with the nearest match.
     """
-    package = import_module("pisoft.statistics")
-    names = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    modules = {one: import_module(f"pisoft.statistics.{one}") for one in names & {name}}
-    if not modules or not hasattr(modules[name], "summaries"):
-        modules = {one: import_module(f"pisoft.statistics.{one}") for one in names}
-        allowed = [one for one, module in modules.items() if hasattr(module, "summaries")]
+    folder = Path(__file__).parents[1] / "statistics"
+    files = {file.stem: file for file in sorted(folder.glob("*.py"))}
+    allowed = [one for one, file in files.items() if "\ndef summaries(" in file.read_text("utf-8")]
+    if name not in allowed:
         raise BenchmarkError(
             f"pisoft/statistics: unknown name '{name}'{did_you_mean(name, allowed)}"
         )
-    return modules[name]
+    return import_module(f"pisoft.statistics.{name}")
 
 
 def _pair(text: str) -> tuple[str, str]:

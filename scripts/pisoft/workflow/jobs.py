@@ -95,7 +95,7 @@ class Jobs:
         ]
 
     def named_outputs(self, wildcards: Any, output: Any) -> list[str]:
-        """Return a job's output files as KIND=FILE, the kind being the output's name."""
+        """Return a job's output files in the same form; Snakemake goes by the argument's name."""
         return self.named_files(wildcards, output)
 
     def resource(self, name: str) -> Callable[[Any], Any]:
