@@ -57,13 +57,8 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
 
     A job on a cluster parses the configuration when it starts, which may be days after its run did.
     What was edited since would be computed, and recorded as what the run had asked for. So the
-    environment carries the hash of the run's configuration to its jobs; a workflow that uses this
-    one as a module may do so with several.
-
-    Args:
-        config: of this process.
-        environment: gets its hash from a run, and has it in a job.
-        is_run: whether this is the process of a run, not of a job.
+    environment carries the hash of the run's configuration to its jobs, or several hashes, of a
+    workflow that uses this one as a module.
 
     Raises:
         WorkflowError: the run had another one.

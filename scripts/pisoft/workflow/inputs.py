@@ -95,11 +95,9 @@ class Inputs:
     def given_scores(self, wildcards: Any) -> str:
         """Return the file with a method's scores that were made elsewhere.
 
-        Without the file, the run ends. Snakemake would take any exception for one more missing
-        input, and pass over it where summaries of an earlier run are there.
-
         Raises:
-            SystemExit: there is no such file.
+            SystemExit: there is no such file. Snakemake would take any other exception for one more
+                missing input, and pass over it where summaries of an earlier run are there.
         """
         source = self.config.sources(ScoresFile)[wildcards.method]
         path = source.path_of(wildcards.model, dataset_of(wildcards.part))

@@ -49,14 +49,9 @@ class Jobs:
 
         * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not
           compare it, so that a clone in another place computes nothing again.
-        * ``settings``: the job's settings as JSON.
-        * ``code``: hash of the script, of all that it imports, and of further modules and files.
-
-        Args:
-            script: its name, without ending.
-            settings_name: key of :data:`pisoft.config.jobs.JOBS`.
-            others: modules and files that the script does not import; see :func:`code_hash`.
-            module: names one more module, by the wildcards.
+        * ``settings``: those of :data:`pisoft.config.jobs.JOBS` by this name, as JSON.
+        * ``code``: hash of the script, of all that it imports, and of `others`, modules and files
+          that it does not; see :func:`code_hash`. `module` names one more by the wildcards.
         """
         command = f"{shlex.quote(self.python)} {shlex.quote(str(self.scripts / script))}.py"
         code = code_hash(script, *others)
@@ -85,8 +80,7 @@ class Jobs:
     def named_files(self, wildcards: Any, input: Any) -> list[str]:
         """Return a job's input files as KIND=FILES, the kind being the input's name.
 
-        Lists of files are of whole datasets, so that patterns stand for them; a single file may be
-        a shard.
+        A list of files is of whole datasets, so patterns stand for it; one file may be a shard.
         """
         return [
             f"{kind}={name}"
@@ -126,11 +120,7 @@ def cell_of(wildcards: Any) -> str:
 
 
 def stated_throughput(settings: Any) -> float | None:
-    """Return the FLOP/s of a GPU that a profile's default-resources state; None without.
-
-    Args:
-        settings: Snakemake's settings of resources.
-    """
+    """Return the FLOP/s of a GPU that a profile's default-resources state; None without."""
     stated = (settings.default_resources or {}).get("throughput")
     value = getattr(stated, "raw", stated)  # of Snakemake's class, or as Python's callers give it
     return None if value is None else flops_per_second(str(value))
