@@ -79,9 +79,9 @@ def load_config(
     for kind, schema in ENTRIES.items():
         catalogue = _Catalogue(catalogue_folder / f"{kind}.yaml", run_file, kind, origin)
         names[kind] = list(catalogue.entries)
-        key = "masked_model" if kind == "masked_models" else kind
-        asked = getattr(run_file, key)
-        asked = [asked] if key == "masked_model" else asked
+        key, asked = kind, getattr(run_file, kind, None)
+        if kind == "masked_models":
+            key, asked = "masked_model", [run_file.masked_model]
         selection = selected(asked, names[kind], f"{origin}: {key}")
         entries[kind] = {name: catalogue.entry(name, schema) for name in selection}
     selected(run_file.resources, names["models"], f"{origin}: resources")
@@ -95,13 +95,14 @@ def load_config(
     return with_studies(config, names["methods"], load_method, origin)
 
 
+Entries = dict[Name, dict[str, Any] | None]
+
+
 class _Catalogue:
     """The entries of a catalogue file and of the run file, as they stand there."""
 
     def __init__(self, path: Path, run_file: RunFile, kind: str, origin: str) -> None:
-        listed = validate(
-            RootModel[dict[Name, dict[str, Any] | None]], read_yaml(path), str(path)
-        ).root
+        listed = validate(RootModel[Entries], read_yaml(path), str(path)).root
         added = getattr(run_file.catalogue, kind)
         for name in sorted(listed.keys() & added):
             raise BenchmarkError(
@@ -126,10 +127,8 @@ class _Catalogue:
 
     def _extended(self, name: str, where: str) -> dict[str, Any]:
         """Return an entry on top of those it extends, key by key (sections are not merged)."""
-        seen: list[str] = []
-        entry: dict[str, Any] = {"extends": name}
-        while "extends" in entry:
-            base = entry.pop("extends")
+        seen, entry = [name], dict(self.entries[name] or {})
+        while (base := entry.pop("extends", None)) is not None:
             if not isinstance(base, str):
                 raise BenchmarkError(f"{where}: extends: must be a name, found {base}")
             if base in seen:

@@ -50,9 +50,7 @@ SELECTED_METHODS: dict[TokenWeights, str] = {
     "loosened": "grad_ellm_selected",
     "original": "grad_ellm_original_selected",
 }
-SELECTED_LABELS = {
-    weights: grad_ellm_label(weights, "depth selected") for weights in SELECTED_METHODS
-}
+SELECTED_LABELS = {name: grad_ellm_label(name, "depth selected") for name in SELECTED_METHODS}
 
 
 class LayerStudy(StudySection):
@@ -61,10 +59,7 @@ class LayerStudy(StudySection):
     depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field((1, 4, 8, 16, 32), min_length=1)
     """Decoder layers that are summed, counted from the last, increasing; clipped to the model's
     number of layers."""
-    token_weights: Annotated[tuple[TokenWeights, ...], Unique] = (
-        "loosened",
-        "original",
-    )
+    token_weights: Annotated[tuple[TokenWeights, ...], Unique] = ("loosened", "original")
     """Token weightings of Grad-ELLM, each at every depth."""
     development_share: float = Field(0.25, gt=0, lt=1)
     """Share of samples that select the depth; the rest is reported."""
@@ -167,11 +162,7 @@ HIDE: Ablation = "hide"
 class Operators(StudySection):
     """Other operators beside the run's own, on the same scores and by the same masks."""
 
-    others: Annotated[tuple[Ablation, ...], Unique] = (
-        "mean",
-        "unknown",
-        "hide",
-    )
+    others: Annotated[tuple[Ablation, ...], Unique] = ("mean", "unknown", "hide")
     """Values of `evaluation.operator` that are tried beside the run's own. `hide` has no fixed
     routing, and is left out there."""
     draws: int = Field(3, gt=0, le=100)
