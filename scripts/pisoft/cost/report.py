@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
 from operator import attrgetter
+from textwrap import fill
 
 from pisoft.cost.plan import (
     LOADING_RULES,
@@ -21,18 +22,21 @@ from pisoft.formatting import NOTHING, duration, scaled
 _COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "longest", "GPU-hours")
 _ASSUMPTIONS = f"""\
 Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
-Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a
-  forward. The template before the first perturbable token is read once. At most: ReAGent takes all
-  its probe steps, answers not generated yet have full length, trainings take all their steps.
+Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a \
+forward. The template before the first perturbable token is read once. At most: ReAGent takes all \
+its probe steps, answers not generated yet have full length, trainings take all their steps.
 FLOP: 2 × weights × tokens. Attention over long texts and the masked model of ReAGent are left out.
 Time: FLOP / THROUGHPUT, and {START_UP:g} s per job, or {START_UP_WITH_MODEL:g} s and the weights \
-at {READING_SPEED / 1e9:g} GB/s where a model is loaded;
-  of all jobs one after another. GPU-hours: of the jobs that hold a GPU, all of their time.
-Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of the
-  records' tokens, cut at prompts.max_tokens, in a template of usual length."""
-_NO_RATE = """\
-Time is not known: set THROUGHPUT to the TFLOP/s that the device reaches in forward passes. A data
-centre GPU reaches about half of its bfloat16 peak; `make bench` measures a machine."""
+at {READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after another. GPU-hours: \
+of the jobs that hold a GPU, all of their time.
+Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of \
+the records' tokens, cut at prompts.max_tokens, in a template of usual length. Content: tokens \
+that a perturbation may touch; before: those in front of them.
+Numbers: k thousand, M million, G billion, T 10¹², P 10¹⁵, E 10¹⁸, Z 10²¹.""".splitlines()
+_NO_RATE = (
+    "Time is not known: set THROUGHPUT to the TFLOP/s that the device reaches in forward passes. A "
+    "data centre GPU reaches about half of its bfloat16 peak; `make bench` measures a machine."
+)
 
 
 def flops_per_second(text: str) -> float:
@@ -70,22 +74,31 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
             str(len(of.samples)),
             *(f"{of.mean(one):.0f}" for one in means),
             f"{of.mean(lambda sample: len(sample.steps)):.3g}",
-            of.origin,
         )
         for (model, dataset), of in plan.lengths.items()
     ]
-    header = ("tokens, means", "samples", "prompt", "before", "perturbable", "steps", "lengths")
-    weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
+    header = ("tokens, means", "samples", "prompt", "before", "content", "steps")
     lines = [*_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}), ""]
     if rate is not None:  # the longest job is what a kill can cost at most
         longest = max(plan.jobs, key=lambda job: plan.seconds(job, rate))
         time = duration(plan.seconds(longest, rate))
-        lines.append(
-            f"Longest job, and so what a kill can cost: {time} ({longest.rule} {longest.cell})\n"
-        )
-    lines += _table([header, *lengths], rules_below={0})
+        name = f"  ({longest.rule} {longest.cell})"
+        lines += [f"Longest job, and so what a kill can cost: {time}", name]
+    weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
     speed = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
-    return "\n".join([*lines, f"\nWeights: {weights}.", speed, _ASSUMPTIONS])
+    notes = [f"Lengths are {_origins(plan)}.", f"Weights: {weights}.", speed, *_ASSUMPTIONS]
+    filled = (fill(note, 80, subsequent_indent="  ") for note in notes)
+    return "\n".join([*lines, "", *_table([header, *lengths], rules_below={0}), "", *filled])
+
+
+def _origins(plan: Plan) -> str:
+    """Return whether lengths are measured, and of which models and datasets, if they differ."""
+    origins: dict[str, list[str]] = {}
+    for cell, of in plan.lengths.items():
+        origins.setdefault(of.origin, []).append(" · ".join(cell))
+    if len(origins) == 1:
+        return next(iter(origins))
+    return "; ".join(f"{origin}: {', '.join(cells)}" for origin, cells in origins.items())
 
 
 def _row(

@@ -16,7 +16,7 @@ from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.store.shards import expanded
 
 CHATTY = ("httpx", "httpx2", "datasets", "transformers", "huggingface_hub", "fsspec")
-CHATTY += ("matplotlib", "fontTools")  # loggers of libraries, whose warnings are enough
+STYLING = ("matplotlib", "fontTools")
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
@@ -34,7 +34,7 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
     )
-    for name in CHATTY:
+    for name in (*CHATTY, *STYLING):
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
         main(arguments)

@@ -226,6 +226,19 @@ def test_totals_are_the_sums_of_the_lines():
     assert total[6] == "–", "no model on a GPU"
 
 
+def test_the_text_fits_80_columns_and_says_which_lengths_are_measured(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    file = Path("config/paper.yaml")
+    plan = plan_run(load_run(read_yaml(file), [file], Path("config"), load_method), NOWHERE)
+    text = plan_text(plan, 4e14)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Lengths are estimated.\n" in text
+    (cell, lengths), *_ = plan.lengths.items()
+    mixed = replace(plan, lengths={**plan.lengths, cell: replace(lengths, origin="measured")})
+    said = " ".join(plan_text(mixed, 4e14).split())
+    assert f"Lengths are measured: {' · '.join(cell)}; estimated: " in said
+
+
 def test_without_a_rate_there_is_no_time():
     text = plan_text(plan_run(run_of(), NOWHERE), None)
     assert re.split(r"\s{2,}", line_of(text, "total"))[4:] == ["–"] * 3
