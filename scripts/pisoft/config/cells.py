@@ -33,9 +33,7 @@ class Cell(NamedTuple):
     def of(cls, pattern: str, path: Path) -> Cell:
         """Return what a file is of, by where files of its kind lie.
 
-        Args:
-            pattern: of the path, without ending, such as `soft/{protocol}{operator}/{model}/…`.
-            path: of the file.
+        Such a pattern, without ending, is `soft/{protocol}{operator}/{model}/…`.
         """
         match = _expression(pattern).search(path.with_suffix("").as_posix())
         if match is None:

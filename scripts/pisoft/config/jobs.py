@@ -191,13 +191,11 @@ class DequantiseJob(JobSettings, of="models.{model}"):
 # Cells ----------------------------------------------------------------------------------------
 
 
-class GenerateJob(JobSettings, of="run_file.generation"):
+class GenerateJob(GenerationSettings, JobSettings, of="run_file.generation"):
     """Settings of `generate`."""
 
     model: Loaded
     task: Annotated[Task, At("datasets.{dataset}.task")]
-    max_new_tokens: int
-    step_interval: int
     block_size: BlockSize
     token_budget: TokenBudget
 

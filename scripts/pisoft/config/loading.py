@@ -42,8 +42,8 @@ def load_run(
 
     Args:
         raw: the merged configuration.
-        run_files: files named by `--configfile`; empty if the embedded default is used.
-        config_folder: folder with the embedded default `config.yaml` and the catalogues.
+        run_files: those of `--configfile`; none: `config.yaml` in the folder.
+        config_folder: the default run file and the catalogues.
         load_method: looks methods up.
 
     Raises:
@@ -63,12 +63,7 @@ def load_run(
 def load_config(
     raw: Mapping[str, Any], catalogue_folder: Path, origin: str, load_method: LoadMethod
 ) -> Config:
-    """Validate a run file's content against the catalogues.
-
-    Args:
-        raw, load_method: as for :func:`load_run`.
-        catalogue_folder: folder with one YAML file for each of :data:`ENTRIES`.
-        origin: the run file's name, for error messages.
+    """Validate a run file's content, which messages call `origin`, against the catalogues.
 
     Raises:
         BenchmarkError: anything that is wrong and can be known without reading data or weights.
