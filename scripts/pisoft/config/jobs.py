@@ -333,8 +333,8 @@ class CompareJob(EvidenceJob):
 class LayerStudyJob(SummariseJob):
     """Settings of `summarise_layer_study`; there must be a layer study."""
 
-    methods: Annotated[tuple[StudyDepth, ...], At("studies.layer_study.depths")]
     development_share: Annotated[float, At("run_file.layer_study.development_share")]
+    methods: Annotated[tuple[StudyDepth, ...], At("studies.layer_study.depths")]
     seed: Seed
 
 

@@ -86,10 +86,11 @@ class JobSettings(Strict):
             BenchmarkError: the run file switches it off.
         """
         context = {"config": config, "operator": "", "variant": "", **wildcards}
-        values = {name: place.value(context) for name, place in cls.places().items()}
-        for name, value in values.items():
+        values = {}
+        for name, at in cls.places().items():
+            value = values[name] = at.value(context)
             if value is None and type(None) not in get_args(cls.model_fields[name].annotation):
-                place = str(cls.places()[name].place).removeprefix("run_file.")
+                place = str(at.place).removeprefix("run_file.")
                 raise BenchmarkError(f"{place.partition('.')[0]}: is null, which switches it off")
         return cls(**values)
 
