@@ -22,6 +22,7 @@ MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their o
 BIN := .venv/bin
 STAMP := .venv/.installed$(GPU:%=-%)
 DEMOS := demo demo-trust# runs that are embedded
+OPEN := $(if $(filter Darwin,$(shell uname)),open,xdg-open)# shows a page in the browser
 BENCH := PYTHONPATH=scripts:tests $(BIN)/python tools/bench
 
 .DEFAULT_GOAL := help
@@ -29,48 +30,54 @@ BENCH := PYTHONPATH=scripts:tests $(BIN)/python tools/bench
 	bench-aggregation bench-readings bench-precision bench-scheduler bench-start-up \
 	schema simulation families summary readme docs-figures lock audit licences unlock slurm env clean help
 
+##@ Begin here
 demo: RUN_FILE := config/config.yaml
-demo: ## run the embedded benchmark and write its report (3 minutes on two cores, no network, no GPU)
+demo: ## every method on two tiny models, in 3 minutes
 demo-trust: RUN_FILE := config/demo-trust.yaml
-demo-trust: ## the same for what tests the metrics and methods of the demo (4 minutes)
+demo-trust: ## do metrics and methods of the demo hold? 4 minutes
 
 $(DEMOS): $(STAMP)
 	$(BIN)/snakemake --cores all --configfile $(RUN_FILE)
 	@$(BIN)/snakemake --configfile $(RUN_FILE) --report results/$@/report.html \
 		> results/$@/logs/report.log 2>&1 || { cat results/$@/logs/report.log; exit 1; }
-	@printf '\nAll tables and figures in one page: %s\n' results/$@/report.html
+	@printf 'In one page: %s results/$@/report.html\n' $(OPEN)
 
-plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=config/paper.yaml THROUGHPUT=400
+test: $(STAMP) ## does this clone work? units, contracts, one small run
+	$(PYTEST) -m "not slow"
+
+plan: $(STAMP) ## predict a run: make plan CONFIG=my.yaml THROUGHPUT=400
 	@$(BIN)/python scripts/plan.py --configfile $(CONFIG) \
 		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') $(CHANGED)
 
-fetch: $(STAMP) ## download what a run reads of the hub, for nodes without a network: CONFIG=…
+fetch: $(STAMP) ## download what a run reads of the hub: CONFIG=my.yaml
 	$(BIN)/snakemake fetch_hub --cores 1 --forcerun fetch_hub --configfile $(CONFIG) $(CHANGED)
 
-export: $(STAMP) ## write what there is to score elsewhere, results/RUN/data/to_score.parquet: CONFIG=…
+unlock: $(STAMP) ## free the folder after a run was killed
+	@$(BIN)/python scripts/unlock.py
+
+##@ Your runs
+export: $(STAMP) ## write what there is to score elsewhere: CONFIG=my.yaml
 	$(BIN)/snakemake export_prompts --cores all --configfile $(CONFIG) $(CHANGED)
 
-check-scores: export ## say what is wrong with the scores made elsewhere that a run names: CONFIG=…
+check-scores: export ## check the scores made elsewhere: CONFIG=my.yaml
 	@$(BIN)/python scripts/check_scores.py --configfile $(CONFIG) $(CHANGED)
 
-compare: $(STAMP) ## say how far two runs order the methods alike: make compare RUNS="results/a results/b"
+compare: $(STAMP) ## do two runs rank alike? RUNS="results/a results/b"
 	@$(BIN)/python scripts/compare_runs.py $(RUNS)
 
-diff: $(STAMP) ## list the differences between the files of two runs: make diff RUNS="results/a results/b"
+diff: $(STAMP) ## list differences of files: RUNS="results/a results/b"
 	@$(BIN)/python tools/diff_runs.py $(RUNS)
 
+##@ Tests and docs
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
-
-test: $(STAMP) ## say whether this clone works: units, contracts, one small run of the workflow
-	$(PYTEST) -m "not slow"
 
 test-all: $(STAMP) ## run all tests
 	$(PYTEST)
 
-kills: demo ## kill the demonstration at 25 random moments, and hold its results against those left alone (half an hour)
+kills: demo ## kill the demo 25 times, compare results: half an hour
 	PISOFT_KILL_DEMO=1 $(BIN)/python -m pytest tests/workflow/test_kills.py -k demonstration --timeout 0
 
-lint: $(STAMP) ## check format, types, spelling, imports between packages, and the workflow
+lint: $(STAMP) ## check format, types, spelling, imports, the workflow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
@@ -82,61 +89,64 @@ lint: $(STAMP) ## check format, types, spelling, imports between packages, and t
 docs: $(STAMP) ## build the pages of docs/ as a site, site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-bench: $(STAMP) ## measure the speed of evaluation and attribution, and what draws of RUN buy
+##@ Measurements
+bench: $(STAMP) ## speed; what more draws buy: RUN=results/my-run
 	$(BENCH)/evaluation.py
 	$(BENCH)/attribution.py
 	@if [ -d $(RUN)/data/soft ]; then set -x; $(BENCH)/draws.py --run $(RUN) \
 			$(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)'); \
 		else echo "no draws to repeat in $(RUN): make demo, or name a run: make bench RUN=results/…"; fi
 
-bench-gpu: $(STAMP) ## measure evaluation and attribution at the size of an 8B model, on a GPU
+bench-gpu: $(STAMP) ## evaluation and attribution of an 8B model, on a GPU
 	$(BENCH)/gpu.py
 
-bench-aggregation: $(STAMP) ## measure tables and figures of a full-size result set (3 GB of TMPDIR)
+bench-aggregation: $(STAMP) ## tables and figures of full size (3 GB of TMPDIR)
 	$(BENCH)/aggregation.py
 
-bench-readings: $(STAMP) ## measure what each reading that the paper leaves open changes in CONFIG
+bench-readings: $(STAMP) ## what each reading of the paper changes: CONFIG=…
 	$(BENCH)/readings.py --configfile $(CONFIG) $(CHANGED)
 
-bench-precision: $(STAMP) ## measure what half precision changes of an instruct model: MODEL_FOLDER=… TEXTS=…
+bench-precision: $(STAMP) ## effect of half precision: MODEL_FOLDER=… TEXTS=…
 	$(BENCH)/precision.py --model-folder '$(MODEL_FOLDER)' --texts '$(TEXTS)'
 
-bench-scheduler: $(STAMP) ## measure what Snakemake itself takes, by scheduler setting (15 minutes)
+bench-scheduler: $(STAMP) ## what Snakemake itself takes: 15 minutes
 	$(BENCH)/scheduler.py
 
-bench-start-up: $(STAMP) ## measure what starting a job costs, and what the job itself takes
+bench-start-up: $(STAMP) ## what starting a job costs
 	$(BENCH)/start_up.py
 
-schema: $(STAMP) ## write config/schema/ and the generated pages of docs/reference/
+##@ Generated files
+schema: $(STAMP) ## write config/schema/ and tables of docs/reference/
 	$(BIN)/python scripts/make_schema.py
 
-simulation: $(STAMP) ## simulate tests and intervals for docs/explanation/which-test.md (half an hour)
+simulation: $(STAMP) ## simulate the tests of which-test.md: half an hour
 	PYTHONPATH=scripts $(BIN)/python tools/simulate_statistics.py
 
-families: $(STAMP) ## write docs/reference/families.md from a run of every family of models (1 minute)
+families: $(STAMP) ## write docs/reference/families.md: 1 minute
 	PYTHONPATH=scripts:tests $(BIN)/python tools/families_table.py
 
-summary: $(STAMP) ## keep a finished run's means for README.md and docs/: make summary CONFIG=config/laptop.yaml
+summary: $(STAMP) ## keep means of a run for README.md: CONFIG=my.yaml
 	$(BIN)/python scripts/keep_summary.py --configfile $(CONFIG) $(CHANGED)
 
-readme: $(STAMP) ## write README.md's table and figure and the page of real numbers from what `make summary` kept
+readme: $(STAMP) ## write README.md's table and the page of real numbers
 	$(BIN)/python scripts/make_readme.py
 
-docs-figures: $(STAMP) ## keep the figures of the finished demo and demo-trust that docs/explanation/pitfalls.md shows
+docs-figures: $(STAMP) ## keep the figures of both demos that the docs show
 	$(BIN)/python scripts/keep_figures.py --figures $(DEMOS:%=results/%/figures)
 
-lock: $(STAMP) ## pin what pyproject.toml adds in requirements.lock, with hashes; make lock UPGRADE=numpy
+##@ Environment
+lock: $(STAMP) ## pin requirements.lock, with hashes: UPGRADE=numpy
 	$(BIN)/uv pip compile pyproject.toml --extra dev --quiet --no-python-downloads \
 		$(addprefix --upgrade-package ,$(UPGRADE)) --output-file requirements.lock
 
 # With --strict, what could not be asked for is an error, too; without, it is left out and nothing found.
-audit: $(STAMP) ## ask PyPI for known vulnerabilities of every locked package
+audit: $(STAMP) ## ask PyPI for known vulnerabilities of locked packages
 	@$(BIN)/pip-audit --strict --disable-pip --requirement requirements.lock --progress-spinner off \
 		2> .venv/audit.log; status=$$?; tail -n 1 .venv/audit.log >&2; \
 		[ $$status = 0 ] || grep -q '^Found ' .venv/audit.log || \
 		echo "error: not audited; the line above says why, .venv/audit.log all of it" >&2; exit $$status
 
-licences: $(STAMP) ## list the licence of every locked package; refuse unknown ones and those not allowed
+licences: $(STAMP) ## list licences of locked packages; refuse unknown ones
 	$(BIN)/python scripts/list_licences.py
 
 env: $(STAMP) ## make the environment in .venv from requirements.lock
@@ -144,6 +154,9 @@ env: $(STAMP) ## make the environment in .venv from requirements.lock
 # Builds of torch differ in their files, so only PyPI's can be checked by the lock's hashes. All others,
 # and the CUDA packages that torch pins, come after all that is locked, which they leave as it is.
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $(PIP_FLAGS)
+# Hundreds of lines, which nobody reads unless it fails.
+LOG := .venv/install.log
+LOGGED = >> $(LOG) 2>&1 || { tail -n 20 $(LOG) >&2; exit 1; }
 TORCH = $(shell sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.lock)
 
 $(STAMP): requirements.lock pyproject.toml
@@ -156,28 +169,27 @@ $(STAMP): requirements.lock pyproject.toml
 		'import sys, pip; sys.exit(sys.version_info < (3, 11, 5))' 2> /dev/null) || \
 		$(PYTHON) -m venv --clear .venv || \
 		{ echo "error: no virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo 'Installing into .venv, which takes some minutes; $(LOG) has the details'
+	@: > $(LOG)
 ifeq ($(GPU),pypi)
-	$(INSTALL) --require-hashes --no-deps --requirement requirements.lock
+	@$(INSTALL) --require-hashes --no-deps --requirement requirements.lock $(LOGGED)
 else
-	awk '/^[a-z]/ { torch = /^(torch==|triton==|cuda-|nvidia-)/ } !torch' requirements.lock > .venv/locked.txt
-	$(INSTALL) --require-hashes --no-deps --requirement .venv/locked.txt
-	$(INSTALL) $(if $(GPU),--extra-index-url $(TORCH_INDEX)/$(GPU)) '$(TORCH)$(GPU:%=+%)'
+	@awk '/^[a-z]/ { torch = /^(torch==|triton==|cuda-|nvidia-)/ } !torch' requirements.lock > .venv/locked.txt
+	@$(INSTALL) --require-hashes --no-deps --requirement .venv/locked.txt $(LOGGED)
+	@$(INSTALL) $(if $(GPU),--extra-index-url $(TORCH_INDEX)/$(GPU)) '$(TORCH)$(GPU:%=+%)' $(LOGGED)
 endif
-	$(BIN)/python -m pip check
+	@$(BIN)/python -m pip check $(LOGGED)
 	@touch $@
-
-# Other runs' results stay, and so does .snakemake: Snakemake's records are there.
-unlock: $(STAMP) ## free the folder after a run was killed; refused while it, or a job of it, is at work
-	@$(BIN)/python scripts/unlock.py
 
 slurm: $(STAMP) ## install the executor that profiles/slurm needs
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 		print(*p["optional-dependencies"]["slurm"], sep="\n")' \
 		| $(BIN)/python -m pip install --requirement /dev/stdin
 
-clean: ## remove caches, the site and the results of the embedded runs
+clean: ## remove caches, the site, results of the embedded runs
 	rm -rf $(DEMOS:%=results/%) site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find scripts tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-17s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

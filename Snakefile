@@ -24,7 +24,7 @@ wildcard_constraints:
     protocol=one_of(CONFIG.run_file.protocols),
     # With their mark, or empty.
     operator=f"|{one_of(sorted({c.wildcards['operator'] for c in CONFIG.cells('operators')}))}",
-    variant=f"|{one_of(f'{MARK}{name}' for name in CONFIG.variants)}",
+    variant=f"|{one_of(sorted({c.wildcards['variant'] for c in CONFIG.cells('sanity_checks')}))}",
     model=one_of(CONFIG.models),
     masked_model=one_of(CONFIG.masked_models),
     dataset=one_of(CONFIG.datasets),

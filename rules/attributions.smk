@@ -81,7 +81,7 @@ use rule export_prompts as import_scores with:
     benchmark:
         "<logs>/import_scores/{model}/{method}/{part}.tsv"
     wildcard_constraints:
-        method=one_of(CONFIG.imported_methods),
+        method=one_of(CONFIG.sources(ScoresFile)),
     params:
         **job("import_scores", "import"),
     message:
@@ -101,7 +101,7 @@ use rule export_prompts as construct_scores with:
     benchmark:
         "<logs>/construct_scores/{model}/{method}/{part}.tsv"
     wildcard_constraints:
-        method=one_of(CONFIG.constructed_methods),
+        method=one_of(CONFIG.sources(Control, Permuted)),
     params:
         **job("construct_scores", "construct"),
     message:

@@ -26,6 +26,8 @@ from pisoft.config.jobs import (
     hub_models,
     ranked_datasets,
 )
+from pisoft.config.methods import ScoresFile
+from pisoft.config.studies import Control, Permuted
 from pisoft.errors import BenchmarkError
 from pisoft.cost.limits import RunLimits
 from pisoft.statistics.metrics import CONTROL
@@ -70,8 +72,7 @@ container: IMAGE
 # environment is not activated.
 PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.executable
 
-GIVEN = (*CONFIG.imported_methods, *CONFIG.constructed_methods)
-COMPUTED = [name for name in CONFIG.evaluated_methods if name not in GIVEN]
+COMPUTED = [name for name, one in CONFIG.evaluated_methods.items() if one.file is not None]
 
 JOBS = Jobs(CONFIG, LIMITS, SCRIPTS, PYTHON)
 job, named_files, named_outputs = JOBS.parameters, JOBS.named_files, JOBS.named_outputs

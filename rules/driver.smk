@@ -3,7 +3,7 @@
 # (`--logger`) are packages, which every environment of a caller would have to have.
 from snakemake.logging import logger
 
-from pisoft.workflow.terminal import one_line_per_job
+from pisoft.workflow.terminal import conclusion, one_line_per_job
 from pisoft.workflow.internals import one_timer
 
 
@@ -13,13 +13,12 @@ def ending():
     targeted = any(job.rule.name == "build_index" for job in workflow.dag.jobs)
     if not (targeted and verdicts.is_file()):
         return ""
-    text = verdicts.read_text(encoding="utf-8")
-    return f"\n{text}\nStart here: {front} (explore all results)\n"
+    return conclusion(verdicts.read_text(encoding="utf-8"), front)
 
 
 if workflow.modifier.is_main_snakefile() and workflow.is_main_process:
     if not (workflow.output_settings.dryrun or workflow.output_settings.verbose):
-        one_line_per_job(logger, ending)
+        one_line_per_job(logger, ending, lambda: JOBS.planned(workflow.dag))
 
 
 onstart:

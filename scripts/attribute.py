@@ -18,7 +18,7 @@ from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import model_job_parser, run
+from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -61,7 +61,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = model_job_parser(__doc__, "prompts", "generations", "times")
+    line = job_parser(__doc__, "prompts", "generations", "times", *OF_MODEL)
     line.add_argument("--masked-model", type=Path, nargs="*", help="as --model, if it needs one")
     return line
 

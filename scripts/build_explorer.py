@@ -11,7 +11,7 @@ from pisoft.config.jobs import ExplorerJob
 from pisoft.pages.explorer import explorer_data, explorer_page
 from pisoft.statistics.reading import Files
 from pisoft.store.files import whole_files
-from pisoft.workflow.commandline import page_parser, run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -23,4 +23,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, page_parser(__doc__))
+    run(main, job_parser(__doc__, "files", "outputs", "links", "warning"))

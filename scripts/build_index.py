@@ -15,7 +15,7 @@ from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.store.files import whole_files
 from pisoft.store.parquet import read_provenance
-from pisoft.workflow.commandline import page_parser, run
+from pisoft.workflow.commandline import job_parser, run
 
 SUMMARIES = ("statistics", "comparisons", "ranks", "coverage")
 
@@ -44,4 +44,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, page_parser(__doc__))
+    run(main, job_parser(__doc__, "files", "outputs", "links", "warning"))

@@ -11,6 +11,7 @@ from pisoft.attribution import load_method
 from pisoft.attribution.external import problems, read_scores
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
+from pisoft.config.methods import ScoresFile
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import read_table
 from pisoft.workflow.commandline import run
@@ -22,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Print a line for each kind of problem, or that there is none, by method and cell."""
     raw, files = run_file(arguments)
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
-    sources = config.imported_methods
+    sources = config.sources(ScoresFile)
     if not sources:
         origin = ", ".join(map(str, files))
         raise BenchmarkError(f"{origin}: no method has a `source` of kind `scores`")

@@ -25,7 +25,7 @@ from pisoft.statistics.published_settings import differences
 from pisoft.statistics.reading import load_rows
 from pisoft.store.files import whole_files
 from pisoft.views.view import Results
-from pisoft.workflow.commandline import page_parser, run
+from pisoft.workflow.commandline import job_parser, run
 
 PUBLISHED = Path(__file__).parents[1] / "config/published.csv"
 
@@ -64,4 +64,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, page_parser(__doc__))
+    run(main, job_parser(__doc__, "files", "outputs", "links", "warning"))

@@ -9,7 +9,7 @@ from pisoft.config.studies import Control
 from pisoft.faithfulness.controls import control_rows, permuted_rows
 from pisoft.store.cells import read_attributions, read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import files_parser, run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -37,4 +37,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, files_parser(__doc__))
+    run(main, job_parser(__doc__, "files", "outputs"))

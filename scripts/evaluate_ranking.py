@@ -14,7 +14,7 @@ from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_cell, read_prompts
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import model_job_parser, run
+from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 
 Row = dict[str, Any]
 INPUTS = ("prompts", "generations", "attributions")
@@ -59,4 +59,4 @@ def evaluate(
 
 
 if __name__ == "__main__":
-    run(main, model_job_parser(__doc__, *INPUTS))
+    run(main, job_parser(__doc__, *INPUTS, *OF_MODEL))

@@ -8,7 +8,7 @@ from pisoft.attribution.external import rows_to_score
 from pisoft.config.jobs import RunJob
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import files_parser, run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -27,4 +27,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, files_parser(__doc__))
+    run(main, job_parser(__doc__, "files", "outputs"))

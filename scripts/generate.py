@@ -16,7 +16,7 @@ from pisoft.progress import progress
 from pisoft.prompts.token_texts import token_texts
 from pisoft.store.cells import read_prompts
 from pisoft.store.parquet import OK, provenance, write_rows
-from pisoft.workflow.commandline import model_job_parser, run
+from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -55,4 +55,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, model_job_parser(__doc__, "prompts"))
+    run(main, job_parser(__doc__, "prompts", *OF_MODEL))

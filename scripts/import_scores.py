@@ -19,7 +19,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, read_table, write_rows
 from pisoft.store.schemas import SCHEMAS
-from pisoft.workflow.commandline import files_parser, run
+from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -50,4 +50,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, files_parser(__doc__))
+    run(main, job_parser(__doc__, "files", "outputs"))

@@ -8,7 +8,7 @@ from pisoft.config.jobs import DisplayJob
 from pisoft.figures.style import save_figure
 from pisoft.store.files import whole_files
 from pisoft.views.view import displayed
-from pisoft.workflow.commandline import display_parser, run
+from pisoft.workflow.commandline import PATTERNS, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -26,7 +26,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    return display_parser(__doc__)
+    line = job_parser(__doc__, "folder", "show")
+    line.add_argument("--files", **PATTERNS)
+    return line
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import provenance, write_table
-from pisoft.workflow.commandline import files_parser, run, summary_module
+from pisoft.workflow.commandline import job_parser, run, summary_module
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = files_parser(__doc__)
+    line = job_parser(__doc__, "files", "outputs")
     line.add_argument("name", help="which one: the name of its module")
     return line
 

@@ -11,7 +11,7 @@ from pisoft.store.files import whole_files
 from pisoft.tables.layout import explorer_links
 from pisoft.tables.writer import write
 from pisoft.views.view import displayed
-from pisoft.workflow.commandline import add_text, display_parser, run
+from pisoft.workflow.commandline import PATTERNS, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -32,9 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = display_parser(__doc__)
-    add_text(line, "--explorer")
-    add_text(line, "--warning")
+    line = job_parser(__doc__, "folder", "show", "explorer", "warning")
+    line.add_argument("--files", **PATTERNS)
     return line
 
 

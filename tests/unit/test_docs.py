@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 import pisoft
 from helpers.browser import chromium, visit
 from pisoft.attribution import available_methods, load_method
+from pisoft.config.jobs import TrainJob
 from pisoft.config.loading import load_run
+from pisoft.config.validation import read_yaml
 
 pytestmark = pytest.mark.slow
 
@@ -174,6 +177,17 @@ def test_the_method_of_inseq_in_the_docs_is_a_catalogue_entry() -> None:
         "catalogue": {"methods": yaml.safe_load(entry)},
     }
     assert "seq_ig" in load_run(raw, [], ROOT / "config", load_method).methods
+
+
+def test_the_scores_of_the_docs_are_a_method_of_the_demo_whose_models_stay() -> None:
+    (entry, *_) = (block for page, block in blocks("yaml") if "bring-your-own" in page)
+    raw = read_yaml(ROOT / "config/config.yaml")
+    before = load_run(raw, [], ROOT / "config", load_method)
+    update_config(raw, yaml.safe_load(entry))
+    after = load_run(raw, [], ROOT / "config", load_method)
+    assert {*after.methods_of("demo-llama")} - {*before.methods} == {"my_scores"}
+    for model in before.models:
+        assert TrainJob.of(before, model=model) == TrainJob.of(after, model=model)
 
 
 def test_the_table_of_the_docs_is_a_real_one() -> None:

@@ -107,8 +107,9 @@ def test_the_python_of_the_docs_makes_scores_of_all_shards(project):
     project.snakemake("--cores", "2", "export_prompts")
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
     for theirs, ours in (
-        ("results/my-study/data/models/demo-llama", "toy-model"),
-        ("results/my-study/data/to_score.parquet", TO_SCORE),
+        ("results/demo/data/models/demo-llama", "toy-model"),
+        ("results/demo/data/to_score.parquet", TO_SCORE),
+        ("== 'demo-llama'", "== 'toy'"),
         ("my_scores.parquet", "my_toy-sentiment.parquet"),
     ):
         assert theirs in code

@@ -55,11 +55,7 @@ def _no_single_name(names: Any) -> Any:
     return names
 
 
-Selection = Annotated[
-    Literal["all"] | tuple[Name, ...],
-    BeforeValidator(_no_single_name),
-    Unique,
-]
+Selection = Annotated[Literal["all"] | tuple[Name, ...], BeforeValidator(_no_single_name), Unique]
 
 
 def _increasing(numbers: Sequence[float]) -> Sequence[float]:
@@ -103,9 +99,8 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
             for field, text in itertools.pairwise(getattr(body, "body", ())):
                 match field, text:
                     case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(words))):
-                        schema["properties"][name].setdefault(
-                            "description", " ".join(words.split())
-                        )
+                        key = schema["properties"][name]
+                        key.setdefault("description", " ".join(words.split()))
 
 
 class Strict(BaseModel):

@@ -7,11 +7,13 @@ Paths name an operator and a variant behind an `@`, and only where there is one:
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from pisoft.config.base import Ablation
+from pisoft.config.base import Ablation, Strict, TokenWeights
+from pisoft.config.methods import Method
 
 MARK = "@"  # no name has one
 MARKED = ("operator", "variant")
@@ -23,7 +25,7 @@ class Cell(NamedTuple):
     protocol: str = ""  # routing of attention, `dynamic` or `fixed`
     operator: str = ""  # of ablation; empty: `evaluation.operator` of the run
     model: str = ""
-    variant: str = ""  # of the model, a key of `Config.variants`; empty: the model itself
+    variant: str = ""  # of the model, as `Study.variants` names it; empty: the model itself
     method: str = ""
     dataset: str = ""
 
@@ -31,9 +33,7 @@ class Cell(NamedTuple):
     def of(cls, pattern: str, path: Path) -> Cell:
         """Return what a file is of, by where files of its kind lie.
 
-        Args:
-            pattern: of the path, without ending, such as `soft/{protocol}{operator}/{model}/…`.
-            path: of the file.
+        Such a pattern, without ending, is `soft/{protocol}{operator}/{model}/…`.
         """
         match = _expression(pattern).search(path.with_suffix("").as_posix())
         if match is None:
@@ -66,14 +66,30 @@ def _expression(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:^|/){literal.format_map(values)}$")
 
 
-class Study(NamedTuple):
+class StudyDepth(Strict):
+    """What the layer study's summary has to know of Grad-ELLM at one depth, for one model."""
+
+    name: str  # in paths, for example `grad_ellm-loosened-04`
+    model: str
+    token_weights: TokenWeights
+    depth: int | None  # None: all layers of a model whose number of layers is not known yet
+    all_layers: bool  # whether the depth is known to be all layers of the model
+    candidate: bool  # may be selected
+    fixed: bool  # is what the selected one is compared with
+
+
+@dataclass(frozen=True)
+class Study:
     """Which cells are computed for one purpose, by names."""
 
     methods: dict[str, tuple[str, ...]]  # by model
     datasets: tuple[str, ...]
     operators: tuple[Ablation, ...] | None = None  # of ablation, other than the run's
-    # By model; methods are attributed on these, and not evaluated.
-    variants: dict[str, tuple[str, ...]] | None = None
+    # By model, how many of the last layers each variant has reinitialised; None: it is trained on
+    # shuffled labels. Methods are attributed on variants, and not evaluated.
+    variants: dict[str, dict[str, int | None]] | None = None
+    added: dict[str, Method] = field(default_factory=dict)  # methods that only this one evaluates
+    depths: tuple[StudyDepth, ...] = ()  # of the layer study
 
 
 SHUFFLED_LABELS = "shuffled-labels"  # variant of a model

@@ -3,28 +3,21 @@
 A rule passes them to its script as JSON. Snakemake re-runs a job when they change, so
 labels, resources and entries of other methods must not be part of it.
 
-Each is a model whose fields say where in the resolved configuration their values stand: below
-the place that the class names by `of`, under the field's own name; or at the place, or by the
-function, that the field names by `At`; else the field's default. Braces hold wildcards of the rule,
-a star stands for every key of a mapping.
+A field's value stands below the place that the class names by `of`, under the field's own name; or
+where the field names it by :class:`At`; else it is the field's default.
 """
 
 from __future__ import annotations
 
-import inspect
-import itertools
-import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pisoft.config.base import Ablation, Clamp, Protocol, Scope, Strict, Task
-from pisoft.config.cells import SHUFFLED_LABELS
+from pisoft.config.base import Ablation, Clamp, Protocol, Scope, Task
+from pisoft.config.cells import SHUFFLED_LABELS, StudyDepth
 from pisoft.config.datasets import (
     DatasetEntry,
     EmbeddedDataset,
@@ -40,7 +33,7 @@ from pisoft.config.evaluation import (
     RankingSettings,
     ScoreSettings,
 )
-from pisoft.config.layer_study import StudyDepth
+from pisoft.config.methods import Method, ScoresFile
 from pisoft.config.models import (
     HubModel,
     MaskedModelEntry,
@@ -50,95 +43,9 @@ from pisoft.config.models import (
 )
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings, PromptSettings
+from pisoft.config.settings import At, JobSettings
 from pisoft.config.shards import Shards, dataset_of, first_place, places, sample_limit, shards
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, Control, Permuted, allowed
-from pisoft.errors import BenchmarkError
-
-
-@dataclass(frozen=True)
-class At:
-    """Where a field's value stands, `models.{model}.dtype` or `{model}`, or what makes it.
-
-    A function takes the configuration, if it wants it, and wildcards, by their names.
-    """
-
-    place: str | Callable[..., Any]
-
-    @cached_property
-    def wildcards(self) -> tuple[str, ...]:
-        """The wildcards that the value depends on, and `config`."""
-        if callable(self.place):
-            return tuple(inspect.signature(self.place).parameters)
-        return tuple(re.findall(r"{(\w+)}", self.place))
-
-    def value(self, context: Mapping[str, Any]) -> Any:
-        """Return the value; None of a section that is switched off."""
-        if callable(self.place):
-            return self.place(**{name: context[name] for name in self.wildcards})
-        if self.place.startswith("{"):
-            return self.place.format_map(context)
-        return _follow(context["config"], self.place.split("."), context)
-
-
-def _follow(value: Any, path: list[str], context: Mapping[str, Any]) -> Any:
-    if not path or value is None:
-        return value
-    part, rest = path[0].format_map(context), path[1:]
-    if part == "*":
-        return {key: _follow(child, rest, context) for key, child in value.items()}
-    return _follow(value[part] if isinstance(value, dict) else getattr(value, part), rest, context)
-
-
-class JobSettings(Strict):
-    """Settings of one job."""
-
-    sorts_keys: ClassVar[bool] = True  # false: the order of keys is a setting, too
-    below: ClassVar[str | None] = None  # where fields without a place stand
-
-    def __init_subclass__(cls, of: str | None = None, **others: Any) -> None:
-        if of is not None:
-            cls.below = of
-        super().__init_subclass__(**others)
-
-    @classmethod
-    @cache
-    def wildcards(cls) -> tuple[str, ...]:
-        """Return the wildcards that the settings depend on."""
-        names = (name for place in cls.places().values() for name in place.wildcards)
-        return tuple(dict.fromkeys(name for name in names if name != "config"))
-
-    @classmethod
-    @cache
-    def places(cls) -> dict[str, At]:
-        """Return where each field is taken from; those without a place have their default."""
-        fields = cls.model_fields
-        below = {} if cls.below is None else {name: At(f"{cls.below}.{name}") for name in fields}
-        marks = ((name, mark) for name, field in fields.items() for mark in field.metadata)
-        return below | {name: mark for name, mark in marks if isinstance(mark, At)}
-
-    @classmethod
-    def of(cls, config: Config, **wildcards: str) -> Self:
-        """Return what a job with these wildcards depends on.
-
-        Raises:
-            BenchmarkError: the run file switches it off.
-        """
-        context = {"config": config, "operator": "", "variant": "", **wildcards}
-        values = {name: place.value(context) for name, place in cls.places().items()}
-        for name, value in values.items():
-            if value is None and type(None) not in get_args(cls.model_fields[name].annotation):
-                place = str(cls.places()[name].place).removeprefix("run_file.")
-                raise BenchmarkError(f"{place.partition('.')[0]}: is null, which switches it off")
-        return cls(**values)
-
-    def to_json(self) -> str:
-        """Return them as JSON, equal for equal settings.
-
-        It holds no character of markup: Snakemake puts it into the script of its report as it is.
-        """
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=self.sorts_keys)
-        return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&"})
-
 
 # Loaded models --------------------------------------------------------------------------------
 
@@ -176,13 +83,17 @@ def _masked(config: Config, method: str) -> LoadedModel | None:
 Loaded = Annotated[LoadedModel, At(_loaded)]
 DatasetName = Annotated[str, At("{dataset}")]
 ModelName = Annotated[str, At("{model}")]
+ProtocolName = Annotated[Protocol, At("{protocol}")]
 Seed = Annotated[int, At("run_file.seed")]
 BlockSize = Annotated[int, At("run_file.block_size")]
 TokenBudget = Annotated[int | None, At("models.{model}.token_budget")]  # None: by device
-Resamples = Annotated[int, At("run_file.statistics.resamples")]
 # None: equivalence is not tested.
 EquivalenceMargin = Annotated[float | None, At("run_file.statistics.equivalence_margin")]
 ScopeOfRun = Annotated[Scope, At("run_file.evaluation.scope")]
+ModelLabels = Annotated[dict[str, str], At("models.*.label")]
+DatasetLabels = Annotated[dict[str, str], At("datasets.*.label")]
+# Of weights and activations, which the noise floor depends on.
+NumberTypes = Annotated[dict[str, str], At("models.*.number_type")]
 Kind = Literal["models", "datasets"]  # of what is on the hub
 
 # Data -----------------------------------------------------------------------------------------
@@ -200,21 +111,22 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
     answer_column: str | None
 
 
+def _samples(config: Config, part: str) -> tuple[int, int] | int | None:
+    return places(part) or sample_limit(config, dataset_of(part))
+
+
 class SampleJob(JobSettings):
     """Settings of `sample_dataset`."""
 
     dataset: Annotated[str, At(dataset_of)]
     # How many, or the places of a shard; None: all.
-    samples: Annotated[
-        int | tuple[int, int] | None,
-        At(lambda config, part: places(part) or sample_limit(config, dataset_of(part))),
-    ]
+    samples: Annotated[int | tuple[int, int] | None, At(_samples)]
     seed: Seed
 
 
 def _reserved_tokens(config: Config, dataset: str) -> int:
-    generated = config.run_file.generation.max_new_tokens
-    return 1 if config.datasets[dataset].task == "classification" else generated
+    is_label = config.datasets[dataset].task == "classification"
+    return 1 if is_label else config.run_file.generation.max_new_tokens
 
 
 class PromptJob(JobSettings, of="datasets.{dataset}"):
@@ -244,8 +156,9 @@ class TrainingTask(JobSettings, of="datasets.{dataset}"):
     labels: Labels | None
 
 
-def _tasks(config: Config, entry: Any) -> list[TrainingTask]:
-    return [TrainingTask.of(config, dataset=name) for name in entry.source.datasets]
+def _tasks(config: Config, model: str) -> list[TrainingTask]:
+    entries: dict[str, Any] = {**config.masked_models, **config.models}
+    return [TrainingTask.of(config, dataset=name) for name in entries[model].source.datasets]
 
 
 class TrainJob(JobSettings):
@@ -253,9 +166,7 @@ class TrainJob(JobSettings):
 
     model: ModelName
     source: Annotated[TrainedModel, At("models.{model}.source")]
-    tasks: Annotated[
-        tuple[TrainingTask, ...], At(lambda config, model: _tasks(config, config.models[model]))
-    ]
+    tasks: Annotated[tuple[TrainingTask, ...], At(_tasks)]
     # Of the training records; else the model must be accurate.
     shuffled_labels: Annotated[bool, At(lambda variant: variant == SHUFFLED_LABELS)]
 
@@ -266,8 +177,7 @@ class MakeMaskedJob(JobSettings):
     model: Annotated[str, At("{masked_model}")]
     source: Annotated[UnigramMaskedModel, At("masked_models.{masked_model}.source")]
     tasks: Annotated[
-        tuple[TrainingTask, ...],
-        At(lambda config, masked_model: _tasks(config, config.masked_models[masked_model])),
+        tuple[TrainingTask, ...], At(lambda config, masked_model: _tasks(config, masked_model))
     ]
 
 
@@ -281,13 +191,11 @@ class DequantiseJob(JobSettings, of="models.{model}"):
 # Cells ----------------------------------------------------------------------------------------
 
 
-class GenerateJob(JobSettings, of="run_file.generation"):
+class GenerateJob(GenerationSettings, JobSettings, of="run_file.generation"):
     """Settings of `generate`."""
 
     model: Loaded
     task: Annotated[Task, At("datasets.{dataset}.task")]
-    max_new_tokens: int
-    step_interval: int
     block_size: BlockSize
     token_budget: TokenBudget
 
@@ -301,14 +209,17 @@ class CellSettings(JobSettings):
     token_budget: TokenBudget
 
 
+def _reinitialised_layers(config: Config, model: str, variant: str) -> int | None:
+    variants = config.studies["sanity_checks"].variants if variant else None
+    return variants[model][variant] if variants else None
+
+
 class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     """Settings of `attribute`."""
 
     masked_model: Annotated[LoadedModel | None, At(_masked)]  # None: the method needs none
     # Of the model, the last ones; None: it is as it was trained.
-    reinitialised_layers: Annotated[
-        int | None, At(lambda config, variant: config.variants.get(variant))
-    ]
+    reinitialised_layers: Annotated[int | None, At(_reinitialised_layers)]
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
 
@@ -339,7 +250,7 @@ class EvaluateJob(CellSettings):
     """Settings of `evaluate_soft`."""
 
     compile: Annotated[bool, At("models.{model}.compile")]
-    protocol: Annotated[Protocol, At("{protocol}")]
+    protocol: ProtocolName
     evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
     # Of the samples, in the dataset's order of sampling.
     first_place: Annotated[int, At(first_place)]
@@ -354,7 +265,7 @@ class InspectJob(JobSettings, of="run_file.evaluation"):
     """Settings of `inspect_inputs`."""
 
     model: Loaded
-    protocol: Annotated[Protocol, At("{protocol}")]
+    protocol: ProtocolName
     operators: Annotated[tuple[Ablation, ...], At(_operators)]
     scope: Scope
     pi_grid: tuple[float, ...]
@@ -395,72 +306,11 @@ class SummariseJob(JobSettings, of="run_file.evaluation"):
     clamp: Clamp
 
 
-def _not_applicable(config: Config) -> dict[str, str]:
-    obstacles = {name: entry.ranking_obstacle for name, entry in config.datasets.items()}
-    return {name: why for name, why in obstacles.items() if why is not None}
-
-
 class SummariseRankingJob(JobSettings):
     """Settings of `summarise_ranking`."""
 
     # Datasets that cannot be ranked, and why.
-    not_applicable: Annotated[dict[str, str], At(_not_applicable)]
-
-
-class ResamplingJob(JobSettings):
-    """Settings of `summarise_advantage`, `normalise_scores` and `summarise_off_distribution`."""
-
-    seed: Seed
-    resamples: Resamples
-
-
-class UncertaintyJob(ResamplingJob):
-    """Settings of `estimate_uncertainty`."""
-
-    datasets: Annotated[tuple[str, ...], At(lambda config: list(config.datasets))]
-    equivalence_margin: EquivalenceMargin
-
-
-class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
-    """Settings of `validate_metrics`; the run must validate its metrics."""
-
-    ladder: tuple[str, ...]  # controls from no noise to the most
-    middle: str  # the one of them that stands for noisy scores
-    seed: Seed
-
-
-def _variants(config: Config) -> dict[str, dict[str, int | None]]:
-    of_models = config.studies["sanity_checks"].variants or {}
-    return {
-        model: {name: config.variants[name] for name in names} for model, names in of_models.items()
-    }
-
-
-class SanityChecksJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
-    """Settings of `check_sanity`."""
-
-    # By model and variant, how many of its layers are reinitialised; None: it was trained on
-    # shuffled labels.
-    variants: Annotated[dict[str, dict[str, int | None]], At(_variants)]
-
-
-def _permuted(config: Config) -> dict[str, str]:
-    sources = config.constructed_methods
-    return {name: of.method for name, of in sources.items() if isinstance(of, Permuted)}
-
-
-class PermutedJob(ResamplingJob):
-    """Settings of `estimate_permutation_baseline`."""
-
-    permuted: Annotated[dict[str, str], At(_permuted)]  # the method that each is of
-
-
-class SensitivityJob(ResamplingJob, SummariseJob):
-    """Settings of `summarise_sensitivity`."""
-
-
-class DensityJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
-    """Settings of `summarise_density`."""
+    not_applicable: Annotated[dict[str, str], At("datasets.*.ranking_obstacle")]
 
 
 class EvidenceJob(ScoreSettings, JobSettings, of="run_file.evaluation"):
@@ -473,36 +323,84 @@ class DatamodelJob(DrawSettings, JobSettings, of="run_file.evaluation"):
     seed: Seed  # of the masks
 
 
-class LayerStudyJob(SummariseJob):
-    """Settings of `summarise_layer_study`; there must be a layer study."""
-
-    methods: Annotated[
-        tuple[StudyDepth, ...],
-        At(lambda config: itertools.chain.from_iterable(config.study_depths.values())),
-    ]
-    development_share: Annotated[float, At("run_file.layer_study.development_share")]
-    seed: Seed
-
-
-class CompareJob(ScoreSettings, JobSettings, of="run_file.evaluation"):
+class CompareJob(EvidenceJob):
     """Settings of `compare_methods`."""
 
     # That explain the model.
     methods: Annotated[tuple[str, ...], At(lambda config, model: config.methods_of(model))]
 
 
+class LayerStudyJob(SummariseJob):
+    """Settings of `summarise_layer_study`; there must be a layer study."""
+
+    development_share: Annotated[float, At("run_file.layer_study.development_share")]
+    methods: Annotated[tuple[StudyDepth, ...], At("studies.layer_study.depths")]
+    seed: Seed
+
+
+class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
+    """Settings of `validate_metrics`; the run must validate its metrics."""
+
+    ladder: tuple[str, ...]  # controls from no noise to the most
+    middle: str  # the one of them that stands for noisy scores
+    seed: Seed
+
+
+class ResamplingJob(JobSettings):
+    """Settings of `summarise_advantage`, `normalise_scores` and `summarise_off_distribution`."""
+
+    seed: Seed
+    resamples: Annotated[int, At("run_file.statistics.resamples")]
+
+
+class SensitivityJob(ResamplingJob, SummariseJob):
+    """Settings of `summarise_sensitivity`."""
+
+
+class DensityJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
+    """Settings of `summarise_density`."""
+
+
+class SanityChecksJob(DensityJob):
+    """Settings of `check_sanity`."""
+
+    # By model and variant, how many of its layers are reinitialised; None: it was trained on
+    # shuffled labels.
+    variants: Annotated[dict[str, dict[str, int | None]], At("studies.sanity_checks.variants")]
+
+
+class UncertaintyJob(ResamplingJob):
+    """Settings of `estimate_uncertainty`."""
+
+    datasets: Annotated[tuple[str, ...], At(lambda config: list(config.datasets))]
+    equivalence_margin: EquivalenceMargin
+
+
+def _permuted(config: Config) -> dict[str, str]:
+    return {name: source.method for name, source in config.sources(Permuted).items()}
+
+
+class PermutedJob(ResamplingJob):
+    """Settings of `estimate_permutation_baseline`."""
+
+    permuted: Annotated[dict[str, str], At(_permuted)]  # the method that each is of
+
+
 # Tables and figures ---------------------------------------------------------------------------
 
 
-def _selected_labels(config: Config) -> dict[str, str]:
-    """Return the labels of Grad-ELLM at selected depths; may be none."""
-    study = config.run_file.layer_study
-    weights = study.token_weights if study else ()
-    return {SELECTED_METHODS[weight]: SELECTED_LABELS[weight] for weight in weights}
+def _displayed(key: Literal["label", "family"]) -> At:
+    """Return where a field stands that has this of every method, and of selected depths."""
 
+    def of_methods(config: Config) -> dict[str, str]:
+        study = config.run_file.layer_study
+        selected = {
+            SELECTED_METHODS[weights]: Method(label=SELECTED_LABELS[weights], family="gradient")
+            for weights in (study.token_weights if study else ())
+        }
+        return {name: getattr(one, key) for name, one in {**config.methods, **selected}.items()}
 
-def _method_labels(config: Config) -> dict[str, str]:
-    return {name: m.label for name, m in config.methods.items()} | _selected_labels(config)
+    return At(of_methods)
 
 
 class LabelSettings(JobSettings):
@@ -510,9 +408,9 @@ class LabelSettings(JobSettings):
 
     sorts_keys = False  # tables and legends follow the order of selection
 
-    models: Annotated[dict[str, str], At("models.*.label")]
-    datasets: Annotated[dict[str, str], At("datasets.*.label")]
-    methods: Annotated[dict[str, str], At(_method_labels)]
+    models: ModelLabels
+    datasets: DatasetLabels
+    methods: Annotated[dict[str, str], _displayed("label")]
 
     def where(self, cell: Mapping[str, str]) -> str:
         """Return in words, for titles, which model, dataset and protocol a cell is of, if any."""
@@ -523,29 +421,16 @@ class LabelSettings(JobSettings):
         return " · ".join([*labels, *routing])
 
 
-def _families(config: Config) -> dict[str, str]:
-    families = {name: method.family for name, method in config.methods.items()}
-    return families | dict.fromkeys(_selected_labels(config), "gradient")
+def _controls(config: Config) -> dict[str, str]:
+    study = config.studies.get("controls")
+    return {name: method.label for name, method in study.added.items()} if study else {}
 
 
-def _control_labels(config: Config) -> dict[str, str]:
-    methods = config.study_methods.items()
-    return {name: method.label for name, method in methods if isinstance(method.source, Control)}
-
-
-def _number_types(config: Config) -> dict[str, str]:
-    """Return the number type of each model's weights and activations in words."""
+def _shards(config: Config) -> dict[str, dict[str, Shards | None]]:
     return {
-        name: entry.dtype + ("" if entry.quantization == "none" else f", {entry.quantization}")
-        for name, entry in config.models.items()
+        model: {dataset: shards(config, model, dataset) for dataset in config.datasets_of(model)}
+        for model in config.models
     }
-
-
-NumberTypes = Annotated[dict[str, str], At(_number_types)]  # which the noise floor depends on
-
-
-def _shards(config: Config, model: str) -> dict[str, Shards | None]:
-    return {dataset: shards(config, model, dataset) for dataset in config.datasets_of(model)}
 
 
 class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
@@ -557,15 +442,15 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
         At(lambda config: {name: config.methods_of(name) for name in config.models}),
     ]
     # Of each method, whose rows a reader may have together.
-    families: Annotated[dict[str, str], At(_families)]
+    families: Annotated[dict[str, str], _displayed("family")]
     # Methods of family `baseline`, whose speed is no achievement.
     baselines: Annotated[
         tuple[str, ...],
         At(lambda config: [n for n, m in config.methods.items() if m.family == "baseline"]),
     ]
     # Whose scores were made elsewhere, which have no time.
-    imported: Annotated[tuple[str, ...], At(lambda config: list(config.imported_methods))]
-    controls: Annotated[dict[str, str], At(_control_labels)]  # of the metrics' own test
+    imported: Annotated[tuple[str, ...], At(lambda config: list(config.sources(ScoresFile)))]
+    controls: Annotated[dict[str, str], At(_controls)]  # of the metrics' own test
     types: NumberTypes
     clamp: Clamp  # where Soft-NS is clamped at 0
     score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
@@ -573,10 +458,7 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     # Of the tokens that have scores; None: no figures of single texts.
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
     # By model, how each of its datasets is cut into shards; None: it is not.
-    shards: Annotated[
-        dict[str, dict[str, Shards | None]],
-        At(lambda config: {name: _shards(config, name) for name in config.models}),
-    ]
+    shards: Annotated[dict[str, dict[str, Shards | None]], At(_shards)]
 
     def methods_on(self, model: str) -> dict[str, str]:
         """Return the labels of a model's methods."""
@@ -620,18 +502,15 @@ class IndexJob(LabelSettings, of="run_file"):
 
 
 def _not_published(config: Config, kind: Kind) -> dict[str, str]:
-    """Return what those models or datasets are that the catalogue does not have from the hub."""
-    entries: Mapping[str, ModelEntry | DatasetEntry] = getattr(config, kind)
+    """Return what those models or datasets are that are not as published."""
     added = dict.fromkeys(getattr(config.run_file.catalogue, kind), "an entry of the run file")
-    sources = {name: OTHER_SOURCES.get(entry.source.kind) for name, entry in entries.items()}
-    origins = {name: source or added.get(name) for name, source in sources.items()}
+    entries: Mapping[str, ModelEntry | DatasetEntry] = getattr(config, kind)
+    origins = {
+        name: OTHER_RECORDS.get(name) or OTHER_SOURCES.get(entry.source.kind) or added.get(name)
+        for name, entry in entries.items()
+        if name not in PUBLISHED_FILES
+    }
     return {name: origin for name, origin in origins.items() if origin is not None}
-
-
-def _other_datasets(config: Config) -> dict[str, str]:
-    other = {name: why for name, why in OTHER_RECORDS.items() if name in config.datasets}
-    other = _not_published(config, "datasets") | other
-    return {name: why for name, why in other.items() if name not in PUBLISHED_FILES}
 
 
 class PublishedJob(JobSettings, of="run_file"):
@@ -641,11 +520,11 @@ class PublishedJob(JobSettings, of="run_file"):
     of datasets :data:`OTHER_RECORDS` are none, and :data:`PUBLISHED_FILES` are some.
     """
 
-    models: Annotated[dict[str, str], At("models.*.label")]
-    datasets: Annotated[dict[str, str], At("datasets.*.label")]
+    models: ModelLabels
+    datasets: DatasetLabels
     # What those are that are not the published ones.
     other_models: Annotated[dict[str, str], At(lambda config: _not_published(config, "models"))]
-    other_datasets: Annotated[dict[str, str], At(_other_datasets)]
+    other_datasets: Annotated[dict[str, str], At(lambda config: _not_published(config, "datasets"))]
     types: NumberTypes
     # Of each method, with defaults.
     options: Annotated[dict[str, dict[str, Any]], At("methods.*.resolved")]

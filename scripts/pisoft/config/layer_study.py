@@ -6,28 +6,36 @@ loading the model, depths that clip to the same number are evaluated once.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping
+from itertools import chain, product
 from pathlib import Path
 
-from pisoft.config.base import Strict, TokenWeights
+from pisoft.config.cells import Study, StudyDepth
 from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
 from pisoft.config.models import LocalModel, ModelSource
+from pisoft.config.resolved import Config
 from pisoft.config.studies import LayerStudy
 from pisoft.errors import BenchmarkError
 
 
-class StudyDepth(Strict):
-    """What the study's summary has to know of Grad-ELLM at one depth, for one model."""
-
-    name: str  # in paths, for example `grad_ellm-loosened-04`
-    model: str
-    token_weights: TokenWeights
-    depth: int | None  # None: all layers of a model whose number of layers is not known yet
-    all_layers: bool  # whether the depth is known to be all layers of the model
-    candidate: bool  # may be selected
-    fixed: bool  # is what the selected one is compared with
+def layer_study(
+    load_method: LoadMethod, config: Config, section: LayerStudy, part: Study, where: str
+) -> dict[str, Study]:
+    """Return the study of a part of a run; see :func:`study_depths`."""
+    depths = {}
+    for model, names in part.methods.items():
+        methods = {name: config.methods[name] for name in names}
+        source = config.models[model].source
+        depths[model] = study_depths(section, model, source, methods, load_method)
+    every = [*chain.from_iterable(depths.values())]
+    study = Study(
+        {model: tuple(depth.name for depth, _ in of) for model, of in depths.items()},
+        part.datasets,
+        added={depth.name: method for depth, method in every if method is not None},
+        depths=tuple(depth for depth, _ in every),
+    )
+    return {"layer_study": study}
 
 
 def study_depths(
@@ -50,7 +58,7 @@ def study_depths(
     fixed = _clipped(study.fixed_depth, layers)
     depths = sorted(candidates | {fixed}, key=lambda depth: (depth is None, depth))
     depths_with_methods = []
-    for weights, depth in itertools.product(study.token_weights, depths):
+    for weights, depth in product(study.token_weights, depths):
         options = {
             "layers": depth,
             "clip_layers": True,

@@ -42,8 +42,8 @@ def load_run(
 
     Args:
         raw: the merged configuration.
-        run_files: files named by `--configfile`; empty if the embedded default is used.
-        config_folder: folder with the embedded default `config.yaml` and the catalogues.
+        run_files: those of `--configfile`; none: `config.yaml` in the folder.
+        config_folder: the default run file and the catalogues.
         load_method: looks methods up.
 
     Raises:
@@ -63,12 +63,7 @@ def load_run(
 def load_config(
     raw: Mapping[str, Any], catalogue_folder: Path, origin: str, load_method: LoadMethod
 ) -> Config:
-    """Validate a run file's content against the catalogues.
-
-    Args:
-        raw, load_method: as for :func:`load_run`.
-        catalogue_folder: folder with one YAML file for each of :data:`ENTRIES`.
-        origin: the run file's name, for error messages.
+    """Validate a run file's content, which messages call `origin`, against the catalogues.
 
     Raises:
         BenchmarkError: anything that is wrong and can be known without reading data or weights.
@@ -79,10 +74,10 @@ def load_config(
     for kind, schema in ENTRIES.items():
         catalogue = _Catalogue(catalogue_folder / f"{kind}.yaml", run_file, kind, origin)
         names[kind] = list(catalogue.entries)
+        key, asked = kind, getattr(run_file, kind, None)
         if kind == "masked_models":
-            selection = selected([run_file.masked_model], names[kind], f"{origin}: masked_model")
-        else:
-            selection = selected(getattr(run_file, kind), names[kind], f"{origin}: {kind}")
+            key, asked = "masked_model", [run_file.masked_model]
+        selection = selected(asked, names[kind], f"{origin}: {key}")
         entries[kind] = {name: catalogue.entry(name, schema) for name in selection}
     selected(run_file.resources, names["models"], f"{origin}: resources")
     methods = {
@@ -95,13 +90,14 @@ def load_config(
     return with_studies(config, names["methods"], load_method, origin)
 
 
+Entries = dict[Name, dict[str, Any] | None]
+
+
 class _Catalogue:
     """The entries of a catalogue file and of the run file, as they stand there."""
 
     def __init__(self, path: Path, run_file: RunFile, kind: str, origin: str) -> None:
-        listed = validate(
-            RootModel[dict[Name, dict[str, Any] | None]], read_yaml(path), str(path)
-        ).root
+        listed = validate(RootModel[Entries], read_yaml(path), str(path)).root
         added = getattr(run_file.catalogue, kind)
         for name in sorted(listed.keys() & added):
             raise BenchmarkError(
@@ -126,10 +122,8 @@ class _Catalogue:
 
     def _extended(self, name: str, where: str) -> dict[str, Any]:
         """Return an entry on top of those it extends, key by key (sections are not merged)."""
-        seen: list[str] = []
-        entry: dict[str, Any] = {"extends": name}
-        while "extends" in entry:
-            base = entry.pop("extends")
+        seen, entry = [name], dict(self.entries[name] or {})
+        while (base := entry.pop("extends", None)) is not None:
             if not isinstance(base, str):
                 raise BenchmarkError(f"{where}: extends: must be a name, found {base}")
             if base in seen:

@@ -82,6 +82,11 @@ class Method(Strict):
     # The same with their defaults: equal if two entries do the same.
     resolved: dict[str, Any] = Field(default_factory=dict)
 
+    @classmethod
+    def of_control(cls, control: Control) -> Method:
+        """Return the method whose scores are constructed."""
+        return cls(label=control.label, family="control", source=control)
+
 
 def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where: str) -> Method:
     """Return a method that exists and has the options it is given.
@@ -90,12 +95,11 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         BenchmarkError: unknown file, or an illegal option; the message begins with `where`.
     """
     if entry.source is not None:
-        label, family = name, "external"
+        method = Method(label=name, family="external", source=entry.source)
         if isinstance(entry.source, Control):
-            label, family = entry.source.label, "control"
-        return Method(
-            label=entry.label or label, family=entry.family or family, source=entry.source
-        )
+            method = Method.of_control(entry.source)
+        given = {"label": entry.label, "family": entry.family}
+        return method.model_copy(update={key: text for key, text in given.items() if text})
     file = entry.method or name
     try:
         method_class = load_method(file)

@@ -116,6 +116,11 @@ class ModelEntry(Strict):
     """A dataset's `shard_size` times this is that of the model's jobs."""
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 
+    @property
+    def number_type(self) -> str:
+        """The type of weights and activations, with that of quantised weights, in words."""
+        return self.dtype + ("" if self.quantization == "none" else f", {self.quantization}")
+
     @model_validator(mode="after")
     def _has_its_device(self) -> ModelEntry:
         if self.device == "cuda" and not self.resources.gpu:

@@ -84,14 +84,11 @@ def _rows(schema: Schema, places: Mapping[str, str]) -> Iterator[tuple[str, str,
     for name, key in schema.get("properties", {}).items():
         if name == "kind":
             continue  # the section's heading says it
-        place = places.get(name)
-        if name in required:
-            default = "**required**"
-        elif "default" in key:
-            default = _shortened(key["default"])
-        else:
-            default = "its defaults" if place else "none"
-        kind = f"see `{place}`" if place else _type(key)
+        default = _shortened(key["default"]) if "default" in key else "none"
+        if name in places and "default" not in key:
+            default = "its defaults"
+        default = "**required**" if name in required else default
+        kind = f"see `{places[name]}`" if name in places else _type(key)
         yield f"`{name}`", kind, default, key.get("description", "Where it comes from.")
 
 
@@ -141,8 +138,8 @@ def _methods(methods: Mapping[str, MethodClass]) -> Iterator[str]:
     yield f"Without options: {', '.join(f'`{name}`' for name in options if not options[name])}.\n"
     for name, rows in options.items():
         if rows:
-            yield f"### `{name}`\n"
-            yield markdown_table(("option", "type", "default", "meaning"), rows)
+            table = markdown_table(("option", "type", "default", "meaning"), rows)
+            yield f"### `{name}`\n\n{table}"
 
 
 def markdown_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

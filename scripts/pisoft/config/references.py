@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from pisoft.config.datasets import FileDataset
 from pisoft.config.methods import ScoresFile
-from pisoft.config.models import GgufModel, LocalModel, TrainedModel, UnigramMaskedModel
+from pisoft.config.models import (
+    GgufModel,
+    LocalModel,
+    ModelEntry,
+    TrainedModel,
+    UnigramMaskedModel,
+)
 from pisoft.config.resolved import Config
-from pisoft.config.studies import Control
+from pisoft.config.studies import Control, SanityChecks
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError, did_you_mean
 
@@ -24,38 +29,31 @@ def check_restrictions(config: Config, available: Mapping[str, Iterable[str]], o
         for kind in ("methods", "datasets"):
             selected(getattr(restriction, kind), available[kind], f"{where}.{model}.{kind}")
     for model in config.models:
-        for kind, of_run, of_model in (
-            ("protocols", config.run_file.protocols, config.protocols_of(model)),
-            ("methods", config.methods, config.methods_of(model)),
-            ("datasets", config.datasets, config.datasets_of(model)),
-        ):
-            if not of_model:
+        for kind in ("protocols", "methods", "datasets"):
+            if not config.allowed(model, kind):
+                of_run = getattr(config if kind != "protocols" else config.run_file, kind)
                 raise BenchmarkError(
                     f"{where}.{model}.{kind}: leaves nothing of the run's {kind} "
                     f"({', '.join(of_run)}) for this model"
                 )
     evaluated = {name for model in config.models for name in config.datasets_of(model)}
-    for name in config.datasets:
-        if name not in evaluated:
-            raise BenchmarkError(
-                f"{where}: leave no model for dataset '{name}'; allow it for one of "
-                f"{', '.join(config.models)}, or leave it out of `datasets`"
-            )
+    for name in sorted(config.datasets.keys() - evaluated):
+        raise BenchmarkError(
+            f"{where}: leave no model for dataset '{name}'; allow it for one of "
+            f"{', '.join(config.models)}, or leave it out of `datasets`"
+        )
 
 
 def check_references(config: Config, origin: str) -> None:
     """Check what crosses entries: local paths exist, and models learn what the run has."""
-    needs_masked = any(method.needs_masked_model for method in config.methods.values())
-    entries: dict[str, Mapping[str, Any]] = {
-        "dataset": config.datasets,
-        "method": config.methods,
-        "model": config.models,
-        "masked model": config.masked_models if needs_masked else {},  # else anywhere
-    }
-    for kind, of_kind in entries.items():
-        for name, entry in of_kind.items():
+    kinds = ["datasets", "methods", "models"]
+    if any(method.needs_masked_model for method in config.methods.values()):
+        kinds.append("masked_models")  # else it may be anywhere
+    for kind in kinds:
+        for name, entry in getattr(config, kind).items():
             for problem in _problems(entry.source, config):
-                raise BenchmarkError(f"{origin}: {kind} '{name}': source.{problem}")
+                words = kind.removesuffix("s").replace("_", " ")
+                raise BenchmarkError(f"{origin}: {words} '{name}': source.{problem}")
 
 
 def _problems(source: object, config: Config) -> Iterator[str]:
@@ -101,6 +99,21 @@ def _problems(source: object, config: Config) -> Iterator[str]:
                 if name not in embedded:
                     hint = did_you_mean(name, embedded)
                     yield f"datasets: '{name}' is no selected embedded dataset{hint}"
+
+
+def unfit_for_checks(name: str, model: ModelEntry, checks: SanityChecks) -> Iterator[str]:
+    """Yield why a model cannot be randomised as sanity checks ask for, with the section's key."""
+    if model.quantization != "none":
+        yield (
+            f"models: the weights of '{name}' are quantised ({model.quantization}), so they cannot "
+            "be reinitialised"
+        )
+    if checks.labels and model.source.kind != "trained":
+        yield (
+            f"labels: is true, but the source of model '{name}' is of kind '{model.source.kind}', "
+            "not 'trained': it cannot be trained on shuffled labels; leave it out of "
+            "sanity_checks.models, or set labels to false"
+        )
 
 
 def _braces(path: str, others: str = "") -> Iterator[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pisoft.config.base import Protocol
 from pisoft.config.cells import Cell, Study
 from pisoft.config.datasets import DatasetEntry
-from pisoft.config.layer_study import StudyDepth
-from pisoft.config.methods import Method, ScoresFile
+from pisoft.config.methods import Method
 from pisoft.config.models import MaskedModelEntry, ModelEntry
-from pisoft.config.run_file import Restriction, RunFile
-from pisoft.config.studies import Control, Permuted, allowed
+from pisoft.config.run_file import RunFile
+from pisoft.config.studies import allowed
+
+Source = TypeVar("Source")
 
 
 class Config(BaseModel):
@@ -27,29 +27,17 @@ class Config(BaseModel):
     datasets: dict[str, DatasetEntry]
     methods: dict[str, Method]
     studies: dict[str, Study] = {}  # by purpose: `main`, and what sections of the run file add
-    study_methods: dict[str, Method] = {}  # that only a study evaluates
-    study_depths: dict[str, tuple[StudyDepth, ...]] = {}  # of the layer study, by model
-    # Of models: how many of the last layers are reinitialised; None: trained on shuffled labels.
-    variants: dict[str, int | None] = {}
 
     @property
     def evaluated_methods(self) -> dict[str, Method]:
         """The selected methods, and those that only a study evaluates."""
-        return {**self.study_methods, **self.methods}
+        added = [study.added for study in self.studies.values()]
+        return {name: method for of in (*added, self.methods) for name, method in of.items()}
 
-    @property
-    def imported_methods(self) -> dict[str, ScoresFile]:
-        """The selected methods whose scores were made elsewhere, with their files."""
-        sources = {name: method.source for name, method in self.methods.items()}
-        return {name: file for name, file in sources.items() if isinstance(file, ScoresFile)}
-
-    @property
-    def constructed_methods(self) -> dict[str, Control | Permuted]:
-        """The evaluated methods whose scores are made from the evidence, or from other scores."""
-        sources = {name: method.source for name, method in self.evaluated_methods.items()}
-        return {
-            n: source for n, source in sources.items() if isinstance(source, Control | Permuted)
-        }
+    def sources(self, *kinds: type[Source]) -> dict[str, Source]:
+        """Return where the scores of evaluated methods come from, of those from these kinds."""
+        every = {name: method.source for name, method in self.evaluated_methods.items()}
+        return {name: source for name, source in every.items() if isinstance(source, kinds)}
 
     def cells(self, study: str = "main") -> list[Cell]:
         """Return the cells of a study; none if the run does not have it.
@@ -58,39 +46,30 @@ class Config(BaseModel):
         """
         if study not in self.studies:
             return []
-        methods, datasets, operators, variants = self.studies[study]
+        of = self.studies[study]
         return [
             Cell(protocol, operator, model, variant, method, dataset)
-            for protocol in (self.run_file.protocols if variants is None else ("",))
-            for model in methods
+            for protocol in (self.run_file.protocols if of.variants is None else ("",))
+            for model in of.methods
             if model in self.models
-            if not protocol or protocol in self.protocols_of(model)
-            for operator in (("",) if operators is None else allowed(protocol, operators))
-            for variant in (("",) if variants is None else variants[model])
-            for method in methods[model]
-            for dataset in datasets
+            if not protocol or protocol in self.allowed(model, "protocols")
+            for operator in (("",) if of.operators is None else allowed(protocol, of.operators))
+            for variant in (("",) if of.variants is None else of.variants[model])
+            for method in of.methods[model]
+            for dataset in of.datasets
             if dataset in self.datasets_of(model)
         ]
 
-    def protocols_of(self, model: str) -> tuple[Protocol, ...]:
-        """Return the protocols under which a model is evaluated."""
-        allowed = self._restriction(model).protocols
-        return tuple(n for n in self.run_file.protocols if allowed is None or n in allowed)
-
     def methods_of(self, model: str) -> tuple[str, ...]:
         """Return the methods that explain a model."""
-        allowed = self._restriction(model).methods
-        return tuple(name for name in self.methods if allowed == "all" or name in allowed)
+        return self.allowed(model, "methods")
 
     def datasets_of(self, model: str) -> tuple[str, ...]:
         """Return the datasets on which a model is evaluated."""
-        allowed = self._restriction(model).datasets
-        return tuple(name for name in self.datasets if allowed == "all" or name in allowed)
+        return self.allowed(model, "datasets")
 
-    def _restriction(self, model: str) -> Restriction:
-        return self.run_file.restrictions.get(model, Restriction())
-
-
-def config_hash(config: Config) -> str:
-    """Return what equal configurations have in common, whatever files they come from."""
-    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()
+    def allowed(self, model: str, kind: str) -> tuple[str, ...]:
+        """Return the protocols, methods or datasets of the run to which a model is not closed."""
+        names = self.run_file.protocols if kind == "protocols" else getattr(self, kind)
+        of_model = getattr(self.run_file.restrictions.get(model), kind, None)
+        return tuple(name for name in names if of_model in (None, "all") or name in of_model)

@@ -29,21 +29,17 @@ def run_schema() -> dict[str, Any]:
     for kind in ENTRIES:
         catalogue = catalogue_schema(kind)
         definitions |= catalogue.pop("$defs")
-        words = f"Additional {kind.replace('_', ' ')}."
         definitions["CatalogueAdditions"]["properties"][kind] = {
-            "description": words,
+            "description": f"Additional {kind.replace('_', ' ')}.",
             **{key: catalogue[key] for key in ("type", "propertyNames", "additionalProperties")},
         }
     return {"$schema": _DIALECT, **schema, "title": "π-Soft Bench: run file", "$defs": definitions}
 
 
 def catalogue_schema(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of a catalogue file: a mapping from names to entries.
+    """Return the JSON Schema of a catalogue file, one of `ENTRIES`: from names to entries.
 
     An entry may extend another one, and then nothing is required of it.
-
-    Args:
-        kind: one of :data:`pisoft.config.loading.ENTRIES`.
     """
     model = ENTRIES[kind]
     entry = model.model_json_schema()

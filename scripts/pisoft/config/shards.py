@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def sample_limit(config: Config, dataset: str) -> int | None:
     """Return how many samples of a dataset a run takes at most; None: all there are."""
-    limits = [config.datasets[dataset].samples, config.run_file.max_samples]
-    return min((limit for limit in limits if limit is not None), default=None)
+    limits = (config.datasets[dataset].samples, config.run_file.max_samples)
+    return min(filter(None, limits), default=None)
 
 
 class Shards(NamedTuple):
@@ -83,6 +83,5 @@ def dataset_of(part: str) -> str:
 
 def places(part: str) -> tuple[int, int] | None:
     """Return the first place of a shard and the one behind its last; None: the part is no shard."""
-    _, is_shard, bounds = part.partition("/")
-    first, _, last = bounds.partition("-")
+    first, is_shard, last = part.partition("/")[2].partition("-")
     return (int(first), int(last)) if is_shard else None

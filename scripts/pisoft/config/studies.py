@@ -18,7 +18,6 @@ from pisoft.config.base import (
     Ablation,
     Increasing,
     Name,
-    Protocol,
     Selection,
     Strict,
     TokenWeights,
@@ -51,9 +50,7 @@ SELECTED_METHODS: dict[TokenWeights, str] = {
     "loosened": "grad_ellm_selected",
     "original": "grad_ellm_original_selected",
 }
-SELECTED_LABELS = {
-    weights: grad_ellm_label(weights, "depth selected") for weights in SELECTED_METHODS
-}
+SELECTED_LABELS = {name: grad_ellm_label(name, "depth selected") for name in SELECTED_METHODS}
 
 
 class LayerStudy(StudySection):
@@ -62,10 +59,7 @@ class LayerStudy(StudySection):
     depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field((1, 4, 8, 16, 32), min_length=1)
     """Decoder layers that are summed, counted from the last, increasing; clipped to the model's
     number of layers."""
-    token_weights: Annotated[tuple[TokenWeights, ...], Unique] = (
-        "loosened",
-        "original",
-    )
+    token_weights: Annotated[tuple[TokenWeights, ...], Unique] = ("loosened", "original")
     """Token weightings of Grad-ELLM, each at every depth."""
     development_share: float = Field(0.25, gt=0, lt=1)
     """Share of samples that select the depth; the rest is reported."""
@@ -168,11 +162,7 @@ HIDE: Ablation = "hide"
 class Operators(StudySection):
     """Other operators beside the run's own, on the same scores and by the same masks."""
 
-    others: Annotated[tuple[Ablation, ...], Unique] = (
-        "mean",
-        "unknown",
-        "hide",
-    )
+    others: Annotated[tuple[Ablation, ...], Unique] = ("mean", "unknown", "hide")
     """Values of `evaluation.operator` that are tried beside the run's own. `hide` has no fixed
     routing, and is left out there."""
     draws: int = Field(3, gt=0, le=100)
@@ -181,9 +171,7 @@ class Operators(StudySection):
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
 
 
-def allowed(
-    protocol: Protocol | Literal[""], operators: tuple[Ablation, ...]
-) -> tuple[Ablation, ...]:
+def allowed(protocol: str, operators: tuple[Ablation, ...]) -> tuple[Ablation, ...]:
     """Return the operators that a protocol has: attention that is held cannot hide keys."""
     return tuple(name for name in operators if protocol == "dynamic" or name != HIDE)
 

@@ -67,11 +67,7 @@ class Lengths:
 def sample_lengths(config: Config, model: str, dataset: str, results: Path | None) -> Lengths:
     """Return the lengths of a model's prompts and answers on a dataset.
 
-    Args:
-        config: the run.
-        model: name of the model.
-        dataset: name of the dataset.
-        results: the run's folder, in which prompts and generations may lie; None: unused.
+    They are measured in a run's folder, if prompts are there; None: they are not.
 
     Raises:
         BenchmarkError: there are no prompts yet, and the catalogue does not say how long records

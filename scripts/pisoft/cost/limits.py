@@ -7,13 +7,13 @@ job that is tried again asks for as many times of both as it has been tried.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from pisoft.config.cells import MARK
 from pisoft.config.resolved import Config
-from pisoft.cost.plan import LOADING_RULES, plan_run
+from pisoft.cost.plan import START_UP, plan_run
 from pisoft.cost.sizes import weight_bytes
 from pisoft.errors import BenchmarkError
 
@@ -25,12 +25,15 @@ LIBRARIES = 3e9  # bytes of main memory: Python, torch, CUDA, rows
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may take: minutes, and MB of main memory."""
+    """What a job may take: minutes, and MB of main memory; and the seconds that it should."""
 
     runtime: int
     mem_mb: int
+    planned: float = field(default=START_UP, compare=False)
 
 
+# FLOP/s where nobody has said: two CPU cores in float32, a GPU in bfloat16.
+CPU_SPEED, GPU_SPEED = 1e11, 3e14
 # Of jobs that cannot be planned, or that the run does not have but was asked for by name; and the
 # minutes of those whose device has no known speed.
 UNPLANNED = Limits(runtime=60, mem_mb=4000)
@@ -67,20 +70,20 @@ class RunLimits:
                 ) from error
 
     def of(self, rule: str, cell: str) -> Limits:
-        """Return the limits of a job that loads a model.
-
-        Args:
-            rule: its rule.
-            cell: its wildcards as they stand in its paths.
-        """
-        name = cell.split("/")[1 if rule in ("evaluate_soft", "inspect_inputs") else 0]
-        name = name.partition(MARK)[0]
+        """Return the limits of a job that loads a model, by its wildcards as paths have them."""
+        name = model_of(rule, cell)
         asked = self._config.models[name].resources
         if asked.runtime and asked.mem_mb:
             return Limits(asked.runtime, asked.mem_mb)
         planned, _ = self._of_model(name)
         limits = planned.get((rule, cell), UNPLANNED)
         return Limits(asked.runtime or limits.runtime, asked.mem_mb or limits.mem_mb)
+
+    def seconds(self, rule: str, cell: str) -> float:
+        """Return about how long a job takes, for comparison with other jobs of the run."""
+        name = model_of(rule, cell)
+        planned = self._of_model(name)[0] if name in self._config.models else {}
+        return planned.get((rule, cell), UNPLANNED).planned
 
     def _plan(self, name: str) -> tuple[dict[tuple[str, str], Limits], BenchmarkError | None]:
         """Return the limits of a model's jobs by rule and cell, and why there are none."""
@@ -94,28 +97,28 @@ class RunLimits:
         except BenchmarkError as error:
             return {}, error
         memory = memory_limit(weight_bytes(plan.parameters[name], entry.dtype))
-        rate = self._rate if entry.resources.gpu and entry.device != "cpu" else None
+        on_gpu = entry.resources.gpu and entry.device != "cpu"
+        rate, speed = (self._rate, self._rate or GPU_SPEED) if on_gpu else (None, CPU_SPEED)
         return {
             (job.rule, job.cell): Limits(
-                runtime_limit(job.start_up, plan.flops(job, job.high), rate), memory
+                UNPLANNED.runtime if rate is None else runtime_limit(plan.seconds(job, rate)),
+                memory,
+                plan.seconds(job, speed),
             )
             for job in plan.jobs
-            if job.rule in LOADING_RULES
         }, None
 
 
-def runtime_limit(start_up: float, flops: float, rate: float | None) -> int:
-    """Return the minutes that a job may take.
+def model_of(rule: str, cell: str) -> str:
+    """Return the name of a job's model, or of what stands in its place."""
+    names = cell.split("/")
+    routed = rule in ("evaluate_soft", "inspect_inputs")
+    return names[min(routed, len(names) - 1)].partition(MARK)[0]
 
-    Args:
-        start_up: seconds before its work begins.
-        flops: of its work.
-        rate: FLOP/s of its device; None: not known.
-    """
-    if rate is None:
-        return UNPLANNED.runtime
-    minutes = (start_up + flops / rate) / 60
-    return max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * minutes))
+
+def runtime_limit(seconds: float) -> int:
+    """Return the minutes that a job may take which is planned to take so many seconds."""
+    return max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
 
 
 def memory_limit(weights: float) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from pisoft.attribution import method_without_models
@@ -39,52 +40,35 @@ LOADING_RULES = ("generate", "attribute", "evaluate_soft", "inspect_inputs", "ev
 
 @dataclass(frozen=True)
 class Job:
-    """One job of the workflow.
-
-    Attributes:
-        rule: its name.
-        cell: its wildcards as they stand in its paths.
-        model: that it runs; None: none.
-        low: tokens that the model reads, at least; more where draws go on until a mean is known
-            well enough.
-        high: tokens that it reads at most.
-        start_up: seconds before its work begins.
-    """
+    """One job of the workflow."""
 
     rule: str
-    cell: str = ""
-    model: str | None = None
-    low: float = 0
-    high: float = 0
-    start_up: float = START_UP
+    cell: str = ""  # its wildcards as they stand in its paths
+    model: str | None = None  # that it runs; None: none
+    low: float = 0  # tokens that the model reads at least, and at most: draws may go on until a
+    high: float = 0  # mean is certain enough
+    start_up: float = START_UP  # seconds before its work begins
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run's jobs in the order of the data, and what their costs follow from.
+    """A run's jobs in the order of the data, and what their costs follow from."""
 
-    Attributes:
-        jobs: all of them, up to the evaluation.
-        lengths: of prompts and answers, by model and dataset.
-        parameters: number of weights, by model.
-    """
-
-    jobs: tuple[Job, ...]
-    lengths: dict[tuple[str, str], Lengths]
-    parameters: dict[str, float]
+    jobs: tuple[Job, ...]  # all of them, up to the evaluation
+    lengths: dict[tuple[str, str], Lengths]  # of prompts and answers, by model and dataset
+    parameters: dict[str, float]  # number of weights, by model
 
     def flops(self, job: Job, tokens: float) -> float:
         """Return the floating-point operations of a job's model that reads so many tokens."""
         return 2 * self.parameters[job.model] * tokens if job.model else 0
 
+    def seconds(self, job: Job, rate: float, tokens: float | None = None) -> float:
+        """Return how long a job takes at so many FLOP/s; without tokens, with all that it may."""
+        return job.start_up + self.flops(job, job.high if tokens is None else tokens) / rate
+
 
 def plan_run(config: Config, results: Path | None) -> Plan:
-    """Plan a run.
-
-    Args:
-        config: the run.
-        results: its folder; lengths are measured in the prompts and generations that lie there.
-            None: nothing is measured.
+    """Plan a run by the prompts and generations in its folder; None: nothing is measured.
 
     Raises:
         BenchmarkError: a model's number of weights or a dataset's lengths are not known.
@@ -107,9 +91,7 @@ def plan_run(config: Config, results: Path | None) -> Plan:
         for cell in config.cells(study):
             jobs += models[cell.model].jobs_of(cell, ranked=study in ("main", "controls"))
     lengths = {
-        (name, dataset): of
-        for name, model in models.items()
-        for dataset, of in model.lengths.items()
+        (name, one): of for name, model in models.items() for one, of in model.lengths.items()
     }
     weights = {name: model.parameters for name, model in models.items()}
     return Plan(tuple(dict.fromkeys(jobs)), lengths, weights)
@@ -120,7 +102,7 @@ class _Model:
 
     def __init__(self, config: Config, name: str, results: Path | None) -> None:
         self._config, self.name, self._entry = config, name, config.models[name]
-        self.parameters = parameters_of(name, self._entry.source)
+        self.parameters = parameters_of(name, self._entry.source, results)
         datasets = dict.fromkeys(cell.dataset for cell in config.cells() if cell.model == name)
         self.lengths = {one: sample_lengths(config, name, one, results) for one in datasets}
         self.parts: dict[str, Lengths] = {}
@@ -141,12 +123,8 @@ class _Model:
         source = self._entry.source
         if not isinstance(source, TrainedModel):
             return
-        means = [
-            of.mean(lambda sample: sample.prompt + sample.output) for of in self.lengths.values()
-        ]
-        tokens = (
-            sum(means) / max(1, len(means)) * source.steps * source.batch_size * TRAINING_FORWARDS
-        )
+        length = fmean(of.mean(lambda one: one.prompt + one.output) for of in self.lengths.values())
+        tokens = length * source.steps * source.batch_size * TRAINING_FORWARDS
         cells = self._config.cells("sanity_checks")
         shuffled = any(cell[2:4] == (self.name, SHUFFLED_LABELS) for cell in cells)
         for variant in ("", MARK + SHUFFLED_LABELS) if shuffled else ("",):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
+from operator import attrgetter
+from textwrap import fill
 
 from pisoft.cost.plan import (
     LOADING_RULES,
@@ -20,18 +22,21 @@ from pisoft.formatting import NOTHING, duration, scaled
 _COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "longest", "GPU-hours")
 _ASSUMPTIONS = f"""\
 Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
-Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a
-  forward. The template before the first perturbable token is read once. At most: ReAGent takes all
-  its probe steps, answers not generated yet have full length, trainings take all their steps.
+Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a \
+forward. The template before the first perturbable token is read once. At most: ReAGent takes all \
+its probe steps, answers not generated yet have full length, trainings take all their steps.
 FLOP: 2 × weights × tokens. Attention over long texts and the masked model of ReAGent are left out.
 Time: FLOP / THROUGHPUT, and {START_UP:g} s per job, or {START_UP_WITH_MODEL:g} s and the weights \
-at {READING_SPEED / 1e9:g} GB/s where a model is loaded;
-  of all jobs one after another. GPU-hours: of the jobs that hold a GPU, all of their time.
-Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of the
-  records' tokens, cut at prompts.max_tokens, in a template of usual length."""
-_NO_RATE = """\
-Time is not known: set THROUGHPUT to the TFLOP/s that the device reaches in forward passes. A data
-centre GPU reaches about half of its bfloat16 peak; `make bench` measures a machine."""
+at {READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after another. GPU-hours: \
+of the jobs that hold a GPU, all of their time.
+Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of \
+the records' tokens, cut at prompts.max_tokens, in a template of usual length. Content: tokens \
+that a perturbation may touch; before: those in front of them.
+Numbers: k thousand, M million, G billion, T 10¹², P 10¹⁵, E 10¹⁸, Z 10²¹.""".splitlines()
+_NO_RATE = (
+    "Time is not known: set THROUGHPUT to the TFLOP/s that the device reaches in forward passes. A "
+    "data centre GPU reaches about half of its bfloat16 peak; `make bench` measures a machine."
+)
 
 
 def flops_per_second(text: str) -> float:
@@ -54,7 +59,7 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
 
     Args:
         plan: the run's.
-        rate: FLOP/s of its device; None: not known, and no time is shown.
+        rate: FLOP/s of its device; None: no time is shown.
         on_gpu: names of the models whose jobs hold a GPU.
     """
     stages: dict[str, list[Job]] = {}
@@ -62,34 +67,38 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
         stages.setdefault(job.rule, []).append(job)
     stages["total"] = list(plan.jobs)
     rows = [_row(name, jobs, plan, rate, on_gpu) for name, jobs in stages.items()]
+    means = [attrgetter(name) for name in ("prompt", "first", "perturbable")]
     lengths = [
         (
             f"{model} · {dataset}",
             str(len(of.samples)),
-            f"{of.mean(lambda sample: sample.prompt):.0f}",
-            f"{of.mean(lambda sample: sample.first):.0f}",
-            f"{of.mean(lambda sample: sample.perturbable):.0f}",
+            *(f"{of.mean(one):.0f}" for one in means),
             f"{of.mean(lambda sample: len(sample.steps)):.3g}",
-            of.origin,
         )
         for (model, dataset), of in plan.lengths.items()
     ]
-    header = ("tokens, means", "samples", "prompt", "before", "perturbable", "steps", "lengths")
-    weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
+    header = ("tokens, means", "samples", "prompt", "before", "content", "steps")
     lines = [*_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}), ""]
     if rate is not None:  # the longest job is what a kill can cost at most
-        longest = max(plan.jobs, key=lambda job: _seconds(plan, job, job.high, rate))
-        time = duration(_seconds(plan, longest, longest.high, rate))
-        lines.append(
-            f"Longest job, and so what a kill can cost: {time} ({longest.rule} {longest.cell})\n"
-        )
-    lines += _table([header, *lengths], rules_below={0})
+        longest = max(plan.jobs, key=lambda job: plan.seconds(job, rate))
+        time = duration(plan.seconds(longest, rate))
+        name = f"  ({longest.rule} {longest.cell})"
+        lines += [f"Longest job, and so what a kill can cost: {time}", name]
+    weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
     speed = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
-    return "\n".join([*lines, f"\nWeights: {weights}.", speed, _ASSUMPTIONS])
+    notes = [f"Lengths are {_origins(plan)}.", f"Weights: {weights}.", speed, *_ASSUMPTIONS]
+    filled = (fill(note, 80, subsequent_indent="  ") for note in notes)
+    return "\n".join([*lines, "", *_table([header, *lengths], rules_below={0}), "", *filled])
 
 
-def _seconds(plan: Plan, job: Job, tokens: float, rate: float) -> float:
-    return job.start_up + plan.flops(job, tokens) / rate
+def _origins(plan: Plan) -> str:
+    """Return whether lengths are measured, and of which models and datasets, if they differ."""
+    origins: dict[str, list[str]] = {}
+    for cell, of in plan.lengths.items():
+        origins.setdefault(of.origin, []).append(" · ".join(cell))
+    if len(origins) == 1:
+        return next(iter(origins))
+    return "; ".join(f"{origin}: {', '.join(cells)}" for origin, cells in origins.items())
 
 
 def _row(
@@ -101,7 +110,7 @@ def _row(
     if rate is None:
         return (*row, NOTHING, NOTHING, NOTHING)
     seconds = [
-        [_seconds(plan, *of_job, rate) for of_job in zip(jobs, bound, strict=True)]
+        [plan.seconds(job, rate, read) for job, read in zip(jobs, bound, strict=True)]
         for bound in tokens
     ]
     held = [job.rule in LOADING_RULES and job.model in on_gpu for job in jobs]

@@ -7,28 +7,41 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from pisoft.config.models import LocalModel, ModelSource, TrainedModel
+from pisoft.config.jobs import commit_file
+from pisoft.config.models import HubModel, LocalModel, ModelSource, TrainedModel
+from pisoft.datasets.hub import COPIES, WEIGHTS, read_commit
 from pisoft.errors import BenchmarkError
 
 NUMBER_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
-def parameters_of(name: str, source: ModelSource) -> float:
+def parameters_of(name: str, source: ModelSource, results: Path | None = None) -> float:
     """Return a model's number of weights: of its files, its settings, or its catalogue entry.
 
+    Args:
+        name: of the model, for messages.
+        source: where it comes from.
+        results: the run's folder, which may say at which commit a model of the hub was fetched.
+
     Raises:
-        BenchmarkError: a local folder has no readable safetensors file, or an entry does not say.
+        BenchmarkError: a folder has no readable safetensors file, or neither a catalogue entry nor
+            the hub's cache says.
     """
     if isinstance(source, TrainedModel):
         return _trained_parameters(source)
     if isinstance(source, LocalModel):
         return _parameters_of_folder(Path(source.path))
-    if source.parameters is None:
-        raise BenchmarkError(
-            f"model '{name}': source.parameters: not set; add the number of weights to the model's "
-            "catalogue entry, such as `parameters: 8.0e+9`"
-        )
-    return source.parameters
+    if source.parameters is not None:
+        return source.parameters
+    fetch = ""
+    if isinstance(source, HubModel):
+        if (folder := _fetched(source, results)) is not None:
+            return _parameters_of_folder(folder)
+        fetch = "`make fetch CONFIG=…` downloads the model and counts its weights; or "
+    raise BenchmarkError(
+        f"model '{name}': source.parameters: not set; {fetch}add the number of weights to the "
+        "model's catalogue entry, such as `parameters: 8.0e+9`"
+    )
 
 
 def weight_bytes(parameters: float, dtype: str) -> float:
@@ -43,6 +56,28 @@ def _trained_parameters(source: TrainedModel) -> int:
     attention = 2 * (source.heads + source.key_value_heads) * of_head
     feed_forward = 3 * width * (2 * width)
     return source.layers * (attention + feed_forward) + source.vocabulary_size * width
+
+
+def _fetched(source: HubModel, results: Path | None) -> Path | None:
+    """Return the folder of a model in the hub's cache; None: it is not there."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    repository, revision = source.repository, source.revision
+    record = commit_file((results or Path()) / "data", source)
+    if record.is_file():
+        revision = read_commit(record, repository, revision)
+    try:
+        folder = snapshot_download(
+            repository,
+            revision=revision,
+            local_files_only=True,
+            allow_patterns=[WEIGHTS],
+            ignore_patterns=[*COPIES],
+        )
+        return Path(folder)
+    except LocalEntryNotFoundError:
+        return None
 
 
 def _parameters_of_folder(folder: Path) -> int:

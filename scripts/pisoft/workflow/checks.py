@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from snakemake.exceptions import WorkflowError
 from pisoft.attribution import load_method
 from pisoft.config.jobs import FetchJob
 from pisoft.config.loading import load_run
-from pisoft.config.resolved import Config, config_hash
+from pisoft.config.resolved import Config
 from pisoft.config.shards import parts
 from pisoft.datasets.sources import check_columns
 from pisoft.errors import BenchmarkError
@@ -56,18 +57,13 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
 
     A job on a cluster parses the configuration when it starts, which may be days after its run did.
     What was edited since would be computed, and recorded as what the run had asked for. So the
-    environment carries the hash of the run's configuration to its jobs; a workflow that uses this
-    one as a module may do so with several.
-
-    Args:
-        config: of this process.
-        environment: gets its hash from a run, and has it in a job.
-        is_run: whether this is the process of a run, not of a job.
+    environment carries the hash of the run's configuration to its jobs, or several hashes, of a
+    workflow that uses this one as a module.
 
     Raises:
         WorkflowError: the run had another one.
     """
-    current, seen = config_hash(config), environment.get(HASHES, "").split()
+    current, seen = configuration_hash(config), environment.get(HASHES, "").split()
     if is_run:
         environment[HASHES] = " ".join({*seen, current})
     elif current not in seen:
@@ -76,3 +72,8 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
             "job's run began, so that the job would compute something else: take the change back, "
             "or end the run and begin anew"
         )
+
+
+def configuration_hash(config: Config) -> str:
+    """Return what equal configurations have in common, whatever files they come from."""
+    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()

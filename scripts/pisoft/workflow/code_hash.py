@@ -33,12 +33,10 @@ NEUTRAL = (
 
 @cache
 def code_hash(script: str, *others: str) -> str:
-    """Return a hash of a script, of all that it imports of the package, and of further files.
+    """Return a hash of a script, of all that it imports of the package, and of others.
 
-    Args:
-        script: its name, without ending.
-        others: modules that it imports by name (`pisoft.tables.ranks`), and files of the project
-            that are no code, such as templates (`scripts/pisoft/pages/templates/page.html.jinja`).
+    These are modules that it imports by name (`pisoft.tables.ranks`), and files of the project that
+    are no code (`scripts/pisoft/pages/templates/page.html.jinja`).
 
     Raises:
         BenchmarkError: no such module, with the nearest match in its package.
@@ -75,10 +73,11 @@ def _imported_modules(script: Path) -> set[str]:
     """Return the package's modules that a script imports."""
     names = set()
     for node in ast.walk(ast.parse(script.read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        match node:
+            case ast.Import(names=aliases):
+                names |= {alias.name for alias in aliases}
+            case ast.ImportFrom(module=str(module), names=aliases):
+                names |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
     return names & _graph().modules
 
 

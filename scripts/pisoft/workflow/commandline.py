@@ -6,7 +6,6 @@ import argparse
 import gc
 import logging
 import os
-import pkgutil
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -15,6 +14,9 @@ from typing import Any, NoReturn
 
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.store.shards import expanded
+
+CHATTY = ("httpx", "httpx2", "datasets", "transformers", "huggingface_hub", "fsspec")
+STYLING = ("matplotlib", "fontTools")
 
 
 def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
@@ -32,17 +34,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
     )
-    for chatty in (
-        "httpx",
-        "httpx2",
-        "datasets",
-        "transformers",
-        "huggingface_hub",
-        "fsspec",
-        "matplotlib",
-        "fontTools",
-    ):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for name in (*CHATTY, *STYLING):
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         main(arguments)
         sys.stdout.flush()
@@ -59,68 +52,12 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     sys.exit(0)
 
 
-def job_parser(description: str | None, *paths: str) -> argparse.ArgumentParser:
-    """Return the command line of a job: `--settings`, and an option for each path."""
+def job_parser(description: str | None, *options: str) -> argparse.ArgumentParser:
+    """Return the command line of a job: `--settings`, and options that are paths or `OPTIONS`."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--settings", required=True, help="the job's settings as JSON")
-    for name in paths:
-        parser.add_argument(f"--{name}", required=True, type=Path)
+    for name in ("settings", *options):
+        parser.add_argument(f"--{name}", **OPTIONS.get(name, {"required": True, "type": Path}))
     return parser
-
-
-def model_job_parser(description: str | None, *paths: str) -> argparse.ArgumentParser:
-    """Return the command line of a job that loads a model, or its tokenizer, and writes a file."""
-    parser = job_parser(description, *paths, "output")
-    parser.add_argument(
-        "--model",
-        required=True,
-        nargs="+",
-        type=Path,
-        help="files in its folder; of the hub, the record of its commit",
-    )
-    parser.add_argument("--gpus", type=int, help="how many the job was given; else it takes one")
-    return parser
-
-
-def files_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the command line of a script that makes files from files, both by what they hold."""
-    parser = job_parser(description)
-    add_files(parser, "--files")
-    add_files(parser, "--outputs")
-    return parser
-
-
-def page_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the command line of a script that makes a page about a run."""
-    parser = files_parser(description)
-    add_files(parser, "--links", nargs="*")
-    add_text(parser, "--warning")
-    return parser
-
-
-def display_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the command line of a script that makes tables or figures."""
-    parser = job_parser(description, "folder")
-    parser.add_argument("--files", nargs="+", default=[], type=_pair, metavar="KIND=PATTERN")
-    parser.add_argument(
-        "--show", nargs="+", required=True, metavar="NAME/…", help="files in it, without endings"
-    )
-    return parser
-
-
-def add_text(parser: argparse.ArgumentParser, option: str) -> None:
-    """Add an option with a text, empty without; rules cannot quote an empty one."""
-    parser.add_argument(option, nargs="?", const="", default="")
-
-
-def add_files(parser: argparse.ArgumentParser, option: str, nargs: str = "+") -> None:
-    """Add an option that takes files by the kind of rows they hold, as lists of paths.
-
-    A pattern stands for several; see :mod:`pisoft.store.shards`.
-    """
-    parser.add_argument(
-        option, nargs=nargs, required=True, action=_Grouped, type=_pair, metavar="KIND=FILE"
-    )
 
 
 def summary_module(name: str) -> Any:
@@ -129,16 +66,14 @@ def summary_module(name: str) -> Any:
     Raises:
         BenchmarkError: there is none of this name, with the nearest match.
     """
-    package = import_module("pisoft.statistics")
-    names = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    modules = {one: import_module(f"pisoft.statistics.{one}") for one in names & {name}}
-    if not modules or not hasattr(modules[name], "summaries"):
-        modules = {one: import_module(f"pisoft.statistics.{one}") for one in names}
-        allowed = [one for one, module in modules.items() if hasattr(module, "summaries")]
+    folder = Path(__file__).parents[1] / "statistics"
+    files = {file.stem: file for file in sorted(folder.glob("*.py"))}
+    allowed = [one for one, file in files.items() if "\ndef summaries(" in file.read_text("utf-8")]
+    if name not in allowed:
         raise BenchmarkError(
             f"pisoft/statistics: unknown name '{name}'{did_you_mean(name, allowed)}"
         )
-    return modules[name]
+    return import_module(f"pisoft.statistics.{name}")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -157,3 +92,27 @@ class _Grouped(argparse.Action):
         for key, value in values:
             grouped.setdefault(key, []).extend(expanded(value))
         setattr(namespace, self.dest, grouped)
+
+
+# Files by the kind of their rows; a pattern stands for several (pisoft.store.shards).
+_FILES = {"nargs": "+", "required": True, "action": _Grouped, "type": _pair, "metavar": "KIND=FILE"}
+_TEXT = {"nargs": "?", "const": "", "default": ""}  # rules cannot quote an empty one
+PATTERNS: dict[str, Any] = {"nargs": "+", "default": [], "type": _pair, "metavar": "KIND=PATTERN"}
+OF_MODEL = ("output", "model", "gpus")  # of a job that loads a model, or its tokenizer
+# Options of jobs that are no single path.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "settings": {"required": True, "help": "the job's settings as JSON"},
+    "files": _FILES,
+    "outputs": _FILES,
+    "links": _FILES | {"nargs": "*"},
+    "show": {"nargs": "+", "required": True, "help": "files in the folder, without endings"},
+    "warning": _TEXT,
+    "explorer": _TEXT,
+    "model": {
+        "nargs": "+",
+        "required": True,
+        "type": Path,
+        "help": "files in its folder; of the hub, the record of its commit",
+    },
+    "gpus": {"type": int, "help": "how many the job was given; else it takes one"},
+}

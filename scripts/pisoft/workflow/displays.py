@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +27,33 @@ EXPLORER_TEMPLATES = tuple(f"{TEMPLATES}/explorer.{end}" for end in ("html.jinja
 
 
 def reported_page(path: str, caption: str, title: str) -> Any:
-    """Return the file of a page as the report lists it.
-
-    Args:
-        path: of the file.
-        caption: name of a file in `rules/captions/`.
-        title: by which it is listed.
-    """
+    """Return the file of a page as the report lists it, with a caption of `rules/captions/`."""
     file, labels = f"captions/{caption}.rst", {"page": title}
     return report(path, caption=file, category=CATEGORIES["pages"], labels=labels)
 
 
 class Displays:
-    """Displays of a kind that a run has any of, in order of reading.
+    """The `tables` or `figures` that a run has any of, in order of reading.
 
     Args:
-        room: `tables` or `figures`.
+        room: either of both.
         data: the run's folder for files of jobs.
         rules: folder of the rules, with captions.
         cells: returns a pattern's files.
-        names: of displays; None: all.
     """
 
-    def __init__(
-        self, room: str, data: Path, rules: Path, cells: Cells, names: list[str] | None = None
-    ) -> None:
+    def __init__(self, room: str, data: Path, rules: Path, cells: Cells) -> None:
         self.room, self.data, self.rules, self._cells = room, data, rules, cells
-        in_order = sorted(displays_in(room).items(), key=lambda display: place_of(display[0]))
-        selected = {name: one for name, one in in_order if names is None or name in names}
-        self.paths = {name: self._paths_of(name, one) for name, one in selected.items()}
-        self.displays = {name: one for name, one in selected.items() if self.paths[name]}
+        in_order = dict(sorted(displays_in(room).items(), key=lambda one: place_of(one[0])))
+        self.paths = {name: self._paths_of(name, one) for name, one in in_order.items()}
+        self.displays = {name: one for name, one in in_order.items() if self.paths[name]}
 
     def single(self) -> Mapping[str, Displays]:
         """Return each display by itself, by name."""
-        common = (self.room, self.data, self.rules, self._cells)
-        return {name: Displays(*common, [name]) for name in self.displays}
+        every = {name: copy(self) for name in self.displays}
+        for name, alone in every.items():
+            alone.displays = {name: self.displays[name]}
+        return every
 
     def titles(self) -> dict[str, str]:
         """Return the title of each file to look at, by its path."""
@@ -112,11 +105,10 @@ class Displays:
         return f"{self.data}/{FILES[kind].pattern}.parquet"
 
     def _reported(self, file: str, name: str, cell: Mapping[str, str]) -> Any:
-        """Return a file of a display as the report lists it.
+        """Return a file of a display as the report lists it, in the front page's group.
 
-        It is in the group that the front page has it in; as the report sorts groups by name, they
-        are numbered. Labels tell a file from all others, because the report's search lists all
-        together.
+        The report sorts groups by name, so they are numbered; its search lists the files of all
+        together, so labels tell each from all others.
         """
         caption, group = f"captions/{self.room}/{name}.rst", group_of(name)
         return report(

@@ -9,7 +9,7 @@ from typing import Any
 
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
 from pisoft.config.jobs import commit_file
-from pisoft.config.methods import EXPORT
+from pisoft.config.methods import EXPORT, ScoresFile
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of, parts
 from pisoft.config.studies import Permuted
@@ -95,13 +95,11 @@ class Inputs:
     def given_scores(self, wildcards: Any) -> str:
         """Return the file with a method's scores that were made elsewhere.
 
-        Without the file, the run ends. Snakemake would take any exception for one more missing
-        input, and pass over it where summaries of an earlier run are there.
-
         Raises:
-            SystemExit: there is no such file.
+            SystemExit: there is no such file. Snakemake would take any other exception for one more
+                missing input, and pass over it where summaries of an earlier run are there.
         """
-        source = self.config.imported_methods[wildcards.method]
+        source = self.config.sources(ScoresFile)[wildcards.method]
         path = source.path_of(wildcards.model, dataset_of(wildcards.part))
         if not Path(path).is_file():
             sys.exit(

@@ -17,6 +17,7 @@ from pisoft.cost.limits import RunLimits
 from pisoft.cost.report import flops_per_second
 from pisoft.store.shards import shortened
 from pisoft.workflow.code_hash import code_hash
+from pisoft.workflow.terminal import Planned
 
 CELL = ("{protocol}{operator}", "{model}{variant}", "{method}", "{part}")  # as in paths of jobs
 
@@ -48,14 +49,9 @@ class Jobs:
 
         * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not
           compare it, so that a clone in another place computes nothing again.
-        * ``settings``: the job's settings as JSON.
-        * ``code``: hash of the script, of all that it imports, and of further modules and files.
-
-        Args:
-            script: its name, without ending.
-            settings_name: key of :data:`pisoft.config.jobs.JOBS`.
-            others: modules and files that the script does not import; see :func:`code_hash`.
-            module: names one more module, by the wildcards.
+        * ``settings``: those of :data:`pisoft.config.jobs.JOBS` by this name, as JSON.
+        * ``code``: hash of the script, of all that it imports, and of `others`, modules and files
+          that it does not; see :func:`code_hash`. `module` names one more by the wildcards.
         """
         command = f"{shlex.quote(self.python)} {shlex.quote(str(self.scripts / script))}.py"
         code = code_hash(script, *others)
@@ -84,8 +80,7 @@ class Jobs:
     def named_files(self, wildcards: Any, input: Any) -> list[str]:
         """Return a job's input files as KIND=FILES, the kind being the input's name.
 
-        Lists of files are of whole datasets, so that patterns stand for them; a single file may be
-        a shard.
+        A list of files is of whole datasets, so patterns stand for it; one file may be a shard.
         """
         return [
             f"{kind}={name}"
@@ -94,7 +89,7 @@ class Jobs:
         ]
 
     def named_outputs(self, wildcards: Any, output: Any) -> list[str]:
-        """Return a job's output files as KIND=FILE, the kind being the output's name."""
+        """Return a job's output files in the same form; Snakemake goes by the argument's name."""
         return self.named_files(wildcards, output)
 
     def resource(self, name: str) -> Callable[[Any], Any]:
@@ -105,19 +100,27 @@ class Jobs:
         """Return a function: a limit of a rule's job, as many times as the job has been tried."""
 
         def limit(wildcards: Any, attempt: int) -> int:
-            names = defaultdict(str, wildcards.items())
-            cell = "/".join(filter(None, (key.format_map(names) for key in CELL)))
-            return attempt * int(getattr(self.limits.of(rule, cell), name))
+            return attempt * int(getattr(self.limits.of(rule, cell_of(wildcards)), name))
 
         return limit
 
+    def planned(self, dag: Any) -> dict[int, Planned]:
+        """Return each job of a DAG of Snakemake's that has to run, by its number."""
+        return {
+            dag.jobid(job): Planned(name, self.limits.seconds(name, cell_of(job.wildcards)))
+            for job in dag.needrun_jobs(exclude_finished=False)
+            for name in [job.rule.name]
+        }
+
+
+def cell_of(wildcards: Any) -> str:
+    """Return the wildcards of a job as they stand in its paths."""
+    names = defaultdict(str, wildcards.items())
+    return "/".join(filter(None, (key.format_map(names) for key in CELL)))
+
 
 def stated_throughput(settings: Any) -> float | None:
-    """Return the FLOP/s of a GPU that a profile's default-resources state; None without.
-
-    Args:
-        settings: Snakemake's settings of resources.
-    """
+    """Return the FLOP/s of a GPU that a profile's default-resources state; None without."""
     stated = (settings.default_resources or {}).get("throughput")
     value = getattr(stated, "raw", stated)  # of Snakemake's class, or as Python's callers give it
     return None if value is None else flops_per_second(str(value))

@@ -28,10 +28,8 @@ def made_with(path: Path) -> str | None:
             mark = _MARK.search(file.read())
         return mark[1].decode() if mark else None
     try:
-        if path.name == TRAINING_REPORT:
-            facts = json.loads(path.read_bytes())
-        else:
-            facts = read_provenance(path)
+        is_report = path.name == TRAINING_REPORT
+        facts = json.loads(path.read_bytes()) if is_report else read_provenance(path)
         settings = facts.get("settings")
     except (BenchmarkError, ValueError, AttributeError):
         return None
@@ -57,17 +55,13 @@ def stale_files(results: Path, rules: Iterable[Any], exempt: Container[str]) -> 
         rules: Snakemake's; those of jobs have a params function `settings` of their wildcards.
         exempt: files to leave out.
     """
-    results_of_jobs = [
-        path
-        for path in results.rglob("*.*")
-        if path.suffix in (".parquet", *MARKED) or path.name == TRAINING_REPORT
-    ]
     makers = [rule for rule in rules if hasattr(rule.params, "settings")]
     stale = []
-    for path in sorted(path for path in results_of_jobs if str(path) not in exempt):
+    for path in sorted(path for path in results.rglob("*.*") if str(path) not in exempt):
+        if path.suffix not in (".parquet", *MARKED) and path.name != TRAINING_REPORT:
+            continue
         for rule in makers:
-            matches = (output.match(str(path)) for output in rule.output)
-            match = next(filter(None, matches), None)
+            match = next(filter(None, (output.match(str(path)) for output in rule.output)), None)
             if match and made_with(path) != settings_hash(rule.params.settings(match.groupdict())):
                 stale.append(path)
     return stale

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from shutil import get_terminal_size
-from statistics import fmean
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from snakemake.settings.enums import Quietness
-from tqdm import tqdm
 
 from pisoft.formatting import duration
 
 # What Snakemake says besides, once or before each round of jobs. Its own log file keeps all of it.
-OMITTED_EVENTS = ("job_started", "resources_info")
+OMITTED_EVENTS = ("run_info", "job_started", "resources_info")
 OMITTED_TEXTS = (
     "Select jobs to execute",
     "Job rate limit reached",
@@ -26,11 +28,30 @@ OMITTED_TEXTS = (
     "Singularity containers: ignored",
 )
 NOTHING = "Nothing to be done"
+ALL = "all rules"
 STATUS_INTERVAL = 2.0  # seconds between two looks at what a running job says
 CLEAR = "\r\033[K"  # to the beginning of the terminal's last line, and nothing on it
 
 
-def one_line_per_job(logger: logging.Logger, ending: Callable[[], str]) -> None:
+class Planned(NamedTuple):
+    """A job that a run has to do: its rule, and about how many seconds it takes."""
+
+    rule: str
+    seconds: float
+
+
+class Job(NamedTuple):
+    """A running job: what it does, its log file if it has one, and when it began."""
+
+    message: str
+    log: Path | None
+    begin: float
+
+
+Plan = Callable[[], Mapping[int, Planned]]  # of all jobs that a run has to do, by number
+
+
+def one_line_per_job(logger: logging.Logger, ending: Callable[[], str], plan: Plan) -> None:
     """Have a logger of Snakemake's say one line for each job; see :class:`JobLines`.
 
     A logger without a handler of the terminal is left as it is: a plugin (`--logger`) writes there.
@@ -39,41 +60,33 @@ def one_line_per_job(logger: logging.Logger, ending: Callable[[], str]) -> None:
         to_file = isinstance(handler, logging.FileHandler)
         if isinstance(handler, logging.StreamHandler) and not to_file:
             logger.removeHandler(handler)
-            logger.addHandler(JobLines(handler, ending))
+            logger.addHandler(JobLines(handler, ending, plan))
             return
-
-
-class Job(NamedTuple):
-    """A running job: what it does, its rule, its log file if it has one, and when it began."""
-
-    message: str
-    rule: str
-    log: Path | None
-    begin: float
 
 
 class JobLines(logging.Handler):
     """Shows by another handler one line for each job that has ended, in place of Snakemake's.
 
     Errors, warnings and all else that it does not know reach that handler as they are. On a
-    terminal, the last line is what the job says in its log file that has run for longest.
+    terminal, lines are cut to its width, and the last line is what the job says in its log file
+    that has run for longest.
 
     Args:
         shown: the handler that writes to the terminal.
         ending: what is said where nothing was to be done.
+        plan: what is to be done; called when the first job has ended.
     """
 
     def __init__(
-        self, shown: logging.StreamHandler[Any], ending: Callable[[], str] = lambda: ""
+        self, shown: logging.StreamHandler[Any], ending: Callable[[], str], plan: Plan
     ) -> None:
         super().__init__()
-        self.shown = shown
-        self.ending = ending
+        self.shown, self.ending = shown, ending
+        self.plan = cache(plan)
         self.running: dict[int, Job] = {}  # by number; the first has run for longest
-        self.ended: list[Job] = []  # those that wait for the count of all
+        self.ended: dict[int, Job] = {}  # those that wait for the count of all
         self.begin: float | None = None  # of the first job
-        self.counts: dict[str, int] = {}  # jobs of the run, by rule
-        self.seconds: dict[str, list[float]] = {}  # that ended jobs took, by rule
+        self.seconds: dict[int, float] = {}  # that ended jobs took
         self.on_terminal = shown.stream.isatty()
         if self.on_terminal:
             threading.Thread(target=self._keep_status, daemon=True).start()
@@ -82,20 +95,17 @@ class JobLines(logging.Handler):
         """Take a record of Snakemake's; those of a job come in this order."""
         said: Any = record  # each event has attributes of its own
         match getattr(record, "event", None):
-            case "run_info":
-                self.counts = {rule: n for rule, n in said.stats.items() if rule != "total"}
             case "job_info":
                 message = (said.rule_msg or said.rule_name).rstrip()  # of a rule without a cell
                 log = Path(said.log[0]) if said.log else None
-                job = Job(message, said.rule_name, log, time.monotonic())
-                self.running[said.jobid] = job
+                job = self.running[said.jobid] = Job(message, log, time.monotonic())
                 self.begin = self.begin or job.begin
             case "job_finished":
                 if said.job_id in self.running:
-                    self.ended.append(self.running.pop(said.job_id))
+                    self.ended[said.job_id] = self.running.pop(said.job_id)
             case "progress":
-                for job in self.ended:
-                    line = self._line(job, said.done, said.total)
+                for number, job in self.ended.items():
+                    line = self._line(number, job, said.done, said.total)
                     self._show(_record(line, quietness=Quietness.PROGRESS))
                 self.ended.clear()
             case event if event not in OMITTED_EVENTS and not _begins(record, *OMITTED_TEXTS):
@@ -105,15 +115,15 @@ class JobLines(logging.Handler):
                 if _begins(record, NOTHING):
                     self._show(_record(self.ending()))
 
-    def _line(self, job: Job, done: int, total: int) -> str:
+    def _line(self, number: int, job: Job, done: int, total: int) -> str:
         now = time.monotonic()
-        seconds = now - job.begin
-        self.seconds.setdefault(job.rule, []).append(seconds)
-        line = f"{done:>{len(str(total))}} of {total}  {job.message}: {duration(seconds)}"
-        if done == total or self.begin is None:
-            return line
-        left = time_left(self.counts, self.seconds, now - self.begin)
-        return f"{line}, {tqdm.format_interval(left)} left"
+        self.seconds[number] = now - job.begin
+        count, end = f"{done:>{len(str(total))}} of {total}  ", f": {duration(now - job.begin)}"
+        if done < total and self.begin is not None:
+            left = time_left(self.plan(), self.seconds, now - self.begin)
+            end += f", {in_words(left)} left"
+        width = get_terminal_size().columns - len(count + end) if self.on_terminal else None
+        return count + shortened(job.message, width) + end
 
     def _show(self, record: logging.LogRecord) -> None:
         if self.on_terminal:
@@ -126,7 +136,7 @@ class JobLines(logging.Handler):
             assert self.lock is not None
             with self.lock:
                 if self.running:
-                    status = self.status()[: get_terminal_size().columns - 1]
+                    status = shortened(self.status(), get_terminal_size().columns - 1)
                     self.shown.stream.write(CLEAR + status)
                     self.shown.stream.flush()
 
@@ -141,23 +151,50 @@ class JobLines(logging.Handler):
         return f"{job.message}{more}: {last_line or duration(time.monotonic() - job.begin)}"
 
 
-def time_left(
-    counts: Mapping[str, int], seconds: Mapping[str, list[float]], elapsed: float
-) -> float:
+def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed: float) -> float:
     """Return how many seconds a run still takes, if it does as much at once as it did so far.
 
+    Jobs are taken to be slower than planned by as much as those of their rule were, or, where none
+    has ended, as all were.
+
     Args:
-        counts: jobs of the run by rule.
-        seconds: that the jobs which have ended took, by rule; one at least.
+        plan: jobs of the run, by number.
+        seconds: that the jobs which have ended took; one at least.
         elapsed: seconds since the first job began.
     """
-    means = {rule: fmean(taken) for rule, taken in seconds.items()}
-    unknown = min(means.values())  # of a rule without an ended job: few rules take long
-    left = sum(
-        max(0, n - len(seconds.get(rule, []))) * means.get(rule, unknown)
-        for rule, n in counts.items()
-    )
-    return left * elapsed / (sum(map(sum, seconds.values())) or 1)
+    planned: dict[str, float] = defaultdict(float)
+    taken: dict[str, float] = defaultdict(float)
+    for number, of_job in seconds.items():
+        rule, expected = plan.get(number, Planned("", of_job))
+        for name in (rule, ALL):
+            planned[name] += expected
+            taken[name] += of_job
+    left = 0.0
+    for number, (rule, expected) in plan.items():
+        if number not in seconds:
+            name = rule if rule in planned else ALL
+            left += expected * taken[name] / (planned[name] or 1)
+    return left * elapsed / (taken[ALL] or 1)
+
+
+def conclusion(verdicts: str, front: Path) -> str:
+    """Return what a run says at its end, in lines of 80 characters: what came out, what to open."""
+    lines = [fill(line, 80, subsequent_indent="  ") for line in verdicts.splitlines()]
+    command = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
+    return "\n".join(["", *lines, "", f"Start here:  {command} {front}\n"])
+
+
+def in_words(seconds: float) -> str:
+    """Return a time in whole seconds, minutes or hours, whichever is the first below 100."""
+    for size, unit in ((1, "second"), (60, "minute")):
+        if (count := round(seconds / size)) < 100:
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{seconds / 3600:.0f} hours"
+
+
+def shortened(text: str, width: int | None) -> str:
+    """Return a text that is at most so wide, its end cut off; None: any width."""
+    return text if width is None or len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
 def _begins(record: logging.LogRecord, *texts: str) -> bool:

@@ -20,13 +20,14 @@ from pisoft.config.jobs import (
     SampleJob,
 )
 from pisoft.config.loading import load_config, load_run
+from pisoft.config.methods import ScoresFile
 from pisoft.config.models import Resources
-from pisoft.config.resolved import config_hash
 from pisoft.config.shards import sample_limit
 from pisoft.config.validation import read_yaml
 from pisoft.datasets.sources import check_columns
 from pisoft.errors import BenchmarkError
 from pisoft.records import label_key, placeholders
+from pisoft.workflow.checks import configuration_hash
 
 RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}
 CATALOGUE = {
@@ -95,10 +96,10 @@ def load(tmp_path):
 
 def test_configurations_have_the_same_hash_if_and_only_if_they_are_equal(load):
     """A job that waited in a queue is refused if its run file or a catalogue has changed."""
-    first = config_hash(load())
-    assert config_hash(load()) == first
-    assert config_hash(load(seed=2)) != first
-    assert config_hash(load("datasets/reviews/label", "Another")) != first
+    first = configuration_hash(load())
+    assert configuration_hash(load()) == first
+    assert configuration_hash(load(seed=2)) != first
+    assert configuration_hash(load("datasets/reviews/label", "Another")) != first
 
 
 def test_the_unchanged_configuration_loads(load):
@@ -575,10 +576,10 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
     mine = config.methods["mine"]
     assert (mine.file, mine.label, mine.family) == (None, "mine", "external")
     assert mine.source.path_of("small", "reviews") == "there/small/reviews.parquet"
-    assert list(config.imported_methods) == ["mine"]
+    assert list(config.sources(ScoresFile)) == ["mine"]
     named = load(**given(label="Mine", family="gradient"), local_root="there").methods["mine"]
     assert (named.label, named.family) == ("Mine", "gradient")
-    assert load().imported_methods == {}
+    assert load().sources(ScoresFile) == {}
 
 
 @pytest.mark.parametrize(

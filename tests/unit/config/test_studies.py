@@ -19,8 +19,9 @@ from pisoft.config.jobs import (
 )
 from pisoft.config.layer_study import decoder_layers, study_depths
 from pisoft.config.loading import load_config
+from pisoft.config.methods import ScoresFile
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
-from pisoft.config.studies import LayerStudy
+from pisoft.config.studies import Control, LayerStudy, Permuted
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
@@ -79,7 +80,7 @@ def numbers(found):
 
 
 def all_depths(config):
-    return [depth for found in config.study_depths.values() for depth in found]
+    return config.studies["layer_study"].depths
 
 
 # Depths ---------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def test_a_broken_local_configuration_is_named(local, text):
 
 def test_a_run_has_no_study_unless_it_asks_for_one(load):
     config = load(None)
-    assert config.study_depths == {}
+    assert list(config.studies) == ["main"]
     assert config.evaluated_methods == config.methods
 
 
@@ -146,7 +147,7 @@ def test_an_empty_section_is_the_paper_s_study_of_the_whole_run(load):
     assert config.run_file.layer_study.depths == (1, 4, 8, 16, 32)
     assert config.run_file.layer_study.development_share == 0.25
     assert {depth.token_weights for depth in all_depths(config)} == {"loosened", "original"}
-    assert list(config.study_depths) == list(config.models)
+    assert {depth.model for depth in all_depths(config)} == {*config.models}
     assert config.studies["layer_study"].datasets == tuple(config.datasets)
 
 
@@ -379,7 +380,7 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
     assert found["permuted"] == {
         ("demo-llama", name, dataset) for name in permuted for dataset in datasets
     }
-    assert set(config.constructed_methods) == {*controls, *permuted}
+    assert set(config.sources(Control, Permuted)) == {*controls, *permuted}
     main = {cell.method for cell in config.cells()}
     assert not main & {*controls, *permuted}, "not in the main tables"
 
@@ -449,8 +450,8 @@ def test_a_control_can_be_a_method_of_the_main_tables(load):
                   catalogue={"methods": {"known": oracle}})  # fmt: skip
     method = config.methods["known"]
     assert (method.label, method.family) == ("Oracle, noise 0.5", "control")
-    assert list(config.constructed_methods) == ["known"]
-    assert config.imported_methods == {}
+    assert list(config.sources(Control, Permuted)) == ["known"]
+    assert config.sources(ScoresFile) == {}
 
 
 # Sanity checks --------------------------------------------------------------------------------
@@ -478,7 +479,7 @@ def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
     asked = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
     without = load(None, sanity_checks=asked, restrictions={})
     config = load(None, sanity_checks={**asked, "labels": True}, restrictions={})
-    assert "shuffled-labels" not in without.variants
+    assert "shuffled-labels" not in {cell.variant for cell in without.cells("sanity_checks")}
     added = [cell for cell in config.cells("sanity_checks") if cell.variant == "shuffled-labels"]
     assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}
     assert [cell.model for cell in added] == ["demo-llama", "demo-mistral"]

@@ -43,11 +43,8 @@ def with_model(paper, **entry):
 
 def test_time_is_planned_time_and_room(monkeypatch):
     monkeypatch.setattr(limits, "RUNTIME_SAFETY", 4)
-    work = 600e12  # ten minutes of a TFLOP/s
-    assert limits.runtime_limit(90, work, 1e12) == 4 * (600 + 90) / 60
-    assert limits.runtime_limit(90, work, 0.5e12) == 4 * (1200 + 90) / 60
-    assert limits.runtime_limit(90, work, 1e15) == limits.LEAST_RUNTIME
-    assert limits.runtime_limit(90, work, None) == limits.UNPLANNED.runtime
+    assert limits.runtime_limit(690) == 4 * 690 / 60
+    assert limits.runtime_limit(90) == limits.LEAST_RUNTIME
 
 
 def test_memory_is_the_weights_and_libraries_with_room():

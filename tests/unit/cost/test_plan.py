@@ -9,7 +9,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from helpers.planned_run import RUN, WEIGHTS, run_of, sample
 from pisoft.attribution import load_method
@@ -74,7 +76,7 @@ def test_a_speed_that_is_none_is_one_line(value):
     assert "Traceback" not in made.stderr
 
 
-def test_a_model_of_unknown_size_is_one_line(tmp_path):
+def test_a_model_of_unknown_size_is_one_line_until_it_is_fetched(tmp_path, monkeypatch):
     run_file = tmp_path / "other.yaml"
     run_file.write_text(
         "run: other\nmodels: [mine]\ndatasets: [sst2]\nmethods: [random]\ncatalogue:\n  models:\n"
@@ -83,7 +85,17 @@ def test_a_model_of_unknown_size_is_one_line(tmp_path):
     made = plan_script("--configfile", str(run_file), "--throughput", "1")
     assert made.returncode == 1
     (line,) = made.stderr.strip().splitlines()
-    assert line.startswith("error: model 'mine': source.parameters: not set; ")
+    assert line.startswith(
+        "error: model 'mine': source.parameters: not set; `make fetch CONFIG=…` downloads the model"
+    )
+    cached = tmp_path / "hub/models--no--where"
+    commit = "0" * 40
+    for path in (cached / "refs/main", cached / f"snapshots/{commit}/model.safetensors"):
+        path.parent.mkdir(parents=True)
+    (cached / "refs/main").write_text(commit)
+    save_file({"weights": np.zeros((30, 100))}, path)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    assert f"Weights: mine {scaled(3000)}." in plan_script("--configfile", str(run_file)).stdout
 
 
 def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
@@ -212,6 +224,19 @@ def test_totals_are_the_sums_of_the_lines():
     assert total[4] == duration(sum(seconds))
     assert total[5] == duration(max(seconds))
     assert total[6] == "–", "no model on a GPU"
+
+
+def test_the_text_fits_80_columns_and_says_which_lengths_are_measured(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    file = Path("config/paper.yaml")
+    plan = plan_run(load_run(read_yaml(file), [file], Path("config"), load_method), NOWHERE)
+    text = plan_text(plan, 4e14)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Lengths are estimated.\n" in text
+    (cell, lengths), *_ = plan.lengths.items()
+    mixed = replace(plan, lengths={**plan.lengths, cell: replace(lengths, origin="measured")})
+    said = " ".join(plan_text(mixed, 4e14).split())
+    assert f"Lengths are measured: {' · '.join(cell)}; estimated: " in said
 
 
 def test_without_a_rate_there_is_no_time():

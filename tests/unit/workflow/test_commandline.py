@@ -11,7 +11,7 @@ from helpers import script_runs
 from helpers.workflow_rules import parsed_rules
 from pisoft.errors import BenchmarkError
 from pisoft.views.registry import ENDINGS, displays_in, drawing
-from pisoft.workflow.commandline import files_parser, summary_module
+from pisoft.workflow.commandline import job_parser, summary_module
 
 OUTPUTS = ["--outputs", "accuracy=a.parquet"]
 
@@ -72,15 +72,19 @@ def test_a_module_that_others_use_is_no_name():
             drawing(room, helper)
 
 
+def parser():
+    return job_parser("", "files", "outputs")
+
+
 def test_what_is_no_pair_is_refused(capsys):
     with pytest.raises(SystemExit):
-        files_parser("").parse_args(["--settings", "{}", "--files", "statistics.parquet"])
+        parser().parse_args(["--settings", "{}", "--files", "statistics.parquet"])
     assert "'statistics.parquet' is not of the form KEY=VALUE" in capsys.readouterr().err
 
 
 def test_files_are_grouped_by_kind_and_a_path_may_have_an_equals_sign():
     files = ["--files", "a=1=2.parquet", "b=3", "a=4"]
-    files = files_parser("").parse_args(["--settings", "{}", *files, "--outputs", "c=5"]).files
+    files = parser().parse_args(["--settings", "{}", *files, "--outputs", "c=5"]).files
     assert {kind: list(map(str, paths)) for kind, paths in files.items()} == {
         "a": ["1=2.parquet", "4"],
         "b": ["3"],

@@ -2,7 +2,9 @@
 
 import io
 import logging
+import re
 from logging.handlers import QueueHandler
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -10,6 +12,17 @@ from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultForma
 from snakemake.settings.enums import Quietness
 
 from pisoft.workflow import terminal
+from pisoft.workflow.terminal import Planned
+
+# By number: six jobs, of which each but the first of its rule is planned to take as long as that.
+PLAN = {
+    7: Planned("tabulate", 10),
+    8: Planned("attribute", 10),
+    9: Planned("attribute", 30),
+    10: Planned("tabulate", 10),
+    11: Planned("plot", 5),
+    12: Planned("all", 0),
+}
 
 
 @pytest.fixture
@@ -34,13 +47,13 @@ def made(stream, quiet=()):
     shown.setFormatter(DefaultFormatter(quiet, show_failed_logs=True))
     shown.addFilter(DefaultFilter(quiet, False, False, False, False))
     logger.addHandler(shown)
-    terminal.one_line_per_job(logger, lambda: "what came out")
+    terminal.one_line_per_job(logger, lambda: "what came out", lambda: PLAN)
     return logger
 
 
-def begin(logger, number, message, log=(), rule="attribute"):
+def begin(logger, number, message, log=()):
     extra = {
-        "event": "job_info", "jobid": number, "rule_msg": message, "rule_name": rule,
+        "event": "job_info", "jobid": number, "rule_msg": message, "rule_name": "attribute",
         "log": list(log), "reason": "Missing output files", "indent": False,
     }  # fmt: skip
     logger.info("Rule", extra=extra)
@@ -54,27 +67,61 @@ def end(logger, number, done, total):
 def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     stream = io.StringIO()
     logger = made(stream)
-    counts = {"attribute": 6, "tabulate": 4, "plot": 2, "total": 12}
-    logger.info("Job stats", extra={"event": "run_info", "stats": counts})
+    logger.info("Job stats", extra={"event": "run_info", "stats": {"attribute": 6, "total": 6}})
     logger.info("Select jobs to execute...")
     logger.info("Execute 2 jobs...", extra={"event": "job_started", "jobs": [7, 8]})
-    begin(logger, 7, "Tabulating ranks ", rule="tabulate")
+    begin(logger, 7, "Tabulating ranks ")
     clock[0] += 10
     begin(logger, 8, None)
     clock[0] += 10
-    end(logger, 7, 1, 12)  # 11 more of 20 s each, one at once
+    end(logger, 7, 1, 6)  # it took twice as long as planned; 55 s are planned for the others
     clock[0] += 30
-    end(logger, 8, 2, 12)  # 3 of 20 s, 5 of 40 s, and 2 like the shortest, in 60/50
+    end(logger, 8, 2, 6)
+    # 4 · 30 s, 2 · 10 s, and 3 · 5 s like all so far, in 50 s where 60 were taken
     assert stream.getvalue().splitlines() == [
-        " 1 of 12  Tabulating ranks: 20 s, 03:40 left",
-        " 2 of 12  attribute: 40 s, 04:10 left",
+        "1 of 6  Tabulating ranks: 20 s, 2 minutes left",
+        "2 of 6  attribute: 40 s, 2 minutes left",
     ]
 
 
-def test_many_short_jobs_at_the_end_take_a_short_time():
-    counts = {"evaluate": 10, "summarise": 1, "tabulate": 100}
-    seconds = {"evaluate": [60.0] * 10, "summarise": [2.0], "fetch": [1.0]}
-    assert terminal.time_left(counts, seconds, 300.0) == pytest.approx(100 * 1 * 300 / 603)
+def test_the_time_left_is_that_of_the_work_left_and_not_of_the_number_of_jobs():
+    plan = {k: Planned("evaluate", 60.0 if k else 600.0) for k in range(11)}
+    plan |= {k: Planned("summarise", 1.0) for k in range(11, 111)}
+    seconds = dict.fromkeys(range(1, 11), 120.0)
+    expected = 600.0 * 2 + 100 * 1.0 * 2
+    assert terminal.time_left(plan, seconds, 1200.0) == pytest.approx(expected)
+    assert terminal.time_left(plan, seconds, 600.0) == pytest.approx(expected / 2), "two at once"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 seconds"), (1, "1 second"), (99, "99 seconds"), (100, "2 minutes"),
+     (5900, "98 minutes"), (7200, "2 hours"), (400_000, "111 hours")],
+)  # fmt: skip
+def test_units_of_time_are_words(seconds, words):
+    assert terminal.in_words(seconds) == words
+
+
+def test_a_line_is_cut_where_a_terminal_ends(clock, monkeypatch):
+    monkeypatch.setattr(terminal.threading.Thread, "start", lambda thread: None)
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = Terminal()
+    logger = made(stream)
+    begin(logger, 7, "Evaluating integrated_gradients on demo-llama, demo-sentiment")
+    clock[0] += 3
+    end(logger, 7, 1, 6)
+    (line,) = stream.getvalue().removeprefix(terminal.CLEAR).splitlines()
+    assert len(line) == 60
+    assert line.startswith("1 of 6  Evaluating integrated_grad")
+    assert line.endswith("…: 3 s, 16 seconds left")
+
+
+def test_what_a_run_says_at_its_end_fits_80_columns_and_names_a_command():
+    verdict = "- AUC π-Soft-NS ↑, dynamic routing: Saliency leads. " + "Not different: others. " * 5
+    said = terminal.conclusion(f"Tiny Llama\n{verdict}\n", Path("results/demo/index.html"))
+    assert max(map(len, said.splitlines())) <= 80
+    assert " ".join(said.split()).startswith(f"Tiny Llama {verdict.strip()} Start here: ")
+    assert re.search(r"Start here:  \w[\w-]+ results/demo/index.html\n$", said)
 
 
 def test_the_last_job_has_no_time_left(clock):
@@ -152,5 +199,5 @@ def test_a_terminal_that_a_plugin_writes_to_is_left_alone():
     logger = logging.Logger("run")
     plugin = QueueHandler(SimpleQueue())  # through which Snakemake's plugins hear of records
     logger.addHandler(plugin)
-    terminal.one_line_per_job(logger, lambda: "")
+    terminal.one_line_per_job(logger, lambda: "", dict)
     assert logger.handlers == [plugin]

@@ -1,0 +1,103 @@
+"""How the settings of a job say where in the configuration their values stand."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar, Self, get_args
+
+from pisoft.config.base import Strict
+from pisoft.config.resolved import Config
+from pisoft.errors import BenchmarkError
+
+
+@dataclass(frozen=True)
+class At:
+    """Where a field's value stands, `models.{model}.dtype` or `{model}`, or what makes it.
+
+    Braces hold wildcards of the rule; a star stands for every key of a mapping whose value there is
+    not None. A function takes the configuration, if it wants it, and wildcards, by their names.
+    """
+
+    place: str | Callable[..., Any]
+
+    @cached_property
+    def wildcards(self) -> tuple[str, ...]:
+        """The wildcards that the value depends on, and `config`."""
+        if callable(self.place):
+            return tuple(inspect.signature(self.place).parameters)
+        return tuple(re.findall(r"{(\w+)}", self.place))
+
+    def value(self, context: Mapping[str, Any]) -> Any:
+        """Return the value; None of a section that is switched off."""
+        if callable(self.place):
+            return self.place(**{name: context[name] for name in self.wildcards})
+        if self.place.startswith("{"):
+            return self.place.format_map(context)
+        return _follow(context["config"], self.place.split("."), context)
+
+
+def _follow(value: Any, path: list[str], context: Mapping[str, Any]) -> Any:
+    if not path or value is None:
+        return value
+    part, rest = path[0].format_map(context), path[1:]
+    if part == "*":
+        values = {key: _follow(child, rest, context) for key, child in value.items()}
+        return {key: child for key, child in values.items() if child is not None}
+    return _follow(value[part] if isinstance(value, dict) else getattr(value, part), rest, context)
+
+
+class JobSettings(Strict):
+    """Settings of one job."""
+
+    sorts_keys: ClassVar[bool] = True  # false: the order of keys is a setting, too
+    below: ClassVar[str | None] = None  # where fields without a place stand
+
+    def __init_subclass__(cls, of: str | None = None, **others: Any) -> None:
+        if of is not None:
+            cls.below = of
+        super().__init_subclass__(**others)
+
+    @classmethod
+    @cache
+    def wildcards(cls) -> tuple[str, ...]:
+        """Return the wildcards that the settings depend on."""
+        names = (name for place in cls.places().values() for name in place.wildcards)
+        return tuple(dict.fromkeys(name for name in names if name != "config"))
+
+    @classmethod
+    @cache
+    def places(cls) -> dict[str, At]:
+        """Return where each field is taken from; those without a place have their default."""
+        fields = cls.model_fields
+        below = {} if cls.below is None else {name: At(f"{cls.below}.{name}") for name in fields}
+        marks = ((name, mark) for name, field in fields.items() for mark in field.metadata)
+        return below | {name: mark for name, mark in marks if isinstance(mark, At)}
+
+    @classmethod
+    def of(cls, config: Config, **wildcards: str) -> Self:
+        """Return what a job with these wildcards depends on.
+
+        Raises:
+            BenchmarkError: the run file switches it off.
+        """
+        context = {"config": config, "operator": "", "variant": "", **wildcards}
+        values = {}
+        for name, at in cls.places().items():
+            value = values[name] = at.value(context)
+            if value is None and type(None) not in get_args(cls.model_fields[name].annotation):
+                place = str(at.place).removeprefix("run_file.")
+                raise BenchmarkError(f"{place.partition('.')[0]}: is null, which switches it off")
+        return cls(**values)
+
+    def to_json(self) -> str:
+        """Return them as JSON, equal for equal settings.
+
+        It holds no character of markup: Snakemake puts it into the script of its report as it is.
+        """
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=self.sorts_keys)
+        return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&"})
