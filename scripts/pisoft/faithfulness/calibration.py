@@ -40,11 +40,13 @@ def calibrate(scores: np.ndarray, present: np.ndarray, pi: np.ndarray, floor: fl
         scores: scores in [0, 1], (N, m), anything where not present.
         present: true at perturbable tokens, (N, m); at least one per row.
         pi: target retaining probabilities (P,), each in (0, 1).
-        floor: ε of the clipping, in (0, 0.5).
+        floor: ε of the clipping, with 0 < ε < 1 - ε < 1 in float64.
 
     Raises:
-        ValueError: π outside (0, 1), a row without tokens, or scores outside [0, 1].
+        ValueError: π outside (0, 1), such a floor, a row without tokens, or scores outside [0, 1].
     """
+    if not 0 < floor < 1 - floor < 1:
+        raise ValueError(f"the score floor must be in (0, 0.5) and 1 - floor below 1, got {floor}")
     pi = np.asarray(pi, dtype=np.float64)
     if pi.size == 0 or not ((pi > 0) & (pi < 1)).all():
         raise ValueError(f"retaining probabilities must be in (0, 1), got {pi}")

@@ -26,6 +26,7 @@ from pisoft.faithfulness.perturbation import (
 )
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.models.batching import attempt
 from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
@@ -99,9 +100,14 @@ class StepEvaluation:
         """
         again = copy(self)
         again._forget()
-        # Compiled parts would be compiled once more for each layer's widened weights.
-        with torch.compiler.set_stance("force_eager"), perturber.model.in_float32():
-            measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
+
+        def measure() -> bool:
+            # Compiled parts would be compiled once more for each layer's widened weights.
+            with torch.compiler.set_stance("force_eager"), perturber.model.in_float32():
+                measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
+            return True
+
+        attempt(measure)  # widening the weights may be what does not fit
         distances = [measured[..., 0] for measured in again._measured.values()]
         if np.isfinite(again.h0) and np.isfinite(distances).all():
             self._in_float32 = again

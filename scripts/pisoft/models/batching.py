@@ -15,6 +15,18 @@ from pisoft.store.parquet import TOO_LONG_FOR_MEMORY
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# In plain RuntimeErrors: of the CPU allocator, of CUDA and its driver, of Triton, and of libraries
+# that allocate a workspace; cuBLAS cannot be initialised when there is no memory for its handle.
+OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "CUDA error: out of memory",
+    "CUDA driver error: out of memory",
+    "Triton Error [CUDA]: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+
 logger = logging.getLogger(__name__)
 
 
@@ -115,6 +127,4 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether torch, a CUDA library or Python failed to allocate memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    # The CPU allocator and the CUDA libraries raise plain RuntimeErrors.
-    signs = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in OUT_OF_MEMORY)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -151,6 +151,7 @@ class LanguageModel:
             logging.warning("torch has no Module._call_impl: hooks of a decoder hear of each head")
         self.device = model.get_input_embeddings().weight.device
         config = model.config.get_text_config(decoder=True)
+        config.output_router_logits = False  # for a loss in training, which has no padding here
         self.layers = int(config.num_hidden_layers)
         self.vocabulary_size, self.width = map(int, model.get_input_embeddings().weight.shape)
         self.context = getattr(config, "max_position_embeddings", None)  # tokens
@@ -240,18 +241,17 @@ class LanguageModel:
         last: Any = self.blocks[-1]
         rows = torch.arange(len(positions), device=self.device)
         kept: list[torch.Tensor] = []
-        handles = [
-            last.post_attention_layernorm.register_forward_pre_hook(
-                lambda _, inputs: kept.append(inputs[0][rows[:, None], positions])
+        hooks = {
+            last.post_attention_layernorm: lambda _, inputs: kept.append(
+                inputs[0][rows[:, None], positions]
             ),
             # The decoder goes on with one position, whose output it adds to all; it is not used.
-            last.mlp.register_forward_pre_hook(lambda _, inputs: (inputs[0][:, :1],)),
-        ]
-        try:
+            last.mlp: lambda _, inputs: (inputs[0][:, :1],),
+        }
+        with ExitStack() as stack:
+            for part, hook in hooks.items():
+                stack.callback(part.register_forward_pre_hook(hook).remove)
             self.hidden_states(embeddings, **options)
-        finally:
-            for handle in handles:
-                handle.remove()
         (states,) = kept
         states = states + last.mlp(last.post_attention_layernorm(states))
         return self.logits(self.decoder.norm(states))

@@ -121,3 +121,9 @@ def test_a_row_without_tokens_is_refused():
     present = np.array([[True, True], [False, False]])
     with pytest.raises(ValueError, match="at least one perturbable token"):
         calibrate(np.full((2, 2), 0.5), present, GRID, FLOOR)
+
+
+@pytest.mark.parametrize("floor", [0.0, 5e-17, 0.5, float("nan")])
+def test_a_floor_that_leaves_no_power_to_find_is_refused(floor):
+    with pytest.raises(ValueError, match="score floor"):
+        calibrate(np.array([[0.2, 1.0]]), np.ones((1, 2), bool), GRID, floor)
