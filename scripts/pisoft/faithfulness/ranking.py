@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
+from transformers.cache_utils import Cache
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
@@ -29,7 +30,6 @@ from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.generation import preferred_label
 from pisoft.models.model import LanguageModel
-from pisoft.models.prefix import Prefix
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
     NO_CONTENT_TOKENS,
@@ -162,10 +162,23 @@ class RankingEvaluator:
             elif not len(perturbed.token_ids):
                 flips[perturbed.key] = True
             else:
+                perturbed = self._behind_shared_prefix(perturbed)
                 waiting[perturbed.prefix].append(perturbed)
         for prefix, inputs in waiting.items():
             flips |= self._run(prefix, inputs)
         return flips
+
+    def _behind_shared_prefix(self, perturbed: PerturbedInput) -> PerturbedInput:
+        """Return an input without its prefix in front if that is to be read with the rest."""
+        prefix = perturbed.prefix
+        if self._model.shareable(len(prefix), len(prefix) + _length(perturbed)):
+            return perturbed
+        return replace(
+            perturbed,
+            prefix=(),
+            token_ids=np.append(np.array(prefix, dtype=np.int64), perturbed.token_ids),
+            factors=np.append(np.ones(len(prefix)), perturbed.factors),
+        )
 
     def _inputs(self, samples: Iterable[RankedSample]) -> list[PerturbedInput]:
         """Return every input that is read at some step, once."""
@@ -205,7 +218,14 @@ class RankingEvaluator:
         self.forwards += len(inputs)
         self.tokens += sum(map(_length, inputs))
         flips: dict[Key, bool | str] = {}
-        for of_batch in fitted_batches(inputs, _length, self.token_budget, work, give_up):
+        for of_batch in fitted_batches(
+            inputs,
+            _length,
+            self.token_budget,
+            work,
+            give_up,
+            lambda length: self._model.arithmetic(len(prefix_ids) + length),
+        ):
             flips |= of_batch
         return flips
 
@@ -272,7 +292,7 @@ def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) 
 
 @torch.inference_mode()
 def next_token_logits(
-    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Prefix | None
+    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Cache | None
 ) -> torch.Tensor:
     """Return the logits behind each input, (B, V); all of them share the prefix."""
     ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
@@ -336,6 +356,6 @@ def _length(perturbed: PerturbedInput) -> int:
 
 
 @torch.inference_mode()
-def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Prefix | None:
+def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Cache | None:
     ids = torch.tensor([token_ids], dtype=torch.long, device=model.device)
     return model.read_prefix(model.embed(ids))

@@ -112,7 +112,7 @@ class AttentionInputs:
         return replace(self, query=query, mask=visible[:, None])
 
     def scores(self) -> torch.Tensor:
-        """Return scaled query-key products (B, H, T, T), float32 or better, not masked or capped."""
+        """Return scaled query-key products (B, H, T, T), float32 or better, before mask and cap."""
         query, key = at_least_float32(self.query), at_least_float32(self.key)
         return query @ self.per_query_head(key).transpose(2, 3) * self.scaling
 

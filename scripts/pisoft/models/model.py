@@ -9,11 +9,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.cache_utils import DynamicCache
+from transformers.cache_utils import Cache, DynamicCache
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionProbe
@@ -25,8 +26,8 @@ from pisoft.models.precision import (
     float32_head,
     whole_in_float32,
 )
-from pisoft.models.prefix import Prefix, frozen_cache
-from pisoft.models.trial import Capability, try_model
+from pisoft.models.prefix import frozen_cache
+from pisoft.models.trial import Capability, padding_differs, problem_of, try_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -52,12 +53,16 @@ class ExplainedSample:
         """All tokens that the model has read at the last explained step."""
         return [*self.prompt_ids, *self.output_ids[: max(self.steps, default=0)]]
 
-    def apart(self) -> list[ExplainedSample]:
-        """Return one sample for every explained step."""
-        return [
-            replace(self, steps=[step], target_ids=[target])
-            for step, target in zip(self.steps, self.target_ids, strict=True)
-        ]
+    def apart(self, kind: Callable[[int], int] = int) -> list[ExplainedSample]:
+        """Return one sample for every explained step, or for all that have read one kind of length.
+
+        Args:
+            kind: of a number of tokens.
+        """
+        pairs = zip(self.steps, self.target_ids, strict=True)
+        groups = groupby(pairs, key=lambda pair: kind(len(self.prompt_ids) + pair[0]))
+        parts = (tuple(zip(*of_kind, strict=True)) for _, of_kind in groups)
+        return [replace(self, steps=steps, target_ids=targets) for steps, targets in parts]
 
 
 @dataclass(frozen=True)
@@ -157,9 +162,10 @@ class LanguageModel:
         self.context = getattr(config, "max_position_embeddings", None)  # tokens
         self.blocks = _blocks(self.decoder, self.layers)
         self.caches_prefixes = True
+        self.turning_points: tuple[int, ...] = ()
         self._ends_are_known = False
         self._refusals = try_model(self)
-        self._ends_are_known = self._reproduces_ends()
+        self._ends_are_known = self.caches_prefixes and self._reproduces_ends()
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -181,7 +187,7 @@ class LanguageModel:
         embeddings: torch.Tensor,
         *,
         probe: AttentionProbe | None = None,
-        prefix: Prefix | None = None,
+        prefix: Cache | None = None,
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
@@ -190,15 +196,11 @@ class LanguageModel:
         Args:
             embeddings: of the tokens behind the prefix, if one is given.
             probe: records or replays attention.
-            prefix: the tokens before; see :meth:`read_prefix`.
+            prefix: the tokens before, of :meth:`read_prefix`.
             attention_mask: (B, T), 0 at padding and at tokens whose keys are hidden, with the
                 prefix in front, if one is given; not needed for padding on the right.
             position_ids: (B or 1, T); needed with an attention mask.
         """
-        if isinstance(prefix, torch.Tensor):
-            whole = torch.cat([prefix.expand(len(embeddings), -1, -1), embeddings], dim=1)
-            hidden = self.hidden_states(whole, probe=probe, attention_mask=attention_mask)
-            return hidden[:, prefix.shape[1] :]
         output = self.decoder(
             inputs_embeds=embeddings,
             attention_mask=attention_mask,
@@ -236,7 +238,7 @@ class LanguageModel:
             embeddings, positions: as for :meth:`hidden_states` and :meth:`logits_at`.
             options: of :meth:`hidden_states`.
         """
-        if not (self._ends_are_known and self.caches_prefixes):
+        if not self._ends_are_known:
             return self.logits_at(self.hidden_states(embeddings, **options), positions)
         last: Any = self.blocks[-1]
         rows = torch.arange(len(positions), device=self.device)
@@ -256,19 +258,40 @@ class LanguageModel:
         states = states + last.mlp(last.post_attention_layernorm(states))
         return self.logits(self.decoder.norm(states))
 
-    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None:
-        """Return what stands for one prefix's embeddings (1, P, d) in any batch; None if P is 0.
+    def arithmetic(self, length: int) -> int:
+        """Return a number that is equal for inputs of lengths at which tokens are read alike.
 
-        That is a cache of its keys and values, unless the model keeps more than these in mind of
-        what it has read: then the embeddings, which are read again each time.
+        Rotary embeddings of LongRoPE change for all tokens when the longest input of a batch
+        exceeds the length that the model was first trained for. Inputs whose numbers differ share
+        neither batch nor prefix.
+        """
+        return sum(length > point for point in self.turning_points)
+
+    def shareable(self, count: int, length: int) -> int:
+        """Return how many first tokens of inputs may be read once for all of them: all or none.
+
+        Args:
+            count: first tokens that they have in common.
+            length: tokens of an input.
+        """
+        alike = self.caches_prefixes and self.arithmetic(count) == self.arithmetic(length)
+        return count if alike else 0
+
+    def read_prefix(self, embeddings: torch.Tensor) -> Cache | None:
+        """Return keys and values of one :meth:`shareable` prefix (1, P, d) for any batch.
+
+        None if P is 0.
         """
         if embeddings.shape[1] == 0:
             return None
-        if not self.caches_prefixes:
-            return embeddings
         cache = DynamicCache()
         self.decoder(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
         return frozen_cache(cache)
+
+    @cached_property
+    def generates_padded(self) -> bool:
+        """Whether prompts that are padded on the left are continued as they are alone."""
+        return not problem_of(partial(padding_differs, self))
 
     @property
     def is_half_precision(self) -> bool:

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -15,12 +16,16 @@ from transformers import (
     GptOssForCausalLM,
     Lfm2Config,
     Lfm2ForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
 )
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 
 from helpers.attributions import build
+from helpers.evaluations import distances
 from helpers.random_models import EAGER, VOCABULARY, twins
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.perturbation import Perturber
+from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.models.attention import ATTENTION_NAME, AttentionRecorder
 from pisoft.models.model import LanguageModel
 
@@ -45,6 +50,7 @@ WITH_SINKS = (GptOssConfig, GptOssForCausalLM, {
 HYBRID = (Lfm2Config, Lfm2ForCausalLM, {
     **SHARED, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False,
 })  # fmt: skip
+WINDOWED = (MistralConfig, MistralForCausalLM, {**SHARED, "sliding_window": 4096})
 SPARSE = (DeepseekV32Config, DeepseekV32ForCausalLM, {
     **SHARED, "num_key_value_heads": 4, "n_routed_experts": 4, "num_experts_per_tok": 2,
     "n_group": 1, "topk_group": 1, "moe_intermediate_size": 24, "n_shared_experts": 1,
@@ -173,19 +179,30 @@ def test_layers_without_attention_are_named():
         Perturber(model, 100, "fixed")
 
 
-@pytest.mark.parametrize("length", [1, 5])
-def test_a_prefix_that_cannot_be_cached_is_read_again(length):
-    """A convolution remembers tokens beside keys and values."""
+@torch.no_grad()
+def test_a_prefix_is_not_shared_where_more_than_keys_and_values_is_kept_of_it():
+    """A convolution remembers tokens beside them."""
     model, plain = LanguageModel(network(HYBRID, ATTENTION_NAME), "toy"), network(HYBRID, "eager")
-    assert not model.caches_prefixes
-    embeddings = model.embed(IDS)
-    prefix = model.read_prefix(embeddings[:1, :length])
-    positions = torch.tensor([[2, 13 - length], [0, 4]])
-    found = model.next_token_logits(
-        embeddings[:1, length:].repeat(2, 1, 1), positions, prefix=prefix
-    )
-    expected = plain(IDS[:1]).logits[0, positions + length]
-    torch.testing.assert_close(found, expected, **EAGER)
+    assert model.shareable(5, 14) == 0
+    target = PerturbationTarget(IDS[0].tolist(), np.array([5, 9]), 0)
+    inputs = model.embed(IDS[:1]).repeat(2, 1, 1)
+    inputs[1, 5] = 0
+    clean, perturbed = plain(inputs_embeds=inputs).logits[:, -1].softmax(-1)
+    (found,) = distances(model, target, np.array([[False, True]]))
+    assert found == pytest.approx(float((1 - (clean * perturbed).sqrt().sum()).sqrt()), abs=1e-6)
+
+
+def test_a_window_that_is_longer_than_the_trial_is_tried(monkeypatch):
+    built = network(WINDOWED, ATTENTION_NAME)
+    LanguageModel(built, "toy")
+    assert built.config.sliding_window == 4096
+
+    def causal(*given, mask_function, **named):
+        return sdpa_mask(*given, **named)
+
+    monkeypatch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, ATTENTION_NAME, causal)
+    with pytest.raises(BenchmarkError, match="cannot be followed: its logits are"):
+        LanguageModel(built, "toy")
 
 
 def test_attention_that_cannot_be_held_is_refused(monkeypatch):
