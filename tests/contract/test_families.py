@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from families_table import HIDE, METHODS, NO, PAGE, PROMPT, PROTOCOLS, page, row_of
+from families_table import EVERYTHING, NO, PAGE, PROMPT, page, row_of
 from helpers.families import FAMILIES, network
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
@@ -77,7 +77,7 @@ def test_a_family_without_the_attention_interface_is_refused_in_one_line():
     row = row_of("Falcon")
     assert row.refusals == {
         "model 'Falcon': its class does not use the attention interface of transformers, which the "
-        "attention probe needs": [*PROTOCOLS, HIDE, *METHODS]
+        "attention probe needs": list(EVERYTHING)
     }
 
 
