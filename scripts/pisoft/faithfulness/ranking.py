@@ -14,8 +14,8 @@ Shapes: m perturbable tokens, S steps, B inputs, T tokens of an input, V vocabul
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -162,23 +162,10 @@ class RankingEvaluator:
             elif not len(perturbed.token_ids):
                 flips[perturbed.key] = True
             else:
-                perturbed = self._behind_shared_prefix(perturbed)
                 waiting[perturbed.prefix].append(perturbed)
         for prefix, inputs in waiting.items():
             flips |= self._run(prefix, inputs)
         return flips
-
-    def _behind_shared_prefix(self, perturbed: PerturbedInput) -> PerturbedInput:
-        """Return an input without its prefix in front if that is to be read with the rest."""
-        prefix = perturbed.prefix
-        if self._model.shareable(len(prefix), len(prefix) + _length(perturbed)):
-            return perturbed
-        return replace(
-            perturbed,
-            prefix=(),
-            token_ids=np.append(np.array(prefix, dtype=np.int64), perturbed.token_ids),
-            factors=np.append(np.ones(len(prefix)), perturbed.factors),
-        )
 
     def _inputs(self, samples: Iterable[RankedSample]) -> list[PerturbedInput]:
         """Return every input that is read at some step, once."""
@@ -189,7 +176,7 @@ class RankingEvaluator:
             for kept in of_curve
         }
         operator = self._settings.operator
-        return [perturbed_input(*pair, operator) for pair in distinct.values()]
+        return [perturbed_input(self._model, *pair, operator) for pair in distinct.values()]
 
     def _run(
         self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
@@ -256,27 +243,16 @@ def kept_tokens(places: np.ndarray, steps: int) -> np.ndarray:
     return np.stack([~highest, highest])
 
 
-def _removed(token_ids: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return token_ids[present], np.ones(present.sum())
-
-
-def _zeroed(token_ids: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return token_ids, present.astype(np.float64)
-
-
-_OPERATORS: dict[Operator, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
-    "remove": _removed,
-    "zero": _zeroed,
-}
-
-
-def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) -> PerturbedInput:
+def perturbed_input(
+    model: LanguageModel, sample: RankedSample, kept: np.ndarray, operator: Operator
+) -> PerturbedInput:
     """Return what the model reads when some of a sample's perturbable tokens are kept.
 
     Removing a token gives exactly what its key masked and the positions behind it moved up by one
     would give, for less work.
 
     Args:
+        model: decides what may be read once as a prefix.
         sample: the sample.
         kept: which perturbable tokens are kept, (m,).
         operator: `remove` leaves the others out, `zero` multiplies their embeddings by 0.
@@ -284,10 +260,12 @@ def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) 
     ids = np.asarray(sample.prompt["input_ids"])
     present = np.ones(len(ids), dtype=bool)
     present[sample.perturbable] = kept
+    factors = present.astype(np.float64)
+    if operator == "remove":
+        ids, factors = ids[present], factors[present]
     # The token in front of the first perturbable one may be all that is left to read.
-    first = max(0, int(sample.perturbable[0]) - 1)
-    token_ids, factors = _OPERATORS[operator](ids[first:], present[first:])
-    return PerturbedInput(sample, kept, tuple(ids[:first].tolist()), token_ids, factors)
+    first = model.shareable(max(0, int(sample.perturbable[0]) - 1), len(ids))
+    return PerturbedInput(sample, kept, tuple(ids[:first].tolist()), ids[first:], factors[first:])
 
 
 @torch.inference_mode()

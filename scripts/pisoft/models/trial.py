@@ -7,11 +7,11 @@ type of the weights; 16-bit models are then run once more as they are, to see th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from transformers import GenerationConfig
@@ -27,11 +27,11 @@ from pisoft.models.attention import (
     attention_implementation,
 )
 from pisoft.models.batching import is_out_of_memory
+from pisoft.models.decoder import Decoder
 from pisoft.models.precision import close, whole_in_float32
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-    from transformers.cache_utils import Cache
 
 Capability = Literal["attention", "fixed routing", "hidden keys"]
 
@@ -42,43 +42,7 @@ WINDOW = 5  # of them that layers with a window or chunks see
 TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-5}
 
 
-class TriedModel(Protocol):
-    """What a trial needs of :class:`pisoft.models.model.LanguageModel`, which begins with one."""
-
-    name: str
-    network: PreTrainedModel
-    device: torch.device
-    layers: int
-    vocabulary_size: int
-    blocks: Sequence[torch.nn.Module]
-    caches_prefixes: bool
-    turning_points: tuple[int, ...]
-
-    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return input embeddings (B, T, d) of token ids (B, T)."""
-
-    def shareable(self, count: int, length: int) -> int:
-        """Return how many first tokens of inputs may be read once for all of them."""
-
-    def read_prefix(self, embeddings: torch.Tensor) -> Cache | None:
-        """Return keys and values of one prefix (1, P, d) for any batch."""
-
-    def hidden_states(
-        self,
-        embeddings: torch.Tensor,
-        *,
-        probe: AttentionProbe | None = None,
-        prefix: Cache | None = None,
-        attention_mask: torch.Tensor | None = None,
-        position_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return final hidden states (B, T, d) for input embeddings (B, T, d)."""
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return next-token logits (B, T, V) of final hidden states (B, T, d)."""
-
-
-def try_model(model: TriedModel) -> dict[Capability, str]:
+def try_model(model: Decoder) -> dict[Capability, str]:
     """Return what a model cannot be used for, and why.
 
     Raises:
@@ -102,14 +66,14 @@ def try_model(model: TriedModel) -> dict[Capability, str]:
     return refusals
 
 
-def trial_ids(model: TriedModel) -> torch.Tensor:
+def trial_ids(model: Decoder) -> torch.Tensor:
     """Return token ids from all of the vocabulary, (1, T)."""
     step = model.vocabulary_size / LENGTH
     return (torch.arange(LENGTH, device=model.device) * step).long()[None]
 
 
 @torch.no_grad()
-def padding_differs(model: TriedModel) -> str:
+def padding_differs(model: Decoder) -> str:
     """Return in words how padding on the left changes what the network generates, in float32."""
     ids, length = trial_ids(model).expand(2, -1), LENGTH // 2
     seen = torch.ones_like(ids)
@@ -179,7 +143,7 @@ class _Trial:
         compared: whether results are compared with those of eager attention.
     """
 
-    model: TriedModel
+    model: Decoder
     compared: bool = True
 
     def refusals(self) -> dict[Capability, str]:
