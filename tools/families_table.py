@@ -28,6 +28,7 @@ from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models.attention import AttentionRecorder
+from pisoft.models.generation import continue_greedily
 from pisoft.models.loading import load_model
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
@@ -35,11 +36,14 @@ PAGE = Path(__file__).parents[1] / "docs/reference/families.md"
 METHODS = available_methods()
 PROTOCOLS = ("dynamic", "fixed")
 HIDE = "hide"
+GENERATION = "generation"
+EVERYTHING = (*PROTOCOLS, HIDE, GENERATION, *METHODS)
 BOUND = 1e-5  # eager attention takes its softmax in float32, also in a float64 model
 PROMPT = [1, 40, 41, 8, 9, 10, 33, 71, 5, 64]
 TARGET = 17
 PERTURBABLE = np.array([2, 3, 5, 8])
 MASKS = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=bool)
+NEW_TOKENS, TOKEN_BUDGET = 5, 1000
 NO = "–"
 
 
@@ -66,7 +70,7 @@ class Row:
         cells = [
             self.family,
             f"`{stem}`",
-            *(self.cells[who] for who in (*PROTOCOLS, HIDE, *METHODS)),
+            *(self.cells[who] for who in EVERYTHING),
         ]
         return f"| {' | '.join([*cells, *self.notes])} |"
 
@@ -91,24 +95,26 @@ def row_of(family: str) -> Row:
     try:
         model = _loaded(network(family, "eager"), family)
     except BenchmarkError as error:
-        for who in (*PROTOCOLS, HIDE, *METHODS):
+        for who in EVERYTHING:
             row.refuse(who, error)
-        row.notes = [NO] * 3
+        row.notes = [NO] * 4
         return row
     plain = network(family, NAME)
     for protocol in PROTOCOLS:
         _try(row, protocol, partial(_protocol_error, model, plain, protocol))
     _try(row, HIDE, partial(_hidden_error, model, plain))
+    _try(row, GENERATION, partial(_generation_error, model, plain))
     for name in METHODS:
         _try(row, name, partial(_method_error, model, plain, name))
-    row.notes = [_keeps_nothing(model), _keeps_experts(plain), _has_window(model)]
+    padded = "yes" if model.generates_padded else "no"
+    row.notes = [padded, _keeps_nothing(model), _keeps_experts(plain), _has_window(model)]
     return row
 
 
 def page(rows: list[Row]) -> str:
     """Return the page with the rows of all families."""
-    columns = ["family", "class", *PROTOCOLS, HIDE, *(f"`{name}`" for name in METHODS)]
-    columns += ["a zeroed token is empty", "experts are held", "window"]
+    columns = ["family", "class", *PROTOCOLS, HIDE, GENERATION, *(f"`{name}`" for name in METHODS)]
+    columns += ["padded batch", "a zeroed token is empty", "experts are held", "window"]
     works = sum(NO not in row.cells.values() for row in rows)
     return "\n".join(
         [
@@ -123,18 +129,24 @@ def page(rows: list[Row]) -> str:
             "family's own eager attention in its own whole forward. "
             f"`{NO}`: refused, in the words below the table. `dynamic` and `fixed` are Hellinger "
             "distances of perturbed predictions, `hide` those with keys hidden and no embedding "
-            "zeroed; `inseq` stands for its default, occlusion.",
+            "zeroed; `generation` is greedy continuations of prompts of several lengths, token for "
+            "token; `inseq` stands for its default, occlusion.",
             "",
             f"{works} of {len(rows)} families can be used for everything. The code has no special "
             "case for any: when a model is loaded, of whatever class, a dozen tokens are read "
             "with and without the attention probe, behind a prefix, perturbed, and with attention "
-            "held, and compared with its own eager attention. What fails is refused, and only "
-            "that.",
+            "held, and compared with its own eager attention. Windows and chunks are narrowed "
+            "meanwhile, and positions are tried on both sides of the length that rotary embeddings "
+            "were first trained for. What fails is refused, and only that. Where that length "
+            "changes how all tokens are read (LongRoPE), inputs on its two sides share neither "
+            "batch nor prefix.",
             "",
             f"| {' | '.join(columns)} |",
             f"| {' | '.join(['---'] * len(columns))} |",
             *(row.table_line() for row in rows),
             "",
+            "**Padded batch**: prompts of several lengths are continued in one batch, padded on "
+            "the left; where that changes answers, only prompts of one length are. "
             "**A zeroed token is empty**: its value vector in the first layer is zero. Where it is "
             "not, by biases or learned positions, a zeroed embedding leaves something to attend "
             "to. **Experts are held**: with fixed routing, which concerns attention alone, a "
@@ -235,6 +247,23 @@ def _method_error(model: LanguageModel, plain: PreTrainedModel, name: str) -> fl
             eager = EagerModel(plain, model.name, model._load_tokenizer)
             expected = build(name).attribute(eager, batch)[0][0].detach()
     return _error(scores.double(), expected.double())
+
+
+def _generation_error(model: LanguageModel, plain: PreTrainedModel) -> float:
+    """Return 1 if a continuation of prompts in one batch is not that of each alone, else 0."""
+    model.network.generation_config.eos_token_id = None
+    prompts = [
+        {"sample_id": str(length), "input_ids": PROMPT[:length], "label": None}
+        for length in (len(PROMPT), 2, 7)
+    ]
+    for row in continue_greedily(model, prompts, TOKEN_BUDGET, NEW_TOKENS, 1):
+        ids = PROMPT[: int(row["sample_id"])]
+        for token in row["output_ids"]:
+            expected = plain(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()
+            if token != expected:
+                return 1.0
+            ids = [*ids, token]
+    return 0.0
 
 
 def _error(values: torch.Tensor, expected: torch.Tensor) -> float:

@@ -195,9 +195,8 @@ def calibrate(
     chosen = _evaluation(pi, normalisation=normalisation)
     _check_scores(scores, "calibrate")
     normalised, floor = normalise(scores, chosen.normalisation), chosen.score_floor
-    tokens = np.ones((1, len(normalised)), dtype=bool)
-    solved = calibration.calibrate(normalised[None], tokens, np.array(chosen.pi_grid), floor)
-    return calibration.clip_scores(normalised, floor) ** solved.alpha[0, 0]
+    solved = calibration.calibrate(normalised, np.array(chosen.pi_grid), floor)
+    return calibration.clip_scores(normalised, floor) ** solved.alpha[0]
 
 
 def soft_scores(

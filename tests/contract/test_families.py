@@ -5,14 +5,17 @@ import copy
 import pytest
 import torch
 
-from families_table import HIDE, METHODS, NO, PAGE, PROMPT, PROTOCOLS, page, row_of
+from families_table import EVERYTHING, NO, PAGE, PROMPT, page, row_of
 from helpers.families import FAMILIES, network
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.generation import continue_greedily
 from pisoft.models.model import LanguageModel
 
 # A cap, sinks, a hybrid, another form of layers, no interface.
 DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "LFM 2", "OPT", "Falcon")
+# Parts of layers with other names, routers that report, recurrent layers.
+GENERATING = ("Llama 4", "Granite 3 MoE", "Granite 4", "Mixtral", "RecurrentGemma")
 
 
 @pytest.mark.parametrize("family", DIFFERENT)
@@ -74,5 +77,39 @@ def test_a_family_without_the_attention_interface_is_refused_in_one_line():
     row = row_of("Falcon")
     assert row.refusals == {
         "model 'Falcon': its class does not use the attention interface of transformers, which the "
-        "attention probe needs": [*PROTOCOLS, HIDE, *METHODS]
+        "attention probe needs": list(EVERYTHING)
     }
+
+
+def hooks(network):
+    """Return how many hooks all modules of a network have."""
+    kinds = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
+    return sum(len(getattr(part, kind)) for part in network.modules() for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [f if f in (*DIFFERENT, *GENERATING) else pytest.param(f, marks=pytest.mark.slow)
+     for f in FAMILIES if f != "Falcon"],  # whose class takes no attention but its own
+)  # fmt: skip
+def test_no_hook_stays_in_a_family_and_its_answers_are_those_of_single_prompts(family):
+    plain = network(family, ATTENTION_NAME, torch.float32)
+    before = hooks(plain)
+    try:
+        model = LanguageModel(plain, family)
+    except BenchmarkError:
+        assert hooks(plain) == before
+        return
+    model.network.generation_config.eos_token_id = None
+    prompts = [
+        {"sample_id": str(length), "input_ids": PROMPT[:length], "label": None}
+        for length in (len(PROMPT), 2, 7)
+    ]
+    alone = [row for prompt in prompts for row in continue_greedily(model, [prompt], 1000, 5, 2)]
+    together = continue_greedily(model, prompts, 1000, 5, 2)
+    assert sorted(together, key=str) == sorted(alone, key=str)
+    model.next_token_logits(model.embed(torch.tensor([PROMPT])), torch.tensor([[3]]))
+    assert hooks(plain) == before
+    with pytest.raises(Exception, match="99"):
+        model.next_token_logits(model.embed(torch.tensor([PROMPT])), torch.tensor([[99]]))
+    assert hooks(plain) == before

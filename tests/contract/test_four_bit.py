@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers.attributions import attribute
 from helpers.evaluations import distances
-from helpers.random_models import VOCABULARY, samples
+from helpers.random_models import SMALL, VOCABULARY, samples
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods
 from pisoft.config.jobs import LoadedModel
@@ -23,15 +23,8 @@ from pisoft.models.model import LanguageModel
 pytestmark = pytest.mark.slow
 
 
-CONFIG = LlamaConfig(  # 4-bit blocks hold 64 weights, so widths must be multiples of that
-    vocab_size=VOCABULARY,
-    hidden_size=64,
-    intermediate_size=128,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    pad_token_id=None,
-)
+# 4-bit blocks hold 64 weights, so widths must be multiples of that.
+CONFIG = LlamaConfig(**SMALL | {"hidden_size": 64, "intermediate_size": 128})
 
 
 @pytest.fixture(scope="module")

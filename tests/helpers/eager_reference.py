@@ -86,17 +86,14 @@ class EagerModel(LanguageModel):
         config = network.config.get_text_config()
         self.layers, self.context = config.num_hidden_layers, None
         self.vocabulary_size, self.width = network.get_input_embeddings().weight.shape
-        self.caches_prefixes = False
+        self.caches_prefixes, self.turning_points = False, ()
         self._refusals = {}
 
     def next_token_logits(self, embeddings, positions, *, prefix=None):  # type: ignore[override]
-        """Return logits (B, S, V) at chosen positions behind a prefix."""
-        start = 0
-        if prefix is not None:
-            embeddings = torch.cat([prefix.expand(len(embeddings), -1, -1), embeddings], dim=1)
-            start = prefix.shape[1]
+        """Return logits (B, S, V) at chosen positions; no prefix is ever shared."""
+        assert prefix is None
         rows = torch.arange(len(embeddings))[:, None]
-        return self.network(inputs_embeds=embeddings).logits[rows, positions + start]
+        return self.network(inputs_embeds=embeddings).logits[rows, positions]
 
 
 def logits(network: PreTrainedModel, embeddings: torch.Tensor, **options: Any) -> torch.Tensor:

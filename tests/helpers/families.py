@@ -85,7 +85,16 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "Mistral v0.1": ("Mistral", {**WIDE, **WINDOW}),
-    "Mixtral": ("Mixtral", {**WIDE, **WINDOW, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "Mixtral": (
+        "Mixtral",
+        {
+            **WIDE,
+            **WINDOW,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "output_router_logits": True,
+        },
+    ),
     "Qwen 2, 2.5": ("Qwen2", BASE),
     "Qwen 3": ("Qwen3", WIDE),
     "Qwen 3 MoE": (
@@ -125,6 +134,20 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "Gemma 4 E, text": ("Gemma4Text", {**GEMMA_4, "hidden_size_per_layer_input": 8}),
     "Phi 1, 2": ("Phi", BASE),
     "Phi 3, 4": ("Phi3", {**BASE, **WINDOW}),
+    "Phi 3, 4 128k": (
+        "Phi3",
+        {
+            **BASE,
+            "original_max_position_embeddings": 16,
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 10000.0,
+                "short_factor": [1.0, 1.1, 1.2, 1.3],
+                "long_factor": [1.1, 2.0, 8.0, 30.0],
+                "original_max_position_embeddings": 16,
+            },
+        },
+    ),
     "OLMo 2": ("Olmo2", BASE),
     "OLMo 3": ("Olmo3", {**BASE, **MIXED}),
     "SmolLM 3": ("SmolLM3", {**BASE, **TIED, "no_rope_layers": [1, 0]}),
@@ -138,6 +161,10 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
             "residual_multiplier": 0.22,
             "attention_multiplier": 0.2,
         },
+    ),
+    "Granite 3 MoE": (
+        "GraniteMoe",
+        {**BASE, **TIED, "num_local_experts": 4, "num_experts_per_tok": 2, "logits_scaling": 3.0},
     ),
     "Granite 4": (
         "GraniteMoeHybrid",
@@ -179,6 +206,16 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "Cohere 2": ("Cohere2", {**BASE, **TIED, **MIXED, "logit_scale": 0.0625}),
     "StarCoder 2": ("Starcoder2", {**BASE, **WINDOW, "use_bias": True}),
     "GLM 4": ("Glm4", {**WIDE, "partial_rotary_factor": 0.5}),
+    "RecurrentGemma": (
+        "RecurrentGemma",
+        {
+            **WIDE,
+            **TIED,
+            "lru_width": 32,
+            "attention_window_size": 64,
+            "block_types": ["recurrent", "attention"],
+        },
+    ),
     "LFM 2": (
         "Lfm2",
         {**BASE, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},

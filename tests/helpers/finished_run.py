@@ -314,9 +314,9 @@ def _soft(
     alphas: list[float | None] = [None] * (1 + len(grid))
     if status == OK:
         assert raw is not None
-        scores = normalise(raw[1 : 1 + len(record.content)], normalisation)[None]
-        solved = calibrate(scores, np.ones_like(scores, bool), np.array(grid), FLOOR)
-        alphas = [1.0, *solved.alpha[0]]
+        scores = normalise(raw[1 : 1 + len(record.content)], normalisation)
+        solved = calibrate(scores, np.array(grid), FLOOR)
+        alphas = [1.0, *solved.alpha]
     absent = ("achieved", "feasible", "floored", "ceiled", "h0", "identity")
     absent += ("h0_noise", "ns_noise", "nc_noise")
     measures = ("distances", "total_variations", "log_probability_changes")

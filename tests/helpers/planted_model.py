@@ -7,11 +7,12 @@ from functools import cache
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from helpers.random_models import SMALL, VOCABULARY
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import ExplainedSample, LanguageModel
 
-VOCABULARY, LENGTH = 97, 16
+LENGTH = 16
 FILLERS, PLANTED = range(3, 51), range(51, 97)  # each planted word has an answer of its own
 
 
@@ -29,17 +30,8 @@ def planted_prompts(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 @cache
 def planted_model() -> LanguageModel:
     """Return a model that answers with the planted word's successor."""
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=64,
-        intermediate_size=96,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        initializer_range=64**-0.5,
-        pad_token_id=None,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
+    wide = {"hidden_size": 64, "intermediate_size": 96, "num_key_value_heads": 4}
+    config = LlamaConfig(**SMALL | wide, initializer_range=64**-0.5)
     torch.manual_seed(5)
     network = LlamaForCausalLM._from_config(config, attn_implementation=ATTENTION_NAME)
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)

@@ -19,6 +19,17 @@ from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import ExplainedSample, LanguageModel
 
 VOCABULARY = 97
+SMALL = {  # options of configurations as those of Llama
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": None,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 SHAPES = {
     "llama-gqa": (LlamaConfig, LlamaForCausalLM, {"num_key_value_heads": 2}),
     "llama-mha-tied": (
@@ -39,19 +50,8 @@ def twins(
 ) -> tuple[LanguageModel, torch.nn.Module]:
     """Return the probed model and an eager model with the same weights."""
     config_class, model_class, extra = SHAPES[shape]
-    config = config_class(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        head_dim=8,
-        max_position_embeddings=128,
-        pad_token_id=None,
-        bos_token_id=1,
-        eos_token_id=2,
-        **extra,
-    )
+    size = {"num_hidden_layers": layers, "head_dim": 8, "max_position_embeddings": 128}
+    config = config_class(**SMALL | size | extra)
     torch.manual_seed(7)
     plain = (
         model_class._from_config(copy.deepcopy(config), attn_implementation="eager")
@@ -87,15 +87,12 @@ EAGER = {"rtol": 1e-4, "atol": 1e-6}
 
 def save_random_llama(folder: Path, tokenizer: PreTrainedTokenizerBase, **options: int) -> None:
     """Save a small Llama with random weights, and its tokenizer; options are of its config."""
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_attention_heads=4,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        **options,
-    )
+    of_tokenizer = {
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    config = LlamaConfig(**SMALL | of_tokenizer | options)
     torch.manual_seed(2)
     network = LlamaForCausalLM(config)
     for parameter in network.parameters():  # sharper than the default

@@ -73,7 +73,7 @@ def test_what_is_private_to_libraries_is_used_in_one_place_each() -> None:
     files = [*PACKAGE.rglob("*.py"), *(ROOT / "rules").glob("*.smk")]
     text = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
     uses = {name: {path for path in text if name in text[path]} for name in names}
-    scheduler, model = "scripts/pisoft/workflow/internals.py", "scripts/pisoft/models/model.py"
+    scheduler, model = "scripts/pisoft/workflow/internals.py", "scripts/pisoft/models/decoder.py"
     assert uses == dict(zip(names, ({scheduler}, {scheduler}, {model}, set()), strict=True))
     private = re.compile(r"\b(?:workflow|scheduler|dag|persistence|resource_settings)\._[a-z]")
     assert not [path for path in text if private.search(text[path])]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from time import perf_counter
 from typing import Any
 
@@ -138,9 +140,11 @@ def _attribute_samples(
         return _attribute_alone(method, model, sample)
 
     budget = method.context.token_budget
-    rows: dict[str, list[Row]] = {}
-    for of_batch in fitted_batches(samples, _tokens_read, budget, work, give_up):
-        rows |= of_batch
+    parts = [part for sample in samples for part in sample.apart(model.arithmetic)]
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for of_batch in fitted_batches(parts, _tokens_read, budget, work, give_up, model.arithmetic):
+        for sample_id, of_part in of_batch.items():
+            rows[sample_id] = sorted(rows[sample_id] + of_part, key=itemgetter("step"))
     return rows
 
 

@@ -91,8 +91,9 @@ class Occlusion(AttributionMethod):
         from pisoft.models.gradients import attributed_values
 
         rows = len(embeddings)
-        prefix = model.read_prefix(embeddings[:1, :first])
-        positions = alone.positions.expand(rows, -1) - first
-        logits = model.next_token_logits(embeddings[:, first:], positions, prefix=prefix)
+        shared = model.shareable(first, embeddings.shape[1])
+        prefix = model.read_prefix(embeddings[:1, :shared])
+        positions = alone.positions.expand(rows, -1) - shared
+        logits = model.next_token_logits(embeddings[:, shared:], positions, prefix=prefix)
         targets = alone.targets.expand(rows, -1)
         return attributed_values(logits, targets, self.options.attributed_function)

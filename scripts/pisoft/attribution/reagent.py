@@ -172,7 +172,10 @@ class Reagent(AttributionMethod):
         among_best = np.empty(len(singles), dtype=bool)
         numbered = list(enumerate(singles))
         for chosen in token_batches(
-            numbered, lambda item: len(item[1].read_ids), self.context.token_budget
+            numbered,
+            lambda item: len(item[1].read_ids),
+            self.context.token_budget,
+            model.arithmetic,
         ):
             batch = Batch([single for _, single in chosen], model.device)
             logits = model.next_token_logits(model.embed(batch.input_ids), batch.positions)

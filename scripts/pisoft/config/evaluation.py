@@ -73,8 +73,9 @@ class ScoreSettings(Strict):
 class DrawSettings(ScoreSettings):
     """How scores become masks: what the draws of a cell depend on."""
 
-    score_floor: float = Field(1e-6, gt=0, lt=0.5)
-    """Scores are clipped to [floor, 1 - floor] to calibrate."""
+    score_floor: float = Field(1e-6, ge=1e-16, lt=0.5)
+    """Scores are clipped to [floor, 1 - floor] to calibrate; a smaller floor would round 1 - floor
+    to 1, of which every power is 1."""
     pi_grid: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Increasing] = Field(
         tuple(round(0.05 * k, 2) for k in range(1, 20)), min_length=2
     )

@@ -8,6 +8,7 @@ size; N masks.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.functional import pad
+from transformers.cache_utils import Cache
 
 from pisoft.config.base import Ablation, Protocol
 from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
@@ -24,7 +26,6 @@ from pisoft.models.ablation import Ablator
 from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.model import LanguageModel
-from pisoft.models.prefix import Prefix
 
 # What is measured of every perturbed prediction against the clean one: Hellinger distance, total
 # variation distance, and by how much the target's log-probability has changed.
@@ -128,8 +129,8 @@ class Perturber:
         self.tokens = 0  # that they have after the prefix, without padding
         self._fixed = protocol == "fixed"
         self._ablate = Ablator(model, operator)
-        self._prefix_ids: tuple[int, ...] | None = None
-        self._prefix: Prefix | None = None
+        self._prefix_ids: tuple[int, ...] = ()
+        self._prefix: Cache | None = None
 
     def measure(self, wanted: Sequence[Perturbations]) -> list[np.ndarray | None]:
         """Return the measures of every mask, (N, 3) float32 per item, columns as in `MEASURES`.
@@ -141,9 +142,13 @@ class Perturber:
         found: list[np.ndarray | None] = [
             np.empty((item.count, len(MEASURES)), dtype=np.float32) for item in wanted
         ]
-        prefixes = [item.target.prefix_ids for item in wanted]
-        for prefix_ids in dict.fromkeys(prefixes):
-            chosen = [index for index, own in enumerate(prefixes) if own == prefix_ids]
+        groups = defaultdict(list)
+        for index, item in enumerate(wanted):
+            length = len(item.target.token_ids)
+            shared = self.model.shareable(len(item.target.prefix_ids), length)
+            prefix_ids = item.target.prefix_ids[:shared]
+            groups[prefix_ids, self.model.arithmetic(length)].append(index)
+        for (prefix_ids, _), chosen in groups.items():
             self._measure_behind(prefix_ids, wanted, chosen, found)
         return found
 
@@ -194,7 +199,11 @@ class Perturber:
             return []
 
         for of_batch in fitted_batches(
-            rows, lambda row: wanted[row[0]].target.length, self.token_budget, work, give_up
+            rows,
+            lambda row: len(wanted[row[0]].target.token_ids) - len(prefix_ids),
+            self.token_budget,
+            work,
+            give_up,
         ):
             for index, numbers, measured in of_batch:
                 kept = found[index]
@@ -212,10 +221,10 @@ class Perturber:
     def _read_clean(self, targets: Sequence[PerturbationTarget]) -> list[_Clean]:
         """Read the clean inputs of targets, recording their attention for fixed routing."""
         device = self.model.device
-        starts = [int(target.perturbable[0]) for target in targets]
+        start = len(self._prefix_ids)
         embeddings = [
             self.model.embed(torch.tensor(target.token_ids[start:], device=device))
-            for target, start in zip(targets, starts, strict=True)
+            for target in targets
         ]
         recorder = None
         if self._fixed:
@@ -230,7 +239,7 @@ class Perturber:
         return [
             _Clean(
                 embeddings=embeddings[row],
-                columns=torch.from_numpy(target.perturbable - starts[row]).to(device),
+                columns=torch.from_numpy(target.perturbable - start).to(device),
                 roots=roots[row],
                 target_id=target.target_id,
                 recorded=recorded[row],
@@ -289,7 +298,7 @@ class Perturber:
 
     def _hidden_keys(self, seen: Sequence[torch.Tensor], width: int) -> dict[str, torch.Tensor]:
         """Return the options by which a model hides keys behind the prefix."""
-        before = len(self._prefix_ids or ())
+        before = len(self._prefix_ids)
         rows = [pad(of_input, (before, width - of_input.shape[1]), value=True) for of_input in seen]
         positions = torch.arange(before, before + width, device=self.model.device)[None]
         return {"attention_mask": torch.cat(rows).long(), "position_ids": positions}

@@ -14,7 +14,7 @@ Shapes: m perturbable tokens, S steps, B inputs, T tokens of an input, V vocabul
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
+from transformers.cache_utils import Cache
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
@@ -29,7 +30,6 @@ from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.generation import preferred_label
 from pisoft.models.model import LanguageModel
-from pisoft.models.prefix import Prefix
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
     NO_CONTENT_TOKENS,
@@ -176,7 +176,7 @@ class RankingEvaluator:
             for kept in of_curve
         }
         operator = self._settings.operator
-        return [perturbed_input(*pair, operator) for pair in distinct.values()]
+        return [perturbed_input(self._model, *pair, operator) for pair in distinct.values()]
 
     def _run(
         self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
@@ -205,7 +205,14 @@ class RankingEvaluator:
         self.forwards += len(inputs)
         self.tokens += sum(map(_length, inputs))
         flips: dict[Key, bool | str] = {}
-        for of_batch in fitted_batches(inputs, _length, self.token_budget, work, give_up):
+        for of_batch in fitted_batches(
+            inputs,
+            _length,
+            self.token_budget,
+            work,
+            give_up,
+            lambda length: self._model.arithmetic(len(prefix_ids) + length),
+        ):
             flips |= of_batch
         return flips
 
@@ -236,27 +243,16 @@ def kept_tokens(places: np.ndarray, steps: int) -> np.ndarray:
     return np.stack([~highest, highest])
 
 
-def _removed(token_ids: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return token_ids[present], np.ones(present.sum())
-
-
-def _zeroed(token_ids: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return token_ids, present.astype(np.float64)
-
-
-_OPERATORS: dict[Operator, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
-    "remove": _removed,
-    "zero": _zeroed,
-}
-
-
-def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) -> PerturbedInput:
+def perturbed_input(
+    model: LanguageModel, sample: RankedSample, kept: np.ndarray, operator: Operator
+) -> PerturbedInput:
     """Return what the model reads when some of a sample's perturbable tokens are kept.
 
     Removing a token gives exactly what its key masked and the positions behind it moved up by one
     would give, for less work.
 
     Args:
+        model: decides what may be read once as a prefix.
         sample: the sample.
         kept: which perturbable tokens are kept, (m,).
         operator: `remove` leaves the others out, `zero` multiplies their embeddings by 0.
@@ -264,15 +260,17 @@ def perturbed_input(sample: RankedSample, kept: np.ndarray, operator: Operator) 
     ids = np.asarray(sample.prompt["input_ids"])
     present = np.ones(len(ids), dtype=bool)
     present[sample.perturbable] = kept
+    factors = present.astype(np.float64)
+    if operator == "remove":
+        ids, factors = ids[present], factors[present]
     # The token in front of the first perturbable one may be all that is left to read.
-    first = max(0, int(sample.perturbable[0]) - 1)
-    token_ids, factors = _OPERATORS[operator](ids[first:], present[first:])
-    return PerturbedInput(sample, kept, tuple(ids[:first].tolist()), token_ids, factors)
+    first = model.shareable(max(0, int(sample.perturbable[0]) - 1), len(ids))
+    return PerturbedInput(sample, kept, tuple(ids[:first].tolist()), ids[first:], factors[first:])
 
 
 @torch.inference_mode()
 def next_token_logits(
-    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Prefix | None
+    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Cache | None
 ) -> torch.Tensor:
     """Return the logits behind each input, (B, V); all of them share the prefix."""
     ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
@@ -336,6 +334,6 @@ def _length(perturbed: PerturbedInput) -> int:
 
 
 @torch.inference_mode()
-def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Prefix | None:
+def _read_prefix(model: LanguageModel, token_ids: Sequence[int]) -> Cache | None:
     ids = torch.tensor([token_ids], dtype=torch.long, device=model.device)
     return model.read_prefix(model.embed(ids))

@@ -26,6 +26,7 @@ from pisoft.faithfulness.perturbation import (
 )
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.models.batching import attempt
 from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
@@ -75,8 +76,7 @@ class StepEvaluation:
         raw = np.asarray(attribution["raw_scores"], dtype=np.float64)[target.perturbable]
         self._scores = normalise(raw, settings.normalisation)
         self._calibration = calibrate(
-            self._scores[None],
-            np.ones((1, raw.size), dtype=bool),
+            self._scores,
             calibrated_means(settings.sampler, np.array(self.grid), raw.size),
             settings.score_floor,
         )
@@ -99,9 +99,14 @@ class StepEvaluation:
         """
         again = copy(self)
         again._forget()
-        # Compiled parts would be compiled once more for each layer's widened weights.
-        with torch.compiler.set_stance("force_eager"), perturber.model.in_float32():
-            measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
+
+        def measure() -> bool:
+            # Compiled parts would be compiled once more for each layer's widened weights.
+            with torch.compiler.set_stance("force_eager"), perturber.model.in_float32():
+                measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
+            return True
+
+        attempt(measure)  # widening the weights may be what does not fit
         distances = [measured[..., 0] for measured in again._measured.values()]
         if np.isfinite(again.h0) and np.isfinite(distances).all():
             self._in_float32 = again
@@ -124,7 +129,7 @@ class StepEvaluation:
         ]
         # Not kept from call to call: for all steps of a large cell they would fill the memory.
         probabilities = retaining_probabilities(
-            self._scores, self._calibration.alpha[0], self._settings.score_floor
+            self._scores, self._calibration.alpha, self._settings.score_floor
         )
         shape = (len(self._scores), self._width)
         drawn = masks_of(
@@ -200,13 +205,13 @@ class StepEvaluation:
         solved = self._calibration
         return {
             **row,
-            "alpha": 1.0 if pi is None else float(solved.alpha[0, line - 1]),
+            "alpha": 1.0 if pi is None else float(solved.alpha[line - 1]),
             "achieved": float(self._scores.mean())
             if pi is None
-            else float(solved.achieved[0, line - 1]),
-            "feasible": True if pi is None else bool(solved.feasible[0, line - 1]),
-            "floored": int(solved.floored[0]),
-            "ceiled": int(solved.ceiled[0]),
+            else float(solved.achieved[line - 1]),
+            "feasible": True if pi is None else bool(solved.feasible[line - 1]),
+            "floored": solved.floored,
+            "ceiled": solved.ceiled,
             **self._noise(line),
             **{
                 f"{metric}_{name}s": values[:, column].tolist()

@@ -18,6 +18,7 @@ from torch.nn.functional import pad
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.imports import without_collection
+from pisoft.models.precision import at_least_float32
 
 with without_collection():
     from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
@@ -65,17 +66,16 @@ class AttentionInputs:
         return int(self.module.layer_idx)
 
     def probabilities(self) -> torch.Tensor:
-        """Return softmax attention (B, H, T, T), computed in float32 or better."""
+        """Return softmax attention (B, H, T, T), computed in float32 or better and then rounded."""
         scores = self.scores()
         if self.softcap is not None:
             scores = (scores / self.softcap).tanh() * self.softcap
         scores = scores.masked_fill(~self.visible(), torch.finfo(scores.dtype).min)
-        precision = torch.promote_types(scores.dtype, torch.float32)
-        if self.sinks is None:
-            return scores.softmax(dim=-1, dtype=precision).to(self.query.dtype)
-        sinks = self.sinks.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
-        with_sinks = torch.cat([scores, sinks], dim=-1).softmax(dim=-1, dtype=precision)
-        return with_sinks[..., :-1].to(self.query.dtype)
+        keys = scores.shape[-1]
+        if self.sinks is not None:
+            sinks = self.sinks.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
+            scores = torch.cat([scores, sinks], dim=-1)
+        return scores.softmax(dim=-1)[..., :keys].to(self.query.dtype)
 
     def sample(self, row: int, length: int) -> AttentionInputs:
         """Return one sample's attention, less the padding on its right.
@@ -112,8 +112,9 @@ class AttentionInputs:
         return replace(self, query=query, mask=visible[:, None])
 
     def scores(self) -> torch.Tensor:
-        """Return scaled query-key products (B, H, T, T), nothing masked or capped."""
-        return self.query @ self.per_query_head(self.key).transpose(2, 3) * self.scaling
+        """Return scaled query-key products (B, H, T, T), float32 or better, before mask and cap."""
+        query, key = at_least_float32(self.query), at_least_float32(self.key)
+        return query @ self.per_query_head(key).transpose(2, 3) * self.scaling
 
     def weighted_values(self, probabilities: torch.Tensor) -> torch.Tensor:
         """Return attention output (B, T, H, D), before the output projection.

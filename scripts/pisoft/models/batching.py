@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import TypeVar
 
 import torch
@@ -14,6 +15,18 @@ from pisoft.store.parquet import TOO_LONG_FOR_MEMORY
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# In plain RuntimeErrors: of the CPU allocator, of CUDA and its driver, of Triton, and of libraries
+# that allocate a workspace; cuBLAS cannot be initialised when there is no memory for its handle.
+OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "CUDA error: out of memory",
+    "CUDA driver error: out of memory",
+    "Triton Error [CUDA]: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
 
 logger = logging.getLogger(__name__)
 
@@ -26,19 +39,26 @@ def blocks(items: Sequence[Item], size: int) -> list[list[Item]]:
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
+def _alike(_: int) -> Hashable:
+    return None
+
+
 def token_batches(
-    items: Sequence[Item], length: Callable[[Item], int], budget: int
+    items: Sequence[Item],
+    length: Callable[[Item], int],
+    budget: int,
+    kind: Callable[[int], Hashable] = _alike,
 ) -> Iterator[list[Item]]:
     """Group items, longest first, so that padded length times count stays within the budget.
 
-    A single item longer than the budget makes a batch of its own.
+    A single item longer than the budget makes a batch of its own. Items whose lengths are not of
+    one kind are never in one batch.
     """
     waiting = sorted(items, key=length, reverse=True)
-    first = 0
-    while first < len(waiting):
-        last = first + _batch_size(length(waiting[first]), budget)
-        yield waiting[first:last]
-        first = last
+    while waiting:
+        batch = _next_batch(waiting, length, budget, kind)
+        yield batch
+        del waiting[: len(batch)]
 
 
 def fitted_batches(
@@ -47,6 +67,7 @@ def fitted_batches(
     budget: int,
     work: Callable[[list[Item], int], Result],
     give_up: Callable[[Item], Result],
+    kind: Callable[[int], Hashable] = _alike,
 ) -> Iterator[Result]:
     """Yield what work returns for each batch of :func:`token_batches`, within the memory there is.
 
@@ -62,18 +83,18 @@ def fitted_batches(
         work: takes a batch and the budget in force; is called again for a batch that failed.
             Never returns None.
         give_up: gives the result of an item that does not fit with a budget of its own length.
+        kind: of a length, as for :func:`token_batches`.
     """
     waiting = sorted(items, key=length, reverse=True)
-    first = 0
-    while first < len(waiting):
-        longest = length(waiting[first])
-        batch = waiting[first : first + _batch_size(longest, budget)]
+    while waiting:
+        longest = length(waiting[0])
+        batch = _next_batch(waiting, length, budget, kind)
         result = attempt(partial(work, batch, budget))
         if result is None and budget > longest:
             budget = max(longest, budget // 2)
             logger.info("out of memory; token_budget is lowered to %d", budget)
             continue
-        first += len(batch)
+        del waiting[: len(batch)]
         yield give_up(batch[0]) if result is None else result
 
 
@@ -106,15 +127,20 @@ def warn_too_long(name: str, tokens: int) -> None:
     )
 
 
-def _batch_size(longest: int, budget: int) -> int:
-    """Return how many items, none longer than the first, make a batch."""
-    return max(1, budget // max(1, longest))
+def _next_batch(
+    waiting: Sequence[Item],
+    length: Callable[[Item], int],
+    budget: int,
+    kind: Callable[[int], Hashable],
+) -> list[Item]:
+    """Return as many of the first items, none longer than the first, as make a batch."""
+    longest = length(waiting[0])
+    first = waiting[: max(1, budget // max(1, longest))]
+    return list(takewhile(lambda item: kind(length(item)) == kind(longest), first))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether torch, a CUDA library or Python failed to allocate memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    # The CPU allocator and the CUDA libraries raise plain RuntimeErrors.
-    signs = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in OUT_OF_MEMORY)

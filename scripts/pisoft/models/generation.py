@@ -5,7 +5,7 @@ Source: paper §Faithfulness Metrics (token-level and sequence-level faithfulnes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -35,7 +35,7 @@ def classify(
         logits = _next_token_logits(model, [prompt["input_ids"] for prompt in batch])
         return [_classified(prompt, row) for prompt, row in zip(batch, logits, strict=True)]
 
-    yield from _in_batches(model, prompts, token_budget, answers, note_budget)
+    yield from _in_batches(model, prompts, token_budget, answers, note_budget, model.arithmetic)
 
 
 def _classified(prompt: Row, logits: torch.Tensor) -> Row:
@@ -85,14 +85,23 @@ def continue_greedily(
         pad_token_id=min(stops, default=0),
     )
 
+    def crosses(length: int) -> bool:
+        """Tell whether a prompt grows over a length from which all its tokens are read anew."""
+        return model.arithmetic(length) != model.arithmetic(length + max_new_tokens)
+
+    def kind(length: int) -> tuple[int, int]:
+        alone = crosses(length) or not model.generates_padded
+        return (length if alone else 0), model.arithmetic(length)
+
     def answers(batch: Sequence[Row]) -> list[Row]:
+        config.use_cache = not crosses(len(batch[0]["input_ids"]))
         outputs = _generate(model, batch, config)
         return [
             _continued(prompt, output, stops, step_interval)
             for prompt, output in zip(batch, outputs, strict=True)
         ]
 
-    yield from _in_batches(model, prompts, token_budget, answers, note_budget)
+    yield from _in_batches(model, prompts, token_budget, answers, note_budget, kind)
 
 
 def _continued(prompt: Row, output: list[int] | None, stops: set[int], step_interval: int) -> Row:
@@ -135,6 +144,7 @@ def _in_batches(
     token_budget: int,
     answers: Callable[[Sequence[Row]], list[Row]],
     note_budget: NoteBudget,
+    kind: Callable[[int], Hashable],
 ) -> Iterator[Row]:
     """Yield the answers of batches; a prompt that does not fit into memory has a row that says so.
 
@@ -144,6 +154,7 @@ def _in_batches(
         token_budget: tokens per batch to begin with.
         answers: gives the rows of a batch.
         note_budget: is told the token budget in force.
+        kind: of a prompt's length; a batch has prompts of one kind.
     """
 
     def work(batch: Sequence[Row], budget: int) -> list[Row]:
@@ -156,7 +167,7 @@ def _in_batches(
         return [empty_row(prompt, TOO_LONG_FOR_MEMORY)]
 
     for rows in fitted_batches(
-        prompts, lambda prompt: len(prompt["input_ids"]), token_budget, work, give_up
+        prompts, lambda prompt: len(prompt["input_ids"]), token_budget, work, give_up, kind
     ):
         yield from rows
 

@@ -6,7 +6,7 @@ Shapes: B samples, T positions, S chosen positions, H query heads, D head width,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -199,15 +199,11 @@ class LayerVisitor:
     @contextmanager
     def listening(self) -> Iterator[LayerVisitor]:
         """Note the arguments of every layer while the context is open."""
-        handles = [
-            layer.register_forward_pre_hook(self._note_arguments, with_kwargs=True)
-            for layer in self._layers
-        ]
-        try:
+        with ExitStack() as stack:
+            for layer in self._layers:
+                handle = layer.register_forward_pre_hook(self._note_arguments, with_kwargs=True)
+                stack.callback(handle.remove)
             yield self
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
         """Visit a layer and leave its attention output (B, T, H, D) as it is."""
@@ -306,18 +302,18 @@ def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
         ran.clear()
         outputs.append(output[0] if isinstance(output, tuple) else output)
 
-    handles = [model.blocks[-1].register_forward_hook(begin)]
-    for part in model.decoder.children():
-        handles.append(part.register_forward_hook(lambda part, _, __: ran.append(part)))
-    try:
-        with whole_in_float32(model.network, model.blocks):
-            final = model.hidden_states(model.embed(trial_ids(model)))
-            behind, found = list(ran), outputs[0]
-            for part in behind:
-                found = part(found)
-    finally:
-        for handle in handles:
-            handle.remove()
+    def note(part: torch.nn.Module, _: Any, __: Any) -> None:
+        ran.append(part)
+
+    with ExitStack() as stack:
+        stack.callback(model.blocks[-1].register_forward_hook(begin).remove)
+        for part in model.decoder.children():
+            stack.callback(part.register_forward_hook(note).remove)
+        stack.enter_context(whole_in_float32(model.network, model.blocks))
+        final = model.hidden_states(model.embed(trial_ids(model)))
+        behind, found = list(ran), outputs[0]
+        for part in behind:
+            found = part(found)
     if not close(final, found, tolerance=1e-3):
         raise BenchmarkError("its last decoder layer is followed by more than a norm")
     return behind

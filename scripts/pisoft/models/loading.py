@@ -11,7 +11,7 @@ import torch
 from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
-from pisoft.models.device import choose_device, device_name, peak_memory
+from pisoft.models.device import choose_device, device_name, peak_memory, pin_float32
 from pisoft.models.model import LanguageModel
 from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
@@ -32,6 +32,7 @@ def load_model(
     """
     from transformers import AutoModelForCausalLM
 
+    pin_float32()
     try:
         network, commit = pretrained_network(
             AutoModelForCausalLM,
@@ -55,12 +56,13 @@ def load_model(
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:
-    """Return provenance of a loaded model: commit (None if local), layers, device, CPU threads."""
+    """Return provenance of a loaded model: commit (None if local), layers, device, arithmetic."""
     return {
         "layers": model.layers,
         "model_commit": model.commit,
         "device": device_name(model.device),
         "threads": torch.get_num_threads(),
+        "allow_tf32": torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32,
     }
 
 

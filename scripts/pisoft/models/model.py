@@ -5,28 +5,24 @@ Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.cache_utils import DynamicCache
 
 from pisoft.errors import BenchmarkError
-from pisoft.models.attention import AttentionProbe
+from pisoft.models.decoder import Decoder
 from pisoft.models.precision import (
     HALF,
-    at_least_float32,
     close,
     computing_in_float32,
-    float32_head,
     whole_in_float32,
 )
-from pisoft.models.prefix import Prefix, frozen_cache
-from pisoft.models.trial import Capability, try_model
+from pisoft.models.trial import Capability, padding_differs, problem_of, try_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -52,12 +48,16 @@ class ExplainedSample:
         """All tokens that the model has read at the last explained step."""
         return [*self.prompt_ids, *self.output_ids[: max(self.steps, default=0)]]
 
-    def apart(self) -> list[ExplainedSample]:
-        """Return one sample for every explained step."""
-        return [
-            replace(self, steps=[step], target_ids=[target])
-            for step, target in zip(self.steps, self.target_ids, strict=True)
-        ]
+    def apart(self, kind: Callable[[int], int] = int) -> list[ExplainedSample]:
+        """Return one sample for every explained step, or for all that have read one kind of length.
+
+        Args:
+            kind: of a number of tokens.
+        """
+        pairs = zip(self.steps, self.target_ids, strict=True)
+        groups = groupby(pairs, key=lambda pair: kind(len(self.prompt_ids) + pair[0]))
+        parts = (tuple(zip(*of_kind, strict=True)) for _, of_kind in groups)
+        return [replace(self, steps=steps, target_ids=targets) for steps, targets in parts]
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class Batch:
         )
 
 
-class LanguageModel:
-    """A frozen model with its decoder and output head taken apart.
+class LanguageModel(Decoder):
+    """A frozen model, tried when it is loaded: what it cannot be used for is refused.
 
     Args:
         model: a causal language model loaded with the attention implementation of
@@ -141,24 +141,12 @@ class LanguageModel:
         load_tokenizer: Callable[[], Any] | None = None,
         commit: str | None = None,
     ) -> None:
-        self.network = model.eval().requires_grad_(False)
-        float32_head(model.get_output_embeddings())
-        self.name = name
+        super().__init__(model, name)
         self.commit = commit
         self._load_tokenizer = load_tokenizer
-        self.decoder: Any = _decoder(model)
-        if not _answers_silently(self.decoder):
-            logging.warning("torch has no Module._call_impl: hooks of a decoder hear of each head")
-        self.device = model.get_input_embeddings().weight.device
-        config = model.config.get_text_config(decoder=True)
-        self.layers = int(config.num_hidden_layers)
-        self.vocabulary_size, self.width = map(int, model.get_input_embeddings().weight.shape)
-        self.context = getattr(config, "max_position_embeddings", None)  # tokens
-        self.blocks = _blocks(self.decoder, self.layers)
-        self.caches_prefixes = True
         self._ends_are_known = False
         self._refusals = try_model(self)
-        self._ends_are_known = self._reproduces_ends()
+        self._ends_are_known = self.caches_prefixes and self._reproduces_ends()
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -170,58 +158,6 @@ class LanguageModel:
         if self._load_tokenizer is None:
             raise BenchmarkError(f"model '{self.name}': no tokenizer was given, but one is needed")
         return self._load_tokenizer()
-
-    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return input embeddings (B, T, d) of token ids (B, T)."""
-        return self.network.get_input_embeddings()(input_ids)
-
-    def hidden_states(
-        self,
-        embeddings: torch.Tensor,
-        *,
-        probe: AttentionProbe | None = None,
-        prefix: Prefix | None = None,
-        attention_mask: torch.Tensor | None = None,
-        position_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return final hidden states (B, T, d) for input embeddings (B, T, d).
-
-        Args:
-            embeddings: of the tokens behind the prefix, if one is given.
-            probe: records or replays attention.
-            prefix: the tokens before; see :meth:`read_prefix`.
-            attention_mask: (B, T), 0 at padding and at tokens whose keys are hidden, with the
-                prefix in front, if one is given; not needed for padding on the right.
-            position_ids: (B or 1, T); needed with an attention mask.
-        """
-        if isinstance(prefix, torch.Tensor):
-            whole = torch.cat([prefix.expand(len(embeddings), -1, -1), embeddings], dim=1)
-            hidden = self.hidden_states(whole, probe=probe, attention_mask=attention_mask)
-            return hidden[:, prefix.shape[1] :]
-        output = self.decoder(
-            inputs_embeds=embeddings,
-            attention_mask=attention_mask,
-            position_ids=position_ids,
-            past_key_values=prefix,
-            use_cache=False,
-            probe=probe,
-        )
-        self._answer = type(output)
-        return output.last_hidden_state
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return next-token logits (B, T, V) of final hidden states (B, T, d), float32 or better.
-
-        They come from the network's own forward, with whatever it scales or caps them by, in which
-        the decoder answers with these hidden states, and the head of a 16-bit model in float32.
-        """
-        with _answering(self.decoder, self._answer(last_hidden_state=hidden)):
-            return at_least_float32(self.network(inputs_embeds=hidden, use_cache=False).logits)
-
-    def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
-        rows = torch.arange(hidden.shape[0], device=hidden.device)[:, None]
-        return self.logits(hidden[rows, positions])
 
     def next_token_logits(
         self, embeddings: torch.Tensor, positions: torch.Tensor, **options: Any
@@ -235,40 +171,30 @@ class LanguageModel:
             embeddings, positions: as for :meth:`hidden_states` and :meth:`logits_at`.
             options: of :meth:`hidden_states`.
         """
-        if not (self._ends_are_known and self.caches_prefixes):
+        if not self._ends_are_known:
             return self.logits_at(self.hidden_states(embeddings, **options), positions)
         last: Any = self.blocks[-1]
         rows = torch.arange(len(positions), device=self.device)
         kept: list[torch.Tensor] = []
-        handles = [
-            last.post_attention_layernorm.register_forward_pre_hook(
-                lambda _, inputs: kept.append(inputs[0][rows[:, None], positions])
+        hooks = {
+            last.post_attention_layernorm: lambda _, inputs: kept.append(
+                inputs[0][rows[:, None], positions]
             ),
             # The decoder goes on with one position, whose output it adds to all; it is not used.
-            last.mlp.register_forward_pre_hook(lambda _, inputs: (inputs[0][:, :1],)),
-        ]
-        try:
+            last.mlp: lambda _, inputs: (inputs[0][:, :1],),
+        }
+        with ExitStack() as stack:
+            for part, hook in hooks.items():
+                stack.callback(part.register_forward_pre_hook(hook).remove)
             self.hidden_states(embeddings, **options)
-        finally:
-            for handle in handles:
-                handle.remove()
         (states,) = kept
         states = states + last.mlp(last.post_attention_layernorm(states))
         return self.logits(self.decoder.norm(states))
 
-    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None:
-        """Return what stands for one prefix's embeddings (1, P, d) in any batch; None if P is 0.
-
-        That is a cache of its keys and values, unless the model keeps more than these in mind of
-        what it has read: then the embeddings, which are read again each time.
-        """
-        if embeddings.shape[1] == 0:
-            return None
-        if not self.caches_prefixes:
-            return embeddings
-        cache = DynamicCache()
-        self.decoder(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
-        return frozen_cache(cache)
+    @cached_property
+    def generates_padded(self) -> bool:
+        """Whether prompts that are padded on the left are continued as they are alone."""
+        return not problem_of(partial(padding_differs, self))
 
     @property
     def is_half_precision(self) -> bool:
@@ -316,41 +242,3 @@ class LanguageModel:
             raise BenchmarkError(
                 f"{who}: model '{self.name}' (class {type(self.network).__name__}): {reason}"
             )
-
-
-def _decoder(network: PreTrainedModel) -> PreTrainedModel:
-    """Return what turns embeddings into final hidden states."""
-    from transformers import PreTrainedModel
-
-    decoder = network.get_decoder()
-    if decoder is not network:
-        return decoder
-    # A class that does not know its decoder's name gives itself.
-    inside = (part for part in network.children() if isinstance(part, PreTrainedModel))
-    return next(inside, network)
-
-
-def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
-    """Return a decoder's layers, whatever it calls them; none if it has no list of them."""
-    lists = [part for part in decoder.children() if isinstance(part, torch.nn.ModuleList)]
-    return next((list(found) for found in lists if len(found) == layers), [])
-
-
-def _answers_silently(decoder: torch.nn.Module) -> bool:
-    """Tell whether torch still has, under its private name, what calls forward and its hooks."""
-    return hasattr(decoder, "_call_impl")
-
-
-@contextmanager
-def _answering(decoder: torch.nn.Module, answer: Any) -> Iterator[None]:
-    """Let a decoder give an answer that is known: nothing is computed, and no hook hears of it."""
-    replaced = "_call_impl" if _answers_silently(decoder) else "forward"
-    attributes = decoder.__dict__
-    before = attributes.get(replaced)  # a library may have replaced forward
-    attributes[replaced] = lambda *_, **__: answer
-    try:
-        yield
-    finally:
-        del attributes[replaced]
-        if before is not None:
-            attributes[replaced] = before

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import torch
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
-
-Prefix: TypeAlias = Cache | torch.Tensor  # a filled cache, or embeddings (1, P, d)
 
 
 class _FrozenLayer(DynamicLayer):

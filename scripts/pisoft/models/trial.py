@@ -7,13 +7,14 @@ type of the weights; 16-bit models are then run once more as they are, to see th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from transformers import GenerationConfig
 
 from pisoft.datasets.hub import first_line
 from pisoft.errors import BenchmarkError
@@ -26,8 +27,8 @@ from pisoft.models.attention import (
     attention_implementation,
 )
 from pisoft.models.batching import is_out_of_memory
-from pisoft.models.precision import whole_in_float32
-from pisoft.models.prefix import Prefix
+from pisoft.models.decoder import Decoder
+from pisoft.models.precision import close, whole_in_float32
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -36,43 +37,12 @@ Capability = Literal["attention", "fixed routing", "hidden keys"]
 
 LENGTH = 12  # tokens of the trial
 PREFIX = 3  # of them read beforehand
+WINDOW = 5  # of them that layers with a window or chunks see
 # Of the largest logit. Eager attention takes its softmax in float32, also in a float64 model.
 TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-5}
 
 
-class TriedModel(Protocol):
-    """What a trial needs of :class:`pisoft.models.model.LanguageModel`, which begins with one."""
-
-    name: str
-    network: PreTrainedModel
-    device: torch.device
-    layers: int
-    vocabulary_size: int
-    blocks: Sequence[torch.nn.Module]
-    caches_prefixes: bool
-
-    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return input embeddings (B, T, d) of token ids (B, T)."""
-
-    def read_prefix(self, embeddings: torch.Tensor) -> Prefix | None:
-        """Return what stands for one prefix's embeddings (1, P, d) in any batch."""
-
-    def hidden_states(
-        self,
-        embeddings: torch.Tensor,
-        *,
-        probe: AttentionProbe | None = None,
-        prefix: Prefix | None = None,
-        attention_mask: torch.Tensor | None = None,
-        position_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return final hidden states (B, T, d) for input embeddings (B, T, d)."""
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return next-token logits (B, T, V) of final hidden states (B, T, d)."""
-
-
-def try_model(model: TriedModel) -> dict[Capability, str]:
+def try_model(model: Decoder) -> dict[Capability, str]:
     """Return what a model cannot be used for, and why.
 
     Raises:
@@ -83,7 +53,11 @@ def try_model(model: TriedModel) -> dict[Capability, str]:
         raise BenchmarkError(
             f"model '{model.name}': class {type(model.network).__name__} {NO_INTERFACE}"
         )
-    with torch.no_grad(), whole_in_float32(model.network, model.blocks):
+    with (
+        torch.no_grad(),
+        whole_in_float32(model.network, model.blocks),
+        _narrow_windows(model.network),
+    ):
         refusals = _Trial(model).refusals()
     weights = model.network.get_input_embeddings().weight
     if weights.dtype not in TOLERANCES:
@@ -92,10 +66,58 @@ def try_model(model: TriedModel) -> dict[Capability, str]:
     return refusals
 
 
-def trial_ids(model: TriedModel) -> torch.Tensor:
+def trial_ids(model: Decoder) -> torch.Tensor:
     """Return token ids from all of the vocabulary, (1, T)."""
     step = model.vocabulary_size / LENGTH
     return (torch.arange(LENGTH, device=model.device) * step).long()[None]
+
+
+@torch.no_grad()
+def padding_differs(model: Decoder) -> str:
+    """Return in words how padding on the left changes what the network generates, in float32."""
+    ids, length = trial_ids(model).expand(2, -1), LENGTH // 2
+    seen = torch.ones_like(ids)
+    seen[1, :-length] = 0
+
+    def generated(ids: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return the last row's logits at every step, (steps, V)."""
+        steps = model.network.generate(
+            input_ids=ids,
+            attention_mask=seen,
+            generation_config=GenerationConfig(
+                do_sample=False,
+                max_new_tokens=2,
+                min_new_tokens=2,
+                pad_token_id=0,
+                output_logits=True,
+                return_dict_in_generate=True,
+            ),
+        ).logits
+        return torch.stack([logits[-1] for logits in steps])
+
+    with whole_in_float32(model.network, model.blocks):
+        alone = generated(ids[1:, -length:], seen[1:, -length:])
+        padded = generated(ids, seen)
+    return "" if close(alone, padded, tolerance=1e-3) else "its answers depend on padding"
+
+
+@contextmanager
+def _narrow_windows(network: PreTrainedModel) -> Iterator[None]:
+    """Let windows and chunks of attention be shorter than the trial for a while."""
+    config = network.config.get_text_config(decoder=True)
+    with ExitStack() as stack:
+        for name in ("sliding_window", "attention_chunk_size"):
+            if (getattr(config, name, None) or 0) > WINDOW:
+                stack.callback(setattr, config, name, getattr(config, name))
+                setattr(config, name, WINDOW)
+        yield
+
+
+def _original_contexts(settings: Mapping[str, Any]) -> set[int]:
+    """Return the lengths in a configuration that its rotary embeddings were first trained for."""
+    inner = (value for value in settings.values() if isinstance(value, Mapping))
+    length = settings.get("original_max_position_embeddings")
+    return set().union({length} if length else (), *map(_original_contexts, inner))
 
 
 @dataclass
@@ -121,12 +143,17 @@ class _Trial:
         compared: whether results are compared with those of eager attention.
     """
 
-    model: TriedModel
+    model: Decoder
     compared: bool = True
 
     def refusals(self) -> dict[Capability, str]:
         """Return what the model cannot be used for; a BenchmarkError if for nothing."""
-        for attempt in (self._looks_ahead, self._plain_differs, self._prefix_is_lost):
+        for attempt in (
+            self._looks_ahead,
+            self._plain_differs,
+            self._prefix_is_lost,
+            self._far_differs,
+        ):
             if problem := problem_of(attempt):
                 raise BenchmarkError(
                     f"model '{self.model.name}': class {type(self.model.network).__name__} "
@@ -163,6 +190,11 @@ class _Trial:
         network = self.model.network
         return attention_implementation(network, "eager") if self.compared else nullcontext()
 
+    @property
+    def _start(self) -> int:
+        """Tokens that are read as a prefix."""
+        return self.model.shareable(PREFIX, LENGTH)
+
     def _logits(self, start: int = 0, **options: Any) -> torch.Tensor:
         """Return logits (2, T - start, V); what is before the start is read as a prefix."""
         prefix = self.model.read_prefix(self._inputs[:1, :start])
@@ -179,29 +211,48 @@ class _Trial:
 
     def _prefix_is_lost(self) -> str:
         """A model that keeps more than keys and values of a prefix has to read it each time."""
-        if not problem_of(self._prefix_differs):
-            return ""
-        self.model.caches_prefixes = False
-        return self._prefix_differs()
+        self.model.caches_prefixes &= not problem_of(self._prefix_differs)
+        return ""
 
     def _prefix_differs(self) -> str:
         return self._difference(self._logits(PREFIX), self._expected[:, PREFIX:])
+
+    def _far_differs(self) -> str:
+        """Read tokens up to the length that the model was first trained for, and beyond.
+
+        Few tokens are enough, as embeddings of positions depend on their numbers alone.
+        """
+        seen = torch.ones(2, LENGTH, dtype=torch.long, device=self.model.device)
+        for length in sorted(_original_contexts(self.model.network.config.to_dict())):
+            within = torch.linspace(0, length - 1, LENGTH, device=self.model.device).long()[None]
+            beyond = within.clone()
+            beyond[:, -1] = length
+            read = []
+            for positions in (within, beyond):
+                read.append(self._logits(attention_mask=seen, position_ids=positions))
+                if problem := self._difference(read[-1], self._hidden(seen, positions)):
+                    return f"at {length} tokens, {problem}"
+            first, second = (logits[:, :-1] for logits in read)
+            if self.compared and not close(first, second, tolerance=1e-5):
+                self.model.turning_points += (length,)
+        return ""
 
     def _keys_are_seen(self) -> str:
         """The perturbed tokens are hidden, first with nothing hidden, from the clean input."""
         positions = torch.arange(LENGTH, device=self.model.device)[None]
         seen = torch.ones(2, LENGTH, dtype=torch.long, device=self.model.device)
-        behind = {"position_ids": positions[:, PREFIX:]}
+        start = self._start
+        behind = {"position_ids": positions[:, start:]}
         if problem := self._difference(
-            self._logits(PREFIX, attention_mask=seen, **behind), self._expected[:, PREFIX:]
+            self._logits(start, attention_mask=seen, **behind), self._expected[:, start:]
         ):
             return f"with a mask that hides nothing, {problem}"
         seen[:, PREFIX::2] = 0
-        shown = seen[0, PREFIX:].bool()
-        found = self._logits(PREFIX, attention_mask=seen, **behind)[:, shown]
+        shown = seen[0, start:].bool()
+        found = self._logits(start, attention_mask=seen, **behind)[:, shown]
         if problem := self._difference(found[1:], found[:1]):
             return f"what it answers depends on tokens that are hidden: {problem}"
-        return self._difference(found, self._hidden(seen, positions)[:, PREFIX:][:, shown])
+        return self._difference(found, self._hidden(seen, positions)[:, start:][:, shown])
 
     def _hidden(self, seen: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Return the network's own logits where keys are hidden, (2, T, V)."""
@@ -216,18 +267,18 @@ class _Trial:
     def _recording_differs(self) -> str:
         self._recorder = AttentionRecorder(layers=range(self.model.layers), by_maps=True)
         counted = _CountedProbe(self._recorder)
-        self._recorded = self._logits(PREFIX, probe=counted)
+        self._recorded = self._logits(self._start, probe=counted)
         return _missed(counted, self.model.layers) or self._difference(
-            self._recorded, self._expected[:, PREFIX:]
+            self._recorded, self._expected[:, self._start :]
         )
 
     def _replay_fails(self) -> str:
         clean = {
-            layer: inputs.sample(0, LENGTH - PREFIX)
+            layer: inputs.sample(0, LENGTH - self._start)
             for layer, inputs in self._recorder.inputs.items()
         }
         counted = _CountedProbe(AttentionReplay([(slice(None), clean)]))
-        replayed = self._logits(PREFIX, probe=counted)
+        replayed = self._logits(self._start, probe=counted)
         if problem := _missed(counted, self.model.layers):
             return problem
         if problem := self._difference(replayed[:1], self._recorded[:1]):

@@ -31,10 +31,10 @@ COLUMNS = {
 
 def example_section() -> Section:
     """Calibrate the scores to one π, and draw one mask, as an evaluation does."""
-    scores, shape = np.array(list(SCORES.values())), (1, len(SCORES))
-    solved = calibrate(scores[None], np.ones(shape, dtype=bool), np.array([PI]), FLOOR)
-    _, probabilities = retaining_probabilities(scores, solved.alpha[0], FLOOR)
-    masks = IndependentUniforms(1, "example", 0, shape[::-1])
+    scores = np.array(list(SCORES.values()))
+    solved = calibrate(scores, np.array([PI]), FLOOR)
+    _, probabilities = retaining_probabilities(scores, solved.alpha, FLOOR)
+    masks = IndependentUniforms(1, "example", 0, (len(scores), 1))
     kept = masks.kept(pi_index=0, draw=0, scores=probabilities)[:, 0]
     words = np.where([kept, ~kept], "kept", "ablated")
     numbers = pd.DataFrame(
@@ -46,7 +46,7 @@ def example_section() -> Section:
     return Section(
         f"A worked example: eight tokens, π = {PI:g}",
         (
-            f"The power α = {solved.alpha[0, 0]:.2f} gives the scores the mean "
+            f"The power α = {solved.alpha[0]:.2f} gives the scores the mean "
             f"{probabilities.mean():.2f}: every method keeps the same expected share π of tokens. "
             f"This draw keeps {kept.sum()} of {len(kept)} tokens for π-Soft-NS; π-Soft-NC keeps "
             "the complement.",

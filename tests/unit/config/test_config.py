@@ -335,6 +335,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("run/evaluation", {"preset": ["paper"]}, ["evaluation.preset: ", "is not allowed"]),
         ("run/evaluation", {"minimum_h0": float("inf")}, ["evaluation.minimum_h0: must be"]),
         ("run/evaluation", {"score_floor": float("nan")}, ["score_floor: must be a finite"]),
+        ("run/evaluation", {"score_floor": 5e-17}, ["score_floor: must be greater than or"]),
         ("run/evaluation", {"draws": 10**21}, ["evaluation.draws: must be less than or equal to"]),
         ("run/evaluation", {"pi_grid": 0.5}, ["evaluation.pi_grid: must be a list (got 0.5)"]),
         ("run/evaluation", [], ["run.yaml: evaluation: must be a section of keys"]),

@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from helpers import evaluations
 from helpers.attributions import build
 from helpers.planned_run import sample
-from helpers.random_models import VOCABULARY, twins
+from helpers.random_models import SMALL, VOCABULARY, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods, load_method
 from pisoft.config.evaluation import DrawBudget, EvaluationSettings, RankingSettings
@@ -43,9 +43,8 @@ class NoModules(nullcontext):
 def wide_model() -> LanguageModel:
     """Return a model in which attention maps, and any one layer, cost little, as in large ones."""
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=128, intermediate_size=384, num_hidden_layers=12,
-        num_attention_heads=4, num_key_value_heads=2, bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
+        **SMALL | {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 12}
+    )
     torch.manual_seed(3)
     network = LlamaForCausalLM._from_config(config, attn_implementation=ATTENTION_NAME)
     return LanguageModel(network, "wide", lambda: numbered_tokenizer(VOCABULARY))

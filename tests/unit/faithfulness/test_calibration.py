@@ -12,9 +12,8 @@ FLOOR = 1e-6
 GRID = np.array([0.01, 0.05, 0.3, 0.5, 0.77, 0.95, 0.99])
 
 
-def one_row(scores, pi=GRID):
-    scores = np.asarray(scores, dtype=np.float64)
-    return calibrate(scores[None], np.ones((1, scores.size), bool), np.asarray(pi), FLOOR)
+def calibrated(scores, pi=GRID):
+    return calibrate(np.asarray(scores, dtype=np.float64), np.asarray(pi), FLOOR)
 
 
 @st.composite
@@ -38,9 +37,9 @@ def score_vectors(draw):
 @settings(max_examples=150, deadline=None)
 @given(score_vectors(), st.lists(st.floats(0.001, 0.999), min_size=1, max_size=5))
 def test_transformed_scores_reach_the_target_mean(scores, pi):
-    result = one_row(scores, pi)
+    result = calibrated(scores, pi)
     clipped = clip_scores(scores, FLOOR)
-    for alpha, achieved, target in zip(result.alpha[0], result.achieved[0], pi, strict=True):
+    for alpha, achieved, target in zip(result.alpha, result.achieved, pi, strict=True):
         assert abs((clipped**alpha).mean() - target) <= 1e-9
         assert abs(achieved - target) <= 1e-9
 
@@ -49,7 +48,7 @@ def test_transformed_scores_reach_the_target_mean(scores, pi):
 @given(score_vectors(), st.floats(0.01, 0.99))
 def test_alpha_equals_high_precision_bisection(scores, pi):
     scores = scores[:150]
-    alpha = one_row(scores, [pi]).alpha[0, 0]
+    alpha = calibrated(scores, [pi]).alpha[0]
     with mpmath.workdps(60):
         logs = [mpmath.log(mpmath.mpf(float(s))) for s in clip_scores(scores, FLOOR)]
 
@@ -67,57 +66,48 @@ def test_alpha_equals_high_precision_bisection(scores, pi):
         assert abs(float(mpmath.log(alpha) - low)) <= tolerance
 
 
-def test_many_rows_at_once_equal_one_row_at_a_time():
-    rng = np.random.default_rng(0)
-    lengths = [1, 5, 17, 40]
-    scores, present = np.zeros((4, 40)), np.zeros((4, 40), bool)
-    for row, length in enumerate(lengths):
-        present[row, :length] = True
-        scores[row, :length] = rng.random(length) ** 3
-    together = calibrate(scores, present, GRID, FLOOR)
-    for row, length in enumerate(lengths):
-        alone = one_row(scores[row, :length])
-        np.testing.assert_allclose(together.alpha[row], alone.alpha[0], rtol=1e-9)
-        assert together.feasible[row].tolist() == alone.feasible[0].tolist()
-
-
 def test_constant_scores_become_pi_itself():
     clipped = clip_scores(np.full(9, 0.5), FLOOR)
-    for alpha, pi in zip(one_row(clipped).alpha[0], GRID, strict=True):
+    for alpha, pi in zip(calibrated(clipped).alpha, GRID, strict=True):
         np.testing.assert_allclose(clipped**alpha, pi, atol=1e-9)
 
 
 def test_scores_of_mean_pi_need_alpha_one():
     scores = np.array([0.1, 0.4, 0.7, 0.8])
-    assert one_row(scores, [scores.mean()]).alpha[0, 0] == pytest.approx(1, abs=1e-9)
+    assert calibrated(scores, [scores.mean()]).alpha[0] == pytest.approx(1, abs=1e-9)
 
 
 def test_feasible_says_what_is_reachable_without_the_floor():
     scores = np.array([0, 0, 0.3, 0.6, 0.6, 0.9, 0.95, 1, 1, 1])  # 3 ones, 2 zeros of 10
-    feasible = one_row(scores, [0.25, 0.3, 0.31, 0.79, 0.8, 0.9]).feasible[0]
+    feasible = calibrated(scores, [0.25, 0.3, 0.31, 0.79, 0.8, 0.9]).feasible
     assert feasible.tolist() == [False, False, True, True, False, False]
-    assert one_row(np.full(4, 0.5), [0.1, 0.9]).feasible.all()
-    assert not one_row(np.ones(4), [0.1, 0.9]).feasible.any()
-    assert not one_row(np.zeros(4), [0.1, 0.9]).feasible.any()
+    assert calibrated(np.full(4, 0.5), [0.1, 0.9]).feasible.all()
+    assert not calibrated(np.ones(4), [0.1, 0.9]).feasible.any()
+    assert not calibrated(np.zeros(4), [0.1, 0.9]).feasible.any()
 
 
 def test_counts_of_scores_at_floor_and_ceiling():
-    result = one_row([0, 1e-7, 0.5, 1, 1 - 1e-7])
-    assert (result.floored[0], result.ceiled[0]) == (2, 2)
+    result = calibrated([0, 1e-7, 0.5, 1, 1 - 1e-7])
+    assert (result.floored, result.ceiled) == (2, 2)
 
 
 @pytest.mark.parametrize("pi", [[0.0], [1.0], [0.5, 1.2], []])
 def test_pi_outside_its_range_is_refused(pi):
     with pytest.raises(ValueError, match="retaining probabilities"):
-        one_row([0.2, 0.4], pi)
+        calibrated([0.2, 0.4], pi)
 
 
 def test_scores_outside_zero_one_are_refused():
     with pytest.raises(ValueError, match="scores"):
-        one_row([0.2, np.nan])
+        calibrated([0.2, np.nan])
 
 
-def test_a_row_without_tokens_is_refused():
-    present = np.array([[True, True], [False, False]])
-    with pytest.raises(ValueError, match="at least one perturbable token"):
-        calibrate(np.full((2, 2), 0.5), present, GRID, FLOOR)
+def test_a_step_without_tokens_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        calibrated([])
+
+
+@pytest.mark.parametrize("floor", [0.0, 5e-17, 0.5, float("nan")])
+def test_a_floor_that_leaves_no_power_to_find_is_refused(floor):
+    with pytest.raises(ValueError, match="score floor"):
+        calibrate(np.array([0.2, 1.0]), GRID, floor)

@@ -119,8 +119,8 @@ PI = tuple(round(0.05 * k, 2) for k in range(1, 20))
 def calibrated(raw, pi=PI):
     """Return scores calibrated for counted masks, (P, m), and how many tokens each keeps."""
     means = calibrated_means("count", np.array(pi), raw.size)
-    found = calibrate(raw[None], np.ones((1, raw.size), dtype=bool), means, FLOOR)
-    return clip_scores(raw, FLOOR) ** found.alpha[0][:, None], means * raw.size
+    found = calibrate(raw, means, FLOOR)
+    return clip_scores(raw, FLOOR) ** found.alpha[:, None], means * raw.size
 
 
 def counted(scores, key=(1, "a", 0), index=0, draw=0):

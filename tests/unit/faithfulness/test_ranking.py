@@ -178,13 +178,15 @@ def test_zeroing_equals_one_plain_forward_per_zeroed_prompt(shape, budget):
     assert 0 < sum(sum(row["flips"]) for row in rows.values()) < 56, "both answers occur"
 
 
-def perturbed(prompt, operator):
+def perturbed(model, prompt, operator):
     """Inputs of one prompt that keep less and less of it."""
     positions = np.flatnonzero(prompt["content_mask"])
     places = np.random.default_rng(3).permutation(len(positions))
     kept = kept_tokens(places, 6)
     sample = RankedSample(prompt, "Yes", positions, kept)
-    return [perturbed_input(sample, one, operator) for one in kept.reshape(-1, len(positions))]
+    return [
+        perturbed_input(model, sample, one, operator) for one in kept.reshape(-1, len(positions))
+    ]
 
 
 def logits_of(model, inputs):
@@ -197,7 +199,7 @@ def logits_of(model, inputs):
 def test_removing_gives_the_logits_of_left_padding_in_the_plain_model(shape):
     model, plain = twins(shape, torch.float32)  # padded rows of float64 are NaN in eager attention
     for prompt in PROMPTS[:2]:
-        inputs = perturbed(prompt, "remove")
+        inputs = perturbed(model, prompt, "remove")
         rows = [[*item.prefix, *item.token_ids] for item in inputs]
         pad = [len(prompt["input_ids"]) - len(row) for row in rows]
         mask = torch.tensor([[0] * n + [1] * len(row) for n, row in zip(pad, rows, strict=True)])
@@ -215,7 +217,7 @@ def test_removing_gives_the_logits_of_masked_keys_with_compacted_positions(shape
     model, plain = twins(shape)
     window = getattr(plain.config, "sliding_window", None) or 10**6
     for prompt in PROMPTS[:2]:
-        for item in perturbed(prompt, "remove"):
+        for item in perturbed(model, prompt, "remove"):
             present = torch.ones(len(prompt["input_ids"]), dtype=torch.bool)
             present[item.sample.perturbable] = torch.from_numpy(item.kept)
             places = present.cumsum(0) - 1

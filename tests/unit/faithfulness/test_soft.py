@@ -326,6 +326,21 @@ def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protoco
     assert {p.dtype for p in model.network.parameters()} == {dtype}
 
 
+def test_weights_that_cannot_be_widened_cost_the_noise_only(monkeypatch):
+    model, _ = twins("llama-gqa", torch.bfloat16)
+    steps = steps_of(several_cases(), model)
+    perturber = Perturber(model, 1000)
+    measure_draws(perturber, steps, dict.fromkeys(METRICS, range(1)))
+    before = [step.rows() for step in steps]
+
+    def short_of_memory(part):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr("pisoft.models.precision.at_least_float32", short_of_memory)
+    measure_in_float32(perturber, steps)
+    assert [step.rows() for step in steps] == before
+
+
 def test_the_step_that_is_repeated_depends_on_its_key_alone():
     model, _ = twins("llama-gqa", torch.bfloat16)
     rows = [{**attribution(raw_scores()), "sample_id": f"s{number}"} for number in range(6)]

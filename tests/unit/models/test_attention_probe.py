@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.random_models import EAGER, SHAPES, VOCABULARY, samples, twins
-from pisoft.models.attention import AttentionRecorder, AttentionReplay
+from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.models.model import Batch
 
 LENGTH = 12
@@ -44,6 +44,16 @@ def test_recorded_probabilities_and_outputs_equal_eager(models, ids):
             recorder.inputs[layer].probabilities(), expected.attentions[layer], **EAGER
         )
         torch.testing.assert_close(recorder.outputs[layer].flatten(2), seen[layer], **EAGER)
+
+
+def test_attention_maps_of_16_bits_are_rounded_after_the_softmax_only():
+    generator = torch.Generator().manual_seed(0)
+    query, key = (torch.randn(1, 2, LENGTH, 8, generator=generator).bfloat16() for _ in range(2))
+    exact, rounded = (
+        AttentionInputs(None, query.to(dtype), key.to(dtype), key, mask=None, scaling=3.0)
+        for dtype in (torch.float64, torch.bfloat16)
+    )
+    assert torch.equal(rounded.probabilities(), exact.probabilities().bfloat16())
 
 
 def test_rows_equal_rows_of_the_whole_map(models, ids):

@@ -37,6 +37,14 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def tf32():
+    """Containers for NVIDIA's devices switch it on, by a variable that torch reads."""
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+
+
+@pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
     model = load_model(settings(dtype=dtype), folder)
@@ -44,7 +52,7 @@ def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dt
     logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
     assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
     assert model_facts(model) == {"model_commit": None, "device": "cpu", "layers": 3,
-        "threads": torch.get_num_threads(),
+        "threads": torch.get_num_threads(), "allow_tf32": False,
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -15,38 +16,34 @@ from transformers import (
     GptOssForCausalLM,
     Lfm2Config,
     Lfm2ForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
 )
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 
 from helpers.attributions import build
-from helpers.random_models import EAGER, VOCABULARY, twins
+from helpers.evaluations import distances
+from helpers.random_models import EAGER, SMALL, VOCABULARY, twins
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.perturbation import Perturber
+from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.models.attention import ATTENTION_NAME, AttentionRecorder
 from pisoft.models.model import LanguageModel
 
 IDS = torch.randint(0, VOCABULARY, (2, 14), generator=torch.Generator().manual_seed(0))
-SHARED = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "pad_token_id": None,
-}
 TYPES = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 5}
 CAPPED = (Gemma2Config, Gemma2ForCausalLM, {
-    **SHARED, **TYPES, "head_dim": 8, "query_pre_attn_scalar": 8,
+    **SMALL, **TYPES, "head_dim": 8, "query_pre_attn_scalar": 8,
     "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0,
 })  # fmt: skip
 WITH_SINKS = (GptOssConfig, GptOssForCausalLM, {
-    **SHARED, **TYPES, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+    **SMALL, **TYPES, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
 })  # fmt: skip
 HYBRID = (Lfm2Config, Lfm2ForCausalLM, {
-    **SHARED, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False,
+    **SMALL, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False,
 })  # fmt: skip
+WINDOWED = (MistralConfig, MistralForCausalLM, {**SMALL, "sliding_window": 4096})
 SPARSE = (DeepseekV32Config, DeepseekV32ForCausalLM, {
-    **SHARED, "num_key_value_heads": 4, "n_routed_experts": 4, "num_experts_per_tok": 2,
+    **SMALL, "num_key_value_heads": 4, "n_routed_experts": 4, "num_experts_per_tok": 2,
     "n_group": 1, "topk_group": 1, "moe_intermediate_size": 24, "n_shared_experts": 1,
     "kv_lora_rank": 16, "q_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
     "v_head_dim": 6, "index_topk": 4, "index_n_heads": 2, "index_head_dim": 8,
@@ -173,19 +170,30 @@ def test_layers_without_attention_are_named():
         Perturber(model, 100, "fixed")
 
 
-@pytest.mark.parametrize("length", [1, 5])
-def test_a_prefix_that_cannot_be_cached_is_read_again(length):
-    """A convolution remembers tokens beside keys and values."""
+@torch.no_grad()
+def test_a_prefix_is_not_shared_where_more_than_keys_and_values_is_kept_of_it():
+    """A convolution remembers tokens beside them."""
     model, plain = LanguageModel(network(HYBRID, ATTENTION_NAME), "toy"), network(HYBRID, "eager")
-    assert not model.caches_prefixes
-    embeddings = model.embed(IDS)
-    prefix = model.read_prefix(embeddings[:1, :length])
-    positions = torch.tensor([[2, 13 - length], [0, 4]])
-    found = model.next_token_logits(
-        embeddings[:1, length:].repeat(2, 1, 1), positions, prefix=prefix
-    )
-    expected = plain(IDS[:1]).logits[0, positions + length]
-    torch.testing.assert_close(found, expected, **EAGER)
+    assert model.shareable(5, 14) == 0
+    target = PerturbationTarget(IDS[0].tolist(), np.array([5, 9]), 0)
+    inputs = model.embed(IDS[:1]).repeat(2, 1, 1)
+    inputs[1, 5] = 0
+    clean, perturbed = plain(inputs_embeds=inputs).logits[:, -1].softmax(-1)
+    (found,) = distances(model, target, np.array([[False, True]]))
+    assert found == pytest.approx(float((1 - (clean * perturbed).sqrt().sum()).sqrt()), abs=1e-6)
+
+
+def test_a_window_that_is_longer_than_the_trial_is_tried(monkeypatch):
+    built = network(WINDOWED, ATTENTION_NAME)
+    LanguageModel(built, "toy")
+    assert built.config.sliding_window == 4096
+
+    def causal(*given, mask_function, **named):
+        return sdpa_mask(*given, **named)
+
+    monkeypatch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, ATTENTION_NAME, causal)
+    with pytest.raises(BenchmarkError, match="cannot be followed: its logits are"):
+        LanguageModel(built, "toy")
 
 
 def test_attention_that_cannot_be_held_is_refused(monkeypatch):
@@ -202,7 +210,7 @@ def test_attention_that_cannot_be_held_is_refused(monkeypatch):
 
 def test_a_model_that_reads_ahead_is_refused():
     """BERT, unless it is made a decoder: its answers at one step would depend on later steps."""
-    options = {**SHARED, "pad_token_id": 0}
+    options = {**SMALL, "pad_token_id": 0}
     del options["num_key_value_heads"]
     kind = BertConfig, BertLMHeadModel, options
     with pytest.raises(BenchmarkError, match=r"BertLM.* of a token depends on those behind it"):
@@ -210,7 +218,7 @@ def test_a_model_that_reads_ahead_is_refused():
 
 
 def test_layers_that_cannot_be_found_cost_value_zeroing_only():
-    options = {**SHARED, "pad_token_id": 0, "is_decoder": True}
+    options = {**SMALL, "pad_token_id": 0, "is_decoder": True}
     del options["num_key_value_heads"]
     model = LanguageModel(network((BertConfig, BertLMHeadModel, options), ATTENTION_NAME), "toy")
     model.require("fixed routing", "test")

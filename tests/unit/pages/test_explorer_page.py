@@ -99,8 +99,7 @@ def expected(raw, inside, view, pi):
     scores = normalise(raw[inside], "minmax")
     if view == "normalised":
         return scores
-    present = np.ones((1, len(scores)), bool)
-    alpha = calibrate(scores[None], present, np.array([pi]), FLOOR).alpha[0, 0]
+    (alpha,) = calibrate(scores, np.array([pi]), FLOOR).alpha
     return clip_scores(scores, FLOOR) ** alpha
 
 

@@ -1,0 +1,157 @@
+"""A decoder-only language model with its decoder and output head taken apart.
+
+Shapes: B samples, T positions, S chosen positions, P tokens of a prefix, d hidden width, V
+vocabulary size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers.cache_utils import Cache, DynamicCache
+
+from pisoft.models.attention import AttentionProbe
+from pisoft.models.precision import at_least_float32, float32_head
+from pisoft.models.prefix import frozen_cache
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Decoder:
+    """A frozen network, run in parts.
+
+    Args:
+        network: a causal language model.
+        name: its name, for error messages.
+
+    Attributes:
+        blocks: its decoder layers; none if it has no list of them.
+        context: the longest input, in tokens; None if its configuration does not say.
+        caches_prefixes: whether keys and values are all that it keeps of what it has read.
+        turning_points: lengths in tokens beyond which all tokens are read otherwise.
+    """
+
+    def __init__(self, network: PreTrainedModel, name: str) -> None:
+        self.network = network.eval().requires_grad_(False)
+        float32_head(network.get_output_embeddings())
+        self.name = name
+        self.decoder: Any = _decoder(network)
+        self.device = network.get_input_embeddings().weight.device
+        config = network.config.get_text_config(decoder=True)
+        config.output_router_logits = False  # for a loss in training, which has no padding here
+        self.layers = int(config.num_hidden_layers)
+        self.vocabulary_size, self.width = map(int, network.get_input_embeddings().weight.shape)
+        self.context = getattr(config, "max_position_embeddings", None)
+        self.blocks = _blocks(self.decoder, self.layers)
+        self.caches_prefixes = True
+        self.turning_points: tuple[int, ...] = ()
+
+    def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Return input embeddings (B, T, d) of token ids (B, T)."""
+        return self.network.get_input_embeddings()(input_ids)
+
+    def hidden_states(
+        self,
+        embeddings: torch.Tensor,
+        *,
+        probe: AttentionProbe | None = None,
+        prefix: Cache | None = None,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return final hidden states (B, T, d) for input embeddings (B, T, d).
+
+        Args:
+            embeddings: of the tokens behind the prefix, if one is given.
+            probe: records or replays attention.
+            prefix: the tokens before, of :meth:`read_prefix`.
+            attention_mask: (B, T), 0 at padding and at tokens whose keys are hidden, with the
+                prefix in front, if one is given; not needed for padding on the right.
+            position_ids: (B or 1, T); needed with an attention mask.
+        """
+        output = self.decoder(
+            inputs_embeds=embeddings,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=prefix,
+            use_cache=False,
+            probe=probe,
+        )
+        self._answer = type(output)
+        return output.last_hidden_state
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return next-token logits (B, T, V) of final hidden states (B, T, d), float32 or better.
+
+        They come from the network's own forward, with whatever it scales or caps them by, in which
+        the decoder answers with these hidden states, and the head of a 16-bit model in float32.
+        """
+        with _answering(self.decoder, self._answer(last_hidden_state=hidden)):
+            return at_least_float32(self.network(inputs_embeds=hidden, use_cache=False).logits)
+
+    def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
+        rows = torch.arange(hidden.shape[0], device=hidden.device)[:, None]
+        return self.logits(hidden[rows, positions])
+
+    def arithmetic(self, length: int) -> int:
+        """Return a number that is equal for inputs of lengths at which tokens are read alike.
+
+        Rotary embeddings of LongRoPE change for all tokens when the longest input of a batch
+        exceeds the length that the model was first trained for. Inputs whose numbers differ share
+        neither batch nor prefix.
+        """
+        return sum(length > point for point in self.turning_points)
+
+    def shareable(self, count: int, length: int) -> int:
+        """Return how many first tokens of inputs may be read once for all of them: all or none.
+
+        Args:
+            count: first tokens that they have in common.
+            length: tokens of an input.
+        """
+        alike = self.caches_prefixes and self.arithmetic(count) == self.arithmetic(length)
+        return count if alike else 0
+
+    def read_prefix(self, embeddings: torch.Tensor) -> Cache | None:
+        """Return keys and values of one :meth:`shareable` prefix (1, P, d) for any batch.
+
+        None if P is 0.
+        """
+        if embeddings.shape[1] == 0:
+            return None
+        cache = DynamicCache()
+        self.decoder(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
+        return frozen_cache(cache)
+
+
+def _decoder(network: PreTrainedModel) -> PreTrainedModel:
+    """Return what turns embeddings into final hidden states."""
+    from transformers import PreTrainedModel
+
+    decoder = network.get_decoder()
+    if decoder is not network:
+        return decoder
+    # A class that does not know its decoder's name gives itself.
+    inside = (part for part in network.children() if isinstance(part, PreTrainedModel))
+    return next(inside, network)
+
+
+def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
+    """Return a decoder's layers, whatever it calls them; none if it has no list of them."""
+    lists = [part for part in decoder.children() if isinstance(part, torch.nn.ModuleList)]
+    return next((list(found) for found in lists if len(found) == layers), [])
+
+
+@contextmanager
+def _answering(decoder: torch.nn.Module, answer: Any) -> Iterator[None]:
+    """Let a decoder give an answer that is known: nothing is computed, and no hook hears of it."""
+    decoder.__dict__["_call_impl"] = lambda *_, **__: answer  # torch's, of forward and its hooks
+    try:
+        yield
+    finally:
+        del decoder.__dict__["_call_impl"]
