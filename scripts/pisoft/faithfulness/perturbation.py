@@ -148,19 +148,19 @@ class Perturber:
             shared = self.model.shareable(len(item.target.prefix_ids), length)
             prefix_ids = item.target.prefix_ids[:shared]
             groups[prefix_ids, self.model.arithmetic(length)].append(index)
-        for (prefix_ids, _), chosen in groups.items():
-            self._measure_behind(prefix_ids, wanted, chosen, found)
+        for (prefix_ids, _), indices in groups.items():
+            self._measure_behind(prefix_ids, wanted, indices, found)
         return found
 
     def _measure_behind(
         self,
         prefix_ids: tuple[int, ...],
         wanted: Sequence[Perturbations],
-        chosen: Iterable[int],
+        indices: Iterable[int],
         found: list[np.ndarray | None],
     ) -> None:
-        """Fill in what is found for the chosen items, which begin with the same tokens."""
-        rows = [(index, number) for index in chosen for number in range(wanted[index].count)]
+        """Fill in what is found for these items, which begin with the same tokens."""
+        rows = [(index, number) for index in indices for number in range(wanted[index].count)]
         clean: dict[int, _Clean] = {}
 
         def work(

@@ -144,7 +144,7 @@ def _decoder(network: PreTrainedModel) -> PreTrainedModel:
 def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
     """Return a decoder's layers, whatever it calls them; none if it has no list of them."""
     lists = [part for part in decoder.children() if isinstance(part, torch.nn.ModuleList)]
-    return next((list(found) for found in lists if len(found) == layers), [])
+    return next((list(blocks) for blocks in lists if len(blocks) == layers), [])
 
 
 @contextmanager

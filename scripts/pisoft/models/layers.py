@@ -311,9 +311,9 @@ def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
             stack.callback(part.register_forward_hook(note).remove)
         stack.enter_context(whole_in_float32(model.network, model.blocks))
         final = model.hidden_states(model.embed(trial_ids(model)))
-        behind, found = list(ran), outputs[0]
+        behind, hidden = list(ran), outputs[0]
         for part in behind:
-            found = part(found)
-    if not close(final, found, tolerance=1e-3):
+            hidden = part(hidden)
+    if not close(final, hidden, tolerance=1e-3):
         raise BenchmarkError("its last decoder layer is followed by more than a norm")
     return behind

@@ -248,11 +248,11 @@ class _Trial:
         ):
             return f"with a mask that hides nothing, {problem}"
         seen[:, PREFIX::2] = 0
-        shown = seen[0, start:].bool()
-        found = self._logits(start, attention_mask=seen, **behind)[:, shown]
-        if problem := self._difference(found[1:], found[:1]):
+        visible = seen[0, start:].bool()
+        logits = self._logits(start, attention_mask=seen, **behind)[:, visible]
+        if problem := self._difference(logits[1:], logits[:1]):
             return f"what it answers depends on tokens that are hidden: {problem}"
-        return self._difference(found, self._hidden(seen, positions)[:, start:][:, shown])
+        return self._difference(logits, self._hidden(seen, positions)[:, start:][:, visible])
 
     def _hidden(self, seen: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Return the network's own logits where keys are hidden, (2, T, V)."""
@@ -287,18 +287,18 @@ class _Trial:
             return "with its attention held, it answers as with its attention free"
         return ""
 
-    def _difference(self, found: torch.Tensor, expected: torch.Tensor) -> str:
+    def _difference(self, logits: torch.Tensor, expected: torch.Tensor) -> str:
         """Return in words how far logits are off; nothing if no further than rounding leads."""
         if not self.compared:
             return ""
         finite = expected.isfinite()
-        if not torch.equal(found.isfinite(), finite):
+        if not torch.equal(logits.isfinite(), finite):
             return "its logits are finite where those of its own eager attention are not"
         if not finite.any():
             return ""  # such weights give rows with a status of their own
         largest = float(expected[finite].abs().max())
-        off = float((found - expected)[finite].abs().max()) / (largest or 1)
-        if off <= TOLERANCES[torch.promote_types(found.dtype, torch.float32)]:
+        off = float((logits - expected)[finite].abs().max()) / (largest or 1)
+        if off <= TOLERANCES[torch.promote_types(logits.dtype, torch.float32)]:
             return ""
         return f"its logits are {off:.2g} of the largest off those of its own eager attention"
 

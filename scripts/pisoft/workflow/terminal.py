@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from shutil import get_terminal_size
+from statistics import median
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -28,7 +29,6 @@ OMITTED_TEXTS = (
     "Singularity containers: ignored",
 )
 NOTHING = "Nothing to be done"
-ALL = "all rules"
 STATUS_INTERVAL = 2.0  # seconds between two looks at what a running job says
 CLEAR = "\r\033[K"  # to the beginning of the terminal's last line, and nothing on it
 
@@ -154,8 +154,8 @@ class JobLines(logging.Handler):
 def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed: float) -> float:
     """Return how many seconds a run still takes, if it does as much at once as it did so far.
 
-    Jobs are taken to be slower than planned by as much as those of their rule were, or, where none
-    has ended, as all were.
+    A rule's remaining jobs keep the pace of its ended ones, actual over planned time; rules without
+    an ended job take the median pace, which one slow rule does not move.
 
     Args:
         plan: jobs of the run, by number.
@@ -166,15 +166,13 @@ def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed
     taken: dict[str, float] = defaultdict(float)
     for number, of_job in seconds.items():
         rule, expected = plan.get(number, Planned("", of_job))
-        for name in (rule, ALL):
-            planned[name] += expected
-            taken[name] += of_job
-    left = 0.0
-    for number, (rule, expected) in plan.items():
-        if number not in seconds:
-            name = rule if rule in planned else ALL
-            left += expected * taken[name] / (planned[name] or 1)
-    return left * elapsed / (taken[ALL] or 1)
+        planned[rule] += expected
+        taken[rule] += of_job
+    pace = {rule: taken[rule] / (planned[rule] or 1) for rule in taken}
+    usual = median(pace.values())
+    remaining = (job for number, job in plan.items() if number not in seconds)
+    left = sum(expected * pace.get(rule, usual) for rule, expected in remaining)
+    return left * elapsed / (sum(seconds.values()) or 1)
 
 
 def conclusion(verdicts: str, front: Path) -> str:

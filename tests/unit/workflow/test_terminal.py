@@ -93,6 +93,13 @@ def test_the_time_left_is_that_of_the_work_left_and_not_of_the_number_of_jobs():
     assert terminal.time_left(plan, seconds, 600.0) == pytest.approx(expected / 2), "two at once"
 
 
+def test_one_slow_rule_does_not_slow_down_rules_that_have_not_begun():
+    rules = ("fetch", "sample", "train", "attribute")
+    plan = {number: Planned(rule, 4.0) for number, rule in enumerate(rules)}
+    seconds = {0: 2.0, 1: 2.0, 2: 96.0}
+    assert terminal.time_left(plan, seconds, 100.0) == pytest.approx(2)
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [(0.4, "0 seconds"), (1, "1 second"), (99, "99 seconds"), (100, "2 minutes"),
