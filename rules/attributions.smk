@@ -57,7 +57,7 @@ rule export_prompts:
         mem_mb=4000,
         runtime=30,
     params:
-        **job("export_prompts", "run"),
+        **job("export_prompts", "export"),
         files=named_files,
         outputs=named_outputs,
     message:

@@ -25,7 +25,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Read prompts and generations, attribute block by block, write one row per step."""
     settings = AttributeJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
-    generations = read_generations(arguments.generations, arguments.prompts, prompts)
+    generations = read_generations(
+        arguments.generations, arguments.prompts, prompts, settings.target
+    )
     pairs = list(zip(prompts, generations, strict=True))
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     if settings.reinitialised_layers is not None:
@@ -42,6 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
             seed=settings.seed,
             token_budget=token_budget(settings.token_budget, model.device),
             masked=masked,
+            step_scores=settings.step_scores or "own",
         ),
     )
     method.check(model)

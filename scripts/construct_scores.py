@@ -20,8 +20,11 @@ def main(arguments: argparse.Namespace) -> None:
     prompts = read_prompts(inputs["prompts"])
     generations = read_generations(inputs["generations"], inputs["prompts"], prompts)
     if isinstance(source, Control):
-        pairs = zip(prompts, generations, strict=True)
-        rows = [row for pair in pairs for row in control_rows(*pair, source, scope, seed)]
+        rows = [
+            row
+            for pair in zip(prompts, generations, strict=True)
+            for row in control_rows(*pair, source, scope, seed, settings.step_scores)
+        ]
     else:
         given = read_attributions(
             inputs["attributions"], inputs["prompts"], prompts, inputs["generations"], generations

@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
     settings = EvaluateJob.model_validate_json(arguments.settings)
     evaluation = settings.evaluation
     prompts, answers, attributions = read_cell(
-        arguments.prompts, arguments.generations, arguments.attributions
+        arguments.prompts, arguments.generations, arguments.attributions, settings.target
     )
     generations = {row["sample_id"]: row for row in answers}
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pisoft.attribution.external import rows_to_score
-from pisoft.config.jobs import RunJob
+from pisoft.config.jobs import ExportJob
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import job_parser, run
@@ -13,14 +13,14 @@ from pisoft.workflow.commandline import job_parser, run
 
 def main(arguments: argparse.Namespace) -> None:
     """Read the prompts and answers of each model and dataset, and write one file."""
-    settings = RunJob.model_validate_json(arguments.settings)
+    settings = ExportJob.model_validate_json(arguments.settings)
     rows = []
     files = (arguments.files["prompts"], arguments.files["generations"])
     for asked, answered in zip(*files, strict=True):
         prompts = read_prompts(asked)
-        generations = read_generations(answered, asked, prompts)
+        generations = read_generations(answered, asked, prompts, settings.target)
         model, dataset = asked.with_suffix("").parts[-2:]
-        rows += rows_to_score(model, dataset, prompts, generations)
+        rows += rows_to_score(model, dataset, prompts, generations, settings.target)
     origin = provenance(settings.model_dump(mode="json"), arguments.files)
     (output,) = arguments.outputs["to_score"]
     write_rows(output, "to_score", rows, origin)

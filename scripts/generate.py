@@ -48,6 +48,8 @@ def main(arguments: argparse.Namespace) -> None:
     for row in rows.values():
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
         row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])
+        if row["greedy_token_id"] is not None:
+            (row["greedy_token_text"],) = token_texts(tokenizer, [row["greedy_token_id"]])
     facts = {**model_facts(model), "token_budget_used": budgets[-1]}
     inputs = {"prompts": arguments.prompts}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)

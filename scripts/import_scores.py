@@ -28,8 +28,9 @@ def main(arguments: argparse.Namespace) -> None:
     files = arguments.files
     (prompts_file,), (generations_file,) = files["prompts"], files["generations"]
     prompts = read_prompts(prompts_file)
-    generations = read_generations(generations_file, prompts_file, prompts)
-    rows = rows_to_score(settings.model, settings.dataset, prompts, generations)
+    generations = read_generations(generations_file, prompts_file, prompts, settings.target)
+    cell = settings.model, settings.dataset
+    rows = rows_to_score(*cell, prompts, generations, settings.target)
     (scores_file,) = files["scores"]
     given = read_scores(scores_file, settings.model, settings.dataset)
     # Scores of other parts are for other jobs; those of no part are unknown to all of them.

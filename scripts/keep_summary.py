@@ -24,7 +24,7 @@ CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method
 FOLDER = Path("docs/assets/real-numbers")
 CURVES = "pi_curves.svg"
-SETTINGS = ("seed", "max_samples", "generation", "evaluation", "statistics")
+SETTINGS = ("seed", "max_samples", "generation", "target", "evaluation", "statistics")
 
 
 def main(arguments: argparse.Namespace) -> None:

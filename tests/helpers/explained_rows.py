@@ -48,6 +48,7 @@ def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
         "label": label,
         "correct": None if predicted is None else predicted == label,
         "greedy_token_id": 1,
+        "greedy_token_text": None,
         "greedy_is_label": None,
         "status": status,
     }

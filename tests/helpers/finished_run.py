@@ -268,6 +268,7 @@ def _generation(record: Record) -> dict[str, Any]:
         "label": record.label,
         "correct": record.predicted == record.label if answered else None,
         "greedy_token_id": None,
+        "greedy_token_text": None,
         "greedy_is_label": None,
         "status": record.status,
     }

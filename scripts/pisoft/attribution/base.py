@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from pisoft.config.base import AttributedFunction, Family, Strict
+from pisoft.config.base import AttributedFunction, Family, ScoresOf, Strict
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -50,12 +50,14 @@ class Context:
     * ``token_budget``: tokens per forward batch, for methods that make their own forwards.
       Results must not depend on it beyond rounding. The engine replaces a method's context by one
       with a lower budget when memory does not suffice, so it is to be read where it is used.
+    * ``step_scores``: whether a step is evaluated by its own scores or by the mean of all steps'.
     * ``masked``: the masked language model, for methods with ``needs_masked_model``.
     """
 
     seed: int
     token_budget: int = 1024
     masked: MaskedLanguageModel | None = None
+    step_scores: ScoresOf = "own"
 
     def sequences(self, length: int) -> int:
         """Return how many sequences of a length one forward may hold, at least one."""

@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pisoft.config.base import Target
 from pisoft.config.methods import EXPORT
 from pisoft.errors import BenchmarkError
+from pisoft.store.cells import target_text
 from pisoft.store.parquet import OK
 from pisoft.store.schemas import SCHEMAS
 
@@ -31,13 +33,19 @@ NEEDED = ("model", "dataset", "sample_id", "step", *EXPLAINED, "scores")
 
 
 def rows_to_score(
-    model: str, dataset: str, prompts: Sequence[Row], generations: Sequence[Row]
+    model: str,
+    dataset: str,
+    prompts: Sequence[Row],
+    generations: Sequence[Row],
+    target: Target = "label",
 ) -> list[Row]:
     """Return what is to be scored, as rows of contract `to_score`; samples that failed have none.
 
     Args:
         model, dataset: names of the catalogue.
         prompts, generations: rows of these contracts, pairwise.
+        target: what `target_ids` of the generations are; see
+            :func:`pisoft.store.cells.read_generations`.
     """
     return [
         {
@@ -47,13 +55,13 @@ def rows_to_score(
             "step": step,
             **{name: prompt[name] for name in ("input_ids", "token_texts", "content_mask")},
             "output_ids": generation["output_ids"][:step],
-            "target_id": target,
-            "target_text": dict(enumerate(generation["output_token_texts"])).get(step),
+            "target_id": target_id,
+            "target_text": target_text(generation, step, target),
             "scores": None,
         }
         for prompt, generation in zip(prompts, generations, strict=True)
         if generation["status"] == OK
-        for step, target in zip(generation["steps"], generation["target_ids"], strict=True)
+        for step, target_id in zip(generation["steps"], generation["target_ids"], strict=True)
     ]
 
 

@@ -8,13 +8,18 @@ from pisoft.attribution.base import AttributionMethod
 from pisoft.seeds import keyed_generator
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
-    from pisoft.models.model import Batch, LanguageModel
+    from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 
 class Random(AttributionMethod):
-    """Uniform scores in [0, 1), keyed by seed, sample and step (paper §Setup, Random)."""
+    """Uniform scores in [0, 1), keyed by seed, sample and step (paper §Setup, Random).
+
+    Where a sample has one heatmap, the mean over its steps, they are keyed by seed and sample: the
+    mean of n draws would be spread √n times less than a draw.
+    """
 
     label = "Random"
     family = "baseline"
@@ -30,15 +35,12 @@ class Random(AttributionMethod):
         import torch
 
         return [
-            torch.stack(
-                [
-                    torch.from_numpy(
-                        keyed_generator(self.context.seed, "random", sample.sample_id, step).random(
-                            len(sample.prompt_ids)
-                        )
-                    )
-                    for step in sample.steps
-                ]
-            )
+            torch.stack([torch.from_numpy(self._draw(sample, step)) for step in sample.steps])
             for sample in batch.samples
         ]
+
+    def _draw(self, sample: ExplainedSample, step: int) -> np.ndarray:
+        """Return the scores of a step, (prompt tokens,)."""
+        key = (sample.sample_id, *((step,) if self.context.step_scores == "own" else ()))
+        generator = keyed_generator(self.context.seed, "random", *key)
+        return generator.random(len(sample.prompt_ids))

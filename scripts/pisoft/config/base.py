@@ -27,6 +27,7 @@ Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
 ScoresOf = Literal["own", "aggregated"]  # the step's, or the mean of all steps'
+Target = Literal["label", "generated"]  # what is explained where the answer is a label word
 AttributedFunction = Literal["probability", "logit"]
 Operator = Literal["remove", "zero"]
 Ablation = Literal["zero", "mean", "unknown", "hide"]  # what a soft perturbation does to a token

@@ -64,10 +64,13 @@ class ScoreSettings(Strict):
     scope: Scope = Field("content", description="Tokens a perturbation may touch.")
     normalisation: Normalisation = "minmax"
     """How raw scores of one step become scores in [0, 1]."""
+    step_interval: int | None = Field(None, gt=0)
+    """Every how many generated tokens one is evaluated (paper: 5), a multiple of
+    `generation.step_interval`; null: every explained one."""
     step_scores: ScoresOf = "own"
-    """Raw scores that an explained step is evaluated by: its `own`, or the mean of those of all
-    explained steps of the sample (`aggregated`: one heatmap per sample, as in the paper's
-    appendix). It makes no difference to answers of one step."""
+    """Raw scores that a step is evaluated by: its `own`, or the mean of those of all explained
+    steps of the sample (`aggregated`: one heatmap per sample, as in the paper's appendix). It makes
+    no difference to answers of one step."""
 
 
 class DrawSettings(ScoreSettings):

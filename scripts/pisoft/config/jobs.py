@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pisoft.config.base import Ablation, Clamp, Protocol, Scope, Task
+from pisoft.config.base import Ablation, Clamp, Protocol, Scope, ScoresOf, Target, Task
 from pisoft.config.cells import SHUFFLED_LABELS, StudyDepth
 from pisoft.config.datasets import (
     DatasetEntry,
@@ -45,7 +45,14 @@ from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings, PromptSettings
 from pisoft.config.settings import At, JobSettings
 from pisoft.config.shards import Shards, dataset_of, first_place, places, sample_limit, shards
-from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, Control, Permuted, allowed
+from pisoft.config.studies import (
+    RANDOM,
+    SELECTED_LABELS,
+    SELECTED_METHODS,
+    Control,
+    Permuted,
+    allowed,
+)
 
 # Loaded models --------------------------------------------------------------------------------
 
@@ -89,6 +96,10 @@ BlockSize = Annotated[int, At("run_file.block_size")]
 TokenBudget = Annotated[int | None, At("models.{model}.token_budget")]  # None: by device
 # None: equivalence is not tested.
 EquivalenceMargin = Annotated[float | None, At("run_file.statistics.equivalence_margin")]
+# What scores explain: the preferred label word, or the generated token.
+TargetOfMethod = Annotated[
+    Target, At(lambda config, method, dataset: config.target(method, dataset))
+]
 ScopeOfRun = Annotated[Scope, At("run_file.evaluation.scope")]
 ModelLabels = Annotated[dict[str, str], At("models.*.label")]
 DatasetLabels = Annotated[dict[str, str], At("datasets.*.label")]
@@ -214,14 +225,29 @@ def _reinitialised_layers(config: Config, model: str, variant: str) -> int | Non
     return variants[model][variant] if variants else None
 
 
+def _step_scores(config: Config, method: str) -> ScoresOf | None:
+    is_random = config.evaluated_methods[method].file == RANDOM
+    return config.run_file.evaluation.step_scores if is_random else None
+
+
 class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     """Settings of `attribute`."""
 
     masked_model: Annotated[LoadedModel | None, At(_masked)]  # None: the method needs none
     # Of the model, the last ones; None: it is as it was trained.
     reinitialised_layers: Annotated[int | None, At(_reinitialised_layers)]
+    target: TargetOfMethod
+    # What random scores are drawn for: each step, or the sample; None: other methods.
+    step_scores: Annotated[ScoresOf | None, At(_step_scores)]
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
+
+
+class ExportJob(JobSettings, of="run_file"):
+    """Settings of `export_prompts`."""
+
+    run: str
+    target: Target
 
 
 class ImportJob(JobSettings):
@@ -229,6 +255,7 @@ class ImportJob(JobSettings):
 
     model: ModelName
     dataset: DatasetName
+    target: TargetOfMethod
 
 
 class ConstructJob(JobSettings, of="evaluated_methods.{method}"):
@@ -236,6 +263,8 @@ class ConstructJob(JobSettings, of="evaluated_methods.{method}"):
 
     source: Control | Permuted = Field(discriminator="kind")
     scope: ScopeOfRun
+    # What noise is drawn for: each step, or the sample.
+    step_scores: Annotated[ScoresOf, At("run_file.evaluation.step_scores")]
     seed: Seed
 
 
@@ -252,6 +281,7 @@ class EvaluateJob(CellSettings):
     compile: Annotated[bool, At("models.{model}.compile")]
     protocol: ProtocolName
     evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
+    target: TargetOfMethod  # whose log-probability is measured
     # Of the samples, in the dataset's order of sampling.
     first_place: Annotated[int, At(first_place)]
 
@@ -267,6 +297,7 @@ class InspectJob(JobSettings, of="run_file.evaluation"):
     model: Loaded
     protocol: ProtocolName
     operators: Annotated[tuple[Ablation, ...], At(_operators)]
+    step_interval: int | None
     scope: Scope
     pi_grid: tuple[float, ...]
     draws: Annotated[int, At("run_file.operators.draws")]
@@ -317,10 +348,20 @@ class EvidenceJob(ScoreSettings, JobSettings, of="run_file.evaluation"):
     """Settings of `summarise_evidence`."""
 
 
+def _other_targets(config: Config) -> dict[str, list[str]]:
+    def differs(method: str, dataset: str) -> bool:
+        return config.target(method, dataset) != config.target(RANDOM, dataset)
+
+    names = config.methods if RANDOM in config.methods else ()
+    return {one: [n for n in names if differs(n, one)] for one in config.datasets}
+
+
 class DatamodelJob(DrawSettings, JobSettings, of="run_file.evaluation"):
     """Settings of `summarise_datamodel_scores`."""
 
     seed: Seed  # of the masks
+    # By dataset, methods that explain another token than random scores do.
+    other_targets: Annotated[dict[str, tuple[str, ...]], At(_other_targets)]
 
 
 class CompareJob(EvidenceJob):
@@ -433,6 +474,16 @@ def _shards(config: Config) -> dict[str, dict[str, Shards | None]]:
     }
 
 
+def _targets(config: Config) -> dict[str, tuple[Target, ...]]:
+    return {
+        dataset: tuple(dict.fromkeys(config.target(name, dataset) for name in config.methods))
+        for dataset in config.datasets
+    }
+
+
+Targets = Annotated[dict[str, tuple[Target, ...]], At(_targets)]  # of any method, by dataset
+
+
 class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     """Settings of all tables and figures."""
 
@@ -457,6 +508,7 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     equivalence_margin: EquivalenceMargin
     # Of the tokens that have scores; None: no figures of single texts.
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
+    targets: Targets
     # By model, how each of its datasets is cut into shards; None: it is not.
     shards: Annotated[dict[str, dict[str, Shards | None]], At(_shards)]
 
@@ -529,6 +581,9 @@ class PublishedJob(JobSettings, of="run_file"):
     # Of each method, with defaults.
     options: Annotated[dict[str, dict[str, Any]], At("methods.*.resolved")]
     masked_model: str
+    target: Target
+    # Of methods that have one of their own.
+    targets: Annotated[dict[str, Target], At("methods.*.target")]
     prompts: PromptSettings
     generation: GenerationSettings
     evaluation: EvaluationSettings
@@ -540,6 +595,7 @@ class ExplorerJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
 
     run: Annotated[str, At("run_file.run")]
     samples: Annotated[int, At("run_file.explorer.samples")]  # of each model and dataset
+    targets: Targets
     score_floor: float
     pi_grid: tuple[float, ...]
 

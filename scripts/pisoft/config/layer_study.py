@@ -88,7 +88,7 @@ def _same(method: Method, other: Method, all_layers: bool) -> bool:
     if all_layers and theirs.get("layers") is None:
         ours["layers"] = None
         theirs["clip_layers"] = ours["clip_layers"]  # all layers are never more than there are
-    return (method.file, ours) == (other.file, theirs)
+    return (method.file, ours, method.target) == (other.file, theirs, other.target)
 
 
 def decoder_layers(source: ModelSource) -> int | None:

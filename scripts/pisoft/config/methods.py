@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from pisoft.config.base import Family, Name, Strict
+from pisoft.config.base import Family, Name, Strict, Target
 from pisoft.config.studies import Control, Permuted
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
@@ -43,12 +43,15 @@ class MethodEntry(Strict):
     elsewhere, `control` of those made from what is known."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the method; see `Options` in its file."""
+    target: Target | None = None
+    """What it explains on datasets of label words; null: the run's `target`."""
 
     @model_validator(mode="after")
     def _computed_or_not(self) -> MethodEntry:
-        if self.source is not None and (self.method is not None or self.options):
+        if self.source is not None and (self.method or self.options or self.target):
             raise ValueError(
-                "scores that are not attributed, by `source`, take no `method` and no `options`"
+                "scores that are not attributed, by `source`, take no `method`, `options` or "
+                "`target`"
             )
         return self
 
@@ -78,6 +81,7 @@ class Method(Strict):
     file: str | None = None  # in scripts/pisoft/attribution/, without ending; None: not computed
     source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
     needs_masked_model: bool = False
+    target: Target | None = None  # None: the run's
     options: dict[str, Any] = Field(default_factory=dict)  # as the entry has them
     # The same with their defaults: equal if two entries do the same.
     resolved: dict[str, Any] = Field(default_factory=dict)
@@ -111,6 +115,7 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         family=entry.family or method_class.family,
         file=file,
         needs_masked_model=method_class.needs_masked_model,
+        target=entry.target,
         options=entry.options,
         resolved=options.model_dump(mode="json"),
     )

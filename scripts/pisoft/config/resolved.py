@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from pisoft.config.base import Target
 from pisoft.config.cells import Cell, Study
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import Method
@@ -38,6 +39,12 @@ class Config(BaseModel):
         """Return where the scores of evaluated methods come from, of those from these kinds."""
         every = {name: method.source for name, method in self.evaluated_methods.items()}
         return {name: source for name, source in every.items() if isinstance(source, kinds)}
+
+    def target(self, method: str, dataset: str) -> Target:
+        """Return what a method's scores explain on a dataset; of open text, what is generated."""
+        if self.datasets[dataset].task == "generation":
+            return "generated"
+        return self.evaluated_methods[method].target or self.run_file.target
 
     def cells(self, study: str = "main") -> list[Cell]:
         """Return the cells of a study; none if the run does not have it.

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from pisoft.config.base import Name, Protocol, Selection, Strict, Unique
+from pisoft.config.base import Name, Protocol, Selection, Strict, Target, Unique
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
 from pisoft.config.models import Resources
 from pisoft.config.studies import HIDE, LayerStudy, MetricValidation, Operators, SanityChecks
@@ -24,7 +24,8 @@ class GenerationSettings(Strict):
 
     max_new_tokens: int = Field(50, gt=0, description="Longest open generation, tokens.")
     step_interval: int = Field(5, gt=0)
-    """Every how many generated tokens one is explained (paper: 5)."""
+    """Every how many generated tokens one is explained (paper: 1); `evaluation.step_interval` says
+    which of these are evaluated."""
 
 
 class ExplorerSettings(Strict):
@@ -90,6 +91,10 @@ class RunFile(Strict):
     prompts: PromptSettings = Field(default_factory=PromptSettings, description="Prompts.")
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
     """Generation."""
+    target: Target = "label"
+    """What scores explain on datasets of label words: the label word that the model prefers over
+    the others (`label`), or the token that it would generate, which need not begin one
+    (`generated`). A method's entry may say otherwise. Of open text, it is the generated token."""
     evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
     """Evaluation."""
     ranking: RankingSettings | None = Field(default_factory=RankingSettings)
@@ -112,6 +117,18 @@ class RunFile(Strict):
     """Attribution explorer; null: no such page."""
     catalogue: CatalogueAdditions = Field(default_factory=CatalogueAdditions)
     """Additional catalogue entries."""
+
+    @model_validator(mode="after")
+    def _evaluated_steps_are_explained(self) -> RunFile:
+        explained, evaluated = self.generation.step_interval, self.evaluation.step_interval
+        if evaluated is not None and evaluated % explained:
+            nearest = max(1, round(evaluated / explained)) * explained
+            raise ValueError(
+                f"evaluation.step_interval: {evaluated} is not allowed with "
+                f"generation.step_interval {explained}, because only explained tokens are "
+                f"evaluated; allowed are its multiples, the nearest is {nearest}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _operators_fit(self) -> RunFile:

@@ -89,6 +89,7 @@ def _metric_validation(
             label=f"{config.methods[name].label}, permuted",
             family=config.methods[name].family,
             source=Permuted(method=name, number=number),
+            target=config.methods[name].target,
         )
         for name, names in permuted.items()
         for number, new in enumerate(names, start=1)

@@ -14,6 +14,7 @@ from pisoft.config.resolved import Config
 from pisoft.config.shards import sample_limit, shards
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.faithfulness.scores import is_evaluated
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import OK
 from pisoft.store.shards import cell_path, is_complete
@@ -37,6 +38,7 @@ class SampleLengths:
     perturbable: int
     output: int  # generated
     steps: tuple[int, ...]  # explained
+    evaluated: tuple[int, ...]
 
     @property
     def read(self) -> int:
@@ -88,13 +90,17 @@ def sample_lengths(config: Config, model: str, dataset: str, results: Path | Non
         if prompt["status"] == answer["status"] == OK:
             touched = perturbable_positions(prompt, scope)
             length = len(prompt["input_ids"])
-            samples.append(_answered(length, int(touched[0]), len(touched), answer))
+            lengths = length, int(touched[0]), len(touched)
+            samples.append(_answered(config, *lengths, answer))
     return Lengths(tuple(samples), origin)
 
 
-def _answered(prompt: int, first: int, perturbable: int, answer: Row) -> SampleLengths:
-    steps = tuple(answer["steps"])
-    return SampleLengths(prompt, first, perturbable, len(answer["output_ids"]), steps)
+def _answered(
+    config: Config, prompt: int, first: int, perturbable: int, answer: Row
+) -> SampleLengths:
+    steps, interval = tuple(answer["steps"]), config.run_file.evaluation.step_interval
+    evaluated = tuple(step for step in steps if is_evaluated(step, interval))
+    return SampleLengths(prompt, first, perturbable, len(answer["output_ids"]), steps, evaluated)
 
 
 def _full_answer(config: Config, dataset: str) -> Row:
@@ -127,4 +133,4 @@ def _estimated(config: Config, name: str) -> tuple[SampleLengths, ...]:
     prompt = BEFORE + content + BEHIND
     of_record = config.run_file.evaluation.scope in ("content", "user_turn")
     touched = (BEFORE, content) if of_record else (0, prompt)
-    return (_answered(prompt, *touched, _full_answer(config, name)),) * min(limits)
+    return (_answered(config, prompt, *touched, _full_answer(config, name)),) * min(limits)

@@ -176,7 +176,7 @@ class _Model:
         first, blocks = first_place(part) // block, math.ceil(len(lengths.samples) / block)
         repeated = sum(map(is_repeated, range(first, first + blocks)))
         whole = lengths.total(partial(soft_tokens, grid=grid, draws=1))
-        return tokens + whole * repeated / lengths.total(lambda sample: len(sample.steps))
+        return tokens + whole * repeated / lengths.total(lambda sample: len(sample.evaluated))
 
     def _inspected(self, lengths: Lengths) -> float:
         """Return the tokens of a look at inputs whose tokens are ablated at random."""

@@ -8,6 +8,7 @@ from itertools import compress
 from operator import attrgetter
 from textwrap import fill
 
+from pisoft.cost.lengths import SampleLengths
 from pisoft.cost.plan import (
     LOADING_RULES,
     READING_SPEED,
@@ -31,8 +32,12 @@ at {READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after a
 of the jobs that hold a GPU, all of their time.
 Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of \
 the records' tokens, cut at prompts.max_tokens, in a template of usual length. Content: tokens \
-that a perturbation may touch; before: those in front of them.
+that a perturbation may touch; before: those in front of them; steps: evaluated of explained.
 Numbers: k thousand, M million, G billion, T 10¹², P 10¹⁵, E 10¹⁸, Z 10²¹.""".splitlines()
+_STEPS: tuple[Callable[[SampleLengths], float], ...] = (
+    lambda sample: len(sample.evaluated),
+    lambda sample: len(sample.steps),
+)
 _NO_RATE = (
     "Time is not known: set THROUGHPUT to the TFLOP/s that the device reaches in forward passes. A "
     "data centre GPU reaches about half of its bfloat16 peak; `make bench` measures a machine."
@@ -73,7 +78,7 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
             f"{model} · {dataset}",
             str(len(of.samples)),
             *(f"{of.mean(one):.0f}" for one in means),
-            f"{of.mean(lambda sample: len(sample.steps)):.3g}",
+            " of ".join(f"{of.mean(count):.3g}" for count in _STEPS),
         )
         for (model, dataset), of in plan.lengths.items()
     ]

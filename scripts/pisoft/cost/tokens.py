@@ -17,20 +17,20 @@ def draw_bounds(draws: int | DrawBudget) -> tuple[int, int]:
 
 
 def soft_tokens(sample: SampleLengths, grid: int, draws: int) -> float:
-    """Return the tokens of the soft metrics for one method and protocol, all steps.
+    """Return the tokens of the soft metrics for one method and protocol, all evaluated steps.
 
     There are two forwards per draw, for Soft-NS and Soft-NC, with α = 1 and at each of the
     retaining probabilities. Tokens before the first perturbable one are read once.
     """
     forwards = 2 * draws * (grid + 1) + REFERENCE_FORWARDS
     return sample.first + sum(
-        forwards * (sample.prompt + step - sample.first) for step in sample.steps
+        forwards * (sample.prompt + step - sample.first) for step in sample.evaluated
     )
 
 
 def inspection_tokens(sample: SampleLengths, masks: int) -> float:
-    """Return the tokens of so many random inputs and the clean one, at every step."""
-    return (1 + masks) * sum(sample.prompt + step for step in sample.steps)
+    """Return the tokens of so many random inputs and the clean one, at every evaluated step."""
+    return (1 + masks) * sum(sample.prompt + step for step in sample.evaluated)
 
 
 def ranking_tokens(sample: SampleLengths, settings: RankingSettings) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config.base import Scope
+from pisoft.config.base import Scope, ScoresOf
 from pisoft.config.studies import Control, Permuted
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.seeds import keyed_generator
@@ -26,6 +26,7 @@ def control_rows(
     control: Control,
     scope: Scope,
     seed: int,
+    step_scores: ScoresOf = "own",
 ) -> list[Row]:
     """Return rows of contract `attributions` for every explained step of a sample.
 
@@ -36,6 +37,7 @@ def control_rows(
         control: what the scores are made from; tokens out of scope have a score of 0.
         scope: tokens that a perturbation may touch, m of them.
         seed: of the run, for the noise.
+        step_scores: `aggregated` draws the noise once for all steps, whose mean would have less.
     """
     if generation["status"] != OK:
         return [_row(prompt, 0, None, generation["status"])]
@@ -49,7 +51,8 @@ def control_rows(
     rows = []
     for step in steps:
         raw = np.zeros(len(prompt["input_ids"]))
-        raw[positions] = _scores(control, evidence, (seed, "noise", prompt["sample_id"], step))
+        key = (seed, "noise", prompt["sample_id"], *((step,) if step_scores == "own" else ()))
+        raw[positions] = _scores(control, evidence, key)
         rows.append(_row(prompt, step, raw, OK))
     return rows
 

@@ -20,6 +20,7 @@ from pisoft.config.base import Ablation
 from pisoft.config.jobs import InspectJob
 from pisoft.faithfulness.masks import IndependentUniforms
 from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.faithfulness.scores import is_evaluated
 from pisoft.models.ablation import Ablator
 from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.models.batching import fitted_batches, warn_too_long
@@ -76,7 +77,7 @@ class Inspector:
         self.tokens = 0  # of these
 
     def rows(self, prompt: Row, generation: Row) -> Iterator[Row]:
-        """Yield `inputs` rows of every explained step of a sample.
+        """Yield `inputs` rows of every evaluated step of a sample.
 
         Args:
             prompt, generation: rows of contracts `prompts` and `generations`.
@@ -86,6 +87,8 @@ class Inspector:
         if status == OK and not len(positions):
             status = NO_CONTENT_TOKENS
         for step in generation["steps"] if status == OK else (0,):
+            if not is_evaluated(step, self._settings.step_interval):
+                continue
             own: str = status
             numbers: Mapping[tuple[Ablation, int], Row] = {}
             if status == OK:

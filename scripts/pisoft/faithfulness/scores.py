@@ -8,9 +8,26 @@ from typing import Any
 import numpy as np
 
 from pisoft.config.base import Normalisation
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.store.parquet import OK
 
 CONSTANT_SCORE = 0.5
+
+
+def is_evaluated(step: int, step_interval: int | None) -> bool:
+    """Tell whether an explained step is evaluated, with `evaluation.step_interval`."""
+    return step % (step_interval or 1) == 0
+
+
+def evaluated(
+    attributions: Sequence[Mapping[str, Any]], settings: ScoreSettings
+) -> list[Mapping[str, Any]]:
+    """Return the evaluated ones of a sample's rows of `attributions`, with the scores that are.
+
+    Aggregated scores are those of all rows.
+    """
+    rows = aggregated(attributions) if settings.step_scores == "aggregated" else attributions
+    return [row for row in rows if is_evaluated(row["step"], settings.step_interval)]
 
 
 def aggregated(attributions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from pisoft.faithfulness.perturbation import (
     Perturber,
 )
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.faithfulness.scores import evaluated, normalise
 from pisoft.models.batching import attempt
 from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
@@ -44,7 +44,7 @@ BASELINES = 2  # masks that come before the first draws: everything zeroed, ever
 
 
 class StepEvaluation:
-    """One explained step: its calibrated scores, its masks, and what has been measured of them.
+    """One evaluated step: its calibrated scores, its masks, and what has been measured of them.
 
     Args:
         attribution: row of contract `attributions`.
@@ -241,7 +241,7 @@ def evaluations_of_sample(
     settings: DrawSettings,
     seed: int,
 ) -> list[StepEvaluation]:
-    """Return an evaluation for every attributed step of a sample, nothing measured yet.
+    """Return an evaluation for every evaluated step of a sample, nothing measured yet.
 
     Args:
         model: the explained model.
@@ -257,10 +257,8 @@ def evaluations_of_sample(
         raise BenchmarkError(f"{name}: has no row of attributions")
     positions = perturbable_positions(prompt, settings.scope)
     target_ids = dict(zip(generation["steps"], generation["target_ids"], strict=True))
-    if settings.step_scores == "aggregated":
-        attributions = aggregated(attributions)
     evaluations = []
-    for row in attributions:
+    for row in evaluated(attributions, settings):
         read = [*prompt["input_ids"], *generation["output_ids"][: row["step"]]]
         model.check_ids(read, name)
         target = PerturbationTarget(read, positions, target_ids.get(row["step"], 0), name)

@@ -24,9 +24,11 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.patches import Rectangle
 
+from pisoft.config.base import Target
 from pisoft.figures.style import line_styles, theme
+from pisoft.formatting import NOTHING
 from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import OK
 from pisoft.views.registry import display
 from pisoft.views.view import View
@@ -99,7 +101,7 @@ def plot(view: View) -> Figure:
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
     share = settings.top_share
     assert share is not None, "without it, there are no such figures"
-    texts = examples(chosen, steps, methods, share)
+    texts = examples(chosen, steps, methods, share, settings.targets[cell["dataset"]])
     where = f"{settings.where(cell)} · top {100 * share:g} % of tokens"
     if cell["part"] == "sentence":
         texts = [key_sentence(text) for text in texts]
@@ -128,14 +130,16 @@ def examples(
     steps: Iterable[StepScores],
     methods: Collection[str],
     share: float,
+    targets: Collection[Target],
 ) -> list[Example]:
     """Return the first explained step of each answer, with every method's top tokens.
 
-    Their number is a share, in (0, 1], of that of the perturbable tokens, rounded up.
+    Their number is a share, in (0, 1], of that of the perturbable tokens, rounded up. The heading
+    names the tokens that are the targets of any method.
     """
     explained = {(answer["sample_id"], answer["steps"][0]): answer for answer in answers}
     return [
-        _example(step, explained[key], methods, share)
+        _example(step, explained[key], methods, share, targets)
         for step in steps
         if (key := (step.prompt["sample_id"], step.step)) in explained
     ]
@@ -192,7 +196,11 @@ def key_sentence(example: Example) -> Example:
 
 
 def _example(
-    step: StepScores, answer: Mapping[str, Any], methods: Iterable[str], share: float
+    step: StepScores,
+    answer: Mapping[str, Any],
+    methods: Iterable[str],
+    share: float,
+    targets: Iterable[Target],
 ) -> Example:
     positions = step.perturbable
     top, missing = {}, {}
@@ -210,11 +218,12 @@ def _example(
     else:
         label = answer["label"] or "not known"
         output = f"label: {label} · predicted: {answer['predicted_label']}"
-    target = answer["output_token_texts"][step.step].strip()
+    texts = [target_text(answer, step.step, target) or NOTHING for target in targets]
+    explained = " or ".join(f"“{text.strip()}”" for text in texts)
     count = f"{top_count(positions.size, share)} of {positions.size} tokens are top"
     return Example(
         sample_id=answer["sample_id"],
-        heading=f"{output} · explained token {step.step + 1}: “{target}” · {count}",
+        heading=f"{output} · explained token {step.step + 1}: {explained} · {count}",
         texts=tuple(step.prompt["token_texts"][position] for position in positions),
         positions=positions,
         evidence=evidence if evidence is not None and evidence.any() else None,

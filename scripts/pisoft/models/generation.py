@@ -75,7 +75,7 @@ def continue_greedily(
     """Yield one `generations` row per prompt: the greedy continuation and its explained steps.
 
     Steps are 0, interval, 2·interval, …; the end-of-sequence token is not part of the output.
-    `output_text` and `output_token_texts` are left empty, for the tokenizer to fill.
+    Texts are left empty, for the tokenizer to fill.
     """
     stops = _stop_ids(model)
     config = GenerationConfig(
@@ -133,6 +133,7 @@ def empty_row(prompt: Row, status: str) -> Row:
         "label": prompt["label"],
         "correct": None,
         "greedy_token_id": None,
+        "greedy_token_text": None,
         "greedy_is_label": None,
         "status": status,
     }

@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pisoft.config.base import Target
 from pisoft.config.jobs import ExplorerJob
+from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
 from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import NO_CONTENT_TOKENS, OK, read_table
 from pisoft.tables.writer import render_html
 
@@ -143,6 +145,7 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
             "evidence": mask if mask is None else np.flatnonzero(mask).tolist(),
             "output": answer["output_token_texts"],
             "predicted": answer["predicted_label"],
+            "explained": _explained(answer, settings.targets[dataset]),
             "label": answer["label"],
             "correct": answer["correct"],
             **steps.get(name, _steps([], {})),
@@ -152,6 +155,13 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
         for mask in [prompt["evidence_mask"]]
     ]
     return {"total": len(prompts), "samples": samples}
+
+
+def _explained(answer: Mapping[str, Any], targets: Iterable[Target]) -> list[str] | None:
+    """Return the tokens that scores explain where the answer is a label word; None: all of it."""
+    if answer["predicted_label"] is None:
+        return None
+    return [target_text(answer, 0, target) or NOTHING for target in targets]
 
 
 def _measured(

@@ -124,7 +124,7 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
     if about.left_out:
         yield f"Not run: {'; '.join(about.left_out)}."
     yield ""
-    yield from _answers(numbers)
+    yield from _answers(numbers, "target: generated" in about.settings)
     yield "## Do the paper's findings hold on this model?\n"
     findings = paper_findings(numbers, about.protocols)
     lines = [(one.claim, f"**{one.verdict}**", one.why) for one in findings]
@@ -148,8 +148,8 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
     yield from (f"      {line}" for line in about.settings.splitlines())
 
 
-def _answers(numbers: Numbers) -> Iterator[str]:
-    """Yield what the model answered: what the scores are to explain."""
+def _answers(numbers: Numbers, generated: bool) -> Iterator[str]:
+    """Yield what the model answered, and which token the scores explain."""
     results = numbers.results("accuracy")
     (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
     yield "## What the model answers\n"
@@ -157,5 +157,9 @@ def _answers(numbers: Numbers) -> Iterator[str]:
     yield markdown_table(headings, markdown_rows(block))
     yield " ".join(notes.ACCURACY)
     yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
+    if generated:
+        yield "answers. Scores explain the token that the model would generate, which need not begin a"
+        yield "label word (Greedy is label), while the metrics measure the whole distribution.\n"
+        return
     yield "answers. Scores explain the preferred label word, which need not be the word that the"
     yield "model would say (Greedy is label), while the metrics measure the whole distribution.\n"

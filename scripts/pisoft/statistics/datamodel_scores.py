@@ -17,8 +17,9 @@ With e the masks (1: kept) and s a method's scores of one step, the kept mass of
 - infidelity: min over β of the mean of (β · removed mass − drop)², divided by the mean of drop²
   (Yeh et al. 2019, with the optimal scale), from 0, the best, to 1.
 
-A metric is undefined for a step where the masks are fewer than three, or where what is correlated
-does not vary. A sample's value is the mean over its steps that have one.
+A metric is undefined for a step whose scores explain another token than random scores, where the
+masks are fewer than three, or where what is correlated does not vary. A sample's value is the mean
+over its steps that have one.
 
 Random scores are no fair control of these metrics, as the masks are of their own making. What they
 keep of themselves is high with Soft-NS and low with Soft-NC whatever the count, so their LDS is
@@ -28,6 +29,7 @@ below that of other random scores; given the count it is 0 on average, but scatt
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +49,7 @@ from pisoft.store.parquet import (
     CONSTANT_SCORES,
     NONFINITE_LOGITS,
     OK,
+    OTHER_TARGET,
     TOO_FEW_MASKS,
     check_inputs,
     read_table,
@@ -220,12 +223,15 @@ def _step(
     sample_id = step.prompt["sample_id"]
     values = np.full((len(METRICS), len(methods)), np.nan)
     statuses = [step.status[name] for name in methods]
+    for name in settings.other_targets.get(path.stem, ()):
+        if step.status.get(name) == OK:
+            statuses[methods.index(name)] = OTHER_TARGET
     if (why := draws.failed.get((sample_id, step.step))) is None:
         masks, changes = masks_and_changes(step, path, draws, settings)
         why = _why_unusable(changes)
         if np.isfinite(changes).all():
-            scored = [name in step.raw for name in methods]
-            scores = [step.scores(name) for name in methods if name in step.raw]
+            scored = [status == OK for status in statuses]
+            scores = [step.scores(name) for name in compress(methods, scored)]
             values[:, scored] = of_masks(masks, np.stack(scores, axis=1), changes)
     return values, [why if status == OK else status for status in statuses]
 

@@ -8,7 +8,7 @@ one step are, over its m perturbable tokens in rising order (i = 1 … m), is me
 - gini = Σ (2 i − m − 1) s_i / (m Σ s_i), the Gini index: 0 where all scores are equal, 1 − 1 / m
   where a single token has all of it; uniformly distributed scores have 1 / 3.
 
-A sample's value is the mean over its explained steps. Of one sample, methods are ranked by density
+A sample's value is the mean over its evaluated steps. Of one sample, methods are ranked by density
 and by a metric, and Spearman's ρ between the two is taken over the methods with both, at least
 three: what makes a sample hard for all of them drops out. Its mean over samples is tested against
 0, with random scores among the methods and without. P-values are corrected over all tests of a

@@ -14,7 +14,7 @@ evidence. Of the scores s of one step:
 
 Equal scores are ordered by lot for the first two: what is given is the mean over all orders. The
 first is the hit of the pointing game (Zhang et al. 2018), and average precision is what ERASER
-(DeYoung et al. 2020) takes for token scores. A sample's value is the mean over its explained steps
+(DeYoung et al. 2020) takes for token scores. A sample's value is the mean over its evaluated steps
 that have scores, as for the soft metrics; its evidence is the same at each of them.
 """
 

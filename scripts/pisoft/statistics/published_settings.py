@@ -83,7 +83,9 @@ OPTIONS: Mapping[str, Mapping[str, Setting]] = {
 SETTINGS: Mapping[str, Setting] = {
     "prompts.max_tokens": Setting(None),
     "generation.max_new_tokens": Setting(50, datasets=OPEN_TEXT),
-    "generation.step_interval": Setting(5, METRICS, metrics=SOFT, datasets=OPEN_TEXT),
+    "generation.step_interval": Setting(1, DETAILS, metrics=SOFT, datasets=OPEN_TEXT),
+    "target": Setting("label"),
+    "evaluation.step_interval": Setting(5, METRICS, metrics=SOFT, datasets=OPEN_TEXT),
     "evaluation.scope": Setting("content"),
     "evaluation.normalisation": Setting("minmax"),
     "evaluation.step_scores": Setting("aggregated", DETAILS, metrics=SOFT, datasets=OPEN_TEXT),
@@ -165,15 +167,18 @@ def settings_of(job: PublishedJob) -> dict[str, Any]:
         if name in METHODS
         for key, value in options.items()
     }
+    values |= {f"{name}.target": one for name, one in job.targets.items() if name in METHODS}
     values |= {f"{name}.dtype": text for name, text in job.types.items()}
-    return {**values, "masked_model": job.masked_model}
+    explained = job.generation.step_interval
+    values["evaluation.step_interval"] = job.evaluation.step_interval or explained
+    return {**values, "masked_model": job.masked_model, "target": job.target}
 
 
 def compared_settings(job: PublishedJob) -> Iterator[Comparison]:
     """Yield every setting of a run beside the paper's; those of other models are left out."""
     for key, value in settings_of(job).items():
-        if key in SETTINGS:
-            yield Comparison(key, value, SETTINGS[key])
+        if (setting := SETTINGS.get("target" if key.endswith(".target") else key)) is not None:
+            yield Comparison(key, value, setting)
 
 
 def differences(job: PublishedJob) -> list[Comparison]:

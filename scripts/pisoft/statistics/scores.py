@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from pisoft.config.base import Normalisation, ScoresOf
+from pisoft.config.base import Normalisation
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.faithfulness.scores import evaluated, normalise
 from pisoft.statistics.reading import REPAIR
 from pisoft.store.cells import check_scores, read_prompts
 from pisoft.store.parquet import OK, check_inputs, read_table
@@ -24,7 +24,7 @@ from pisoft.store.parquet import OK, check_inputs, read_table
 
 @dataclass(frozen=True)
 class StepScores:
-    """What every method says of one explained step.
+    """What every method says of one evaluated step.
 
     Attributes:
         prompt: the sample's row of `prompts`.
@@ -69,7 +69,7 @@ def read_scores(
         rows = read_table(path, "attributions", where=pc.field("sample_id").isin([*asked]))
         if missing := set(asked) - set(rows["sample_id"].to_pylist()):
             raise BenchmarkError(f"{path}: lacks sample '{min(missing)}' of {prompts}; {REPAIR}")
-        for row in _evaluated(rows.to_pandas(), settings.step_scores):
+        for row in _evaluated(rows.to_pandas(), settings):
             check_scores(path, row, asked[row["sample_id"]])
             of_methods = by_step.setdefault((row["sample_id"], row["step"]), {})
             if path.parts[-2] in of_methods:
@@ -106,9 +106,9 @@ def scores_by_sample(
         yield sample_id, [step.scores(method) for step in sample if method in step.raw]
 
 
-def _evaluated(table: pd.DataFrame, step_scores: ScoresOf) -> list[dict[str, Any]]:
-    """Return the rows of an `attributions` table with the raw scores that are evaluated."""
-    if step_scores == "own":
-        return table.to_dict("records")
-    samples = table.groupby("sample_id", sort=False)
-    return [row for _, rows in samples for row in aggregated(rows.to_dict("records"))]
+def _evaluated(table: pd.DataFrame, settings: ScoreSettings) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of an `attributions` table that are evaluated, with the scores that are."""
+    aggregates = settings.step_scores == "aggregated"  # of one sample
+    samples = table.groupby("sample_id", sort=False) if aggregates else [("", table)]
+    for _, rows in samples:
+        yield from evaluated(rows.to_dict("records"), settings)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pisoft.config.base import Target
 from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import OK, check_inputs, read_rows
 
@@ -21,16 +22,18 @@ _PER_TOKEN = ("token_texts", "content_mask", "user_mask", "bos_mask", "evidence_
 
 
 def read_cell(
-    prompts: Path, generations: Path, attributions: Path
+    prompts: Path, generations: Path, attributions: Path, target: Target = "label"
 ) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
     """Read a cell's prompts, their answers in the same order, and scores by sample.
+
+    The target is what the scores explain, as for :func:`read_generations`.
 
     Raises:
         BenchmarkError: as :func:`read_prompts`, :func:`read_generations` and
             :func:`read_attributions` do.
     """
     asked = read_prompts(prompts)
-    answered = read_generations(generations, prompts, asked)
+    answered = read_generations(generations, prompts, asked, target)
     scores = read_attributions(attributions, prompts, asked, generations, answered)
     return asked, answered, scores
 
@@ -52,8 +55,13 @@ def read_prompts(path: Path) -> list[Row]:
     return rows
 
 
-def read_generations(path: Path, prompts_path: Path, prompts: Sequence[Row]) -> list[Row]:
+def read_generations(
+    path: Path, prompts_path: Path, prompts: Sequence[Row], target: Target = "label"
+) -> list[Row]:
     """Read the `generations` rows of prompts, in their order.
+
+    Where the answer is a label word and the target `generated`, `target_ids` has the token that the
+    model would generate in place of the label word's.
 
     Raises:
         BenchmarkError: an unreadable file, one that was made from other prompts, that lacks a
@@ -66,7 +74,16 @@ def read_generations(path: Path, prompts_path: Path, prompts: Sequence[Row]) -> 
         if repeats:
             _refuse(path, prompt["sample_id"], "is there twice")
         _check_generation(path, answer, prompt)
+        if target == "generated" and answer["predicted_label"] is not None:
+            answer["target_ids"] = [answer["greedy_token_id"]]
     return [rows[0] for rows in by_sample.values()]
+
+
+def target_text(answer: Mapping[str, Any], step: int, target: Target) -> str | None:
+    """Return what the token says that scores of an answer's step explain; None: not known."""
+    if target == "generated" and answer["predicted_label"] is not None:
+        return answer["greedy_token_text"]
+    return dict(enumerate(answer["output_token_texts"])).get(step)
 
 
 def read_attributions(

@@ -44,6 +44,7 @@ TOO_LONG_FOR_MEMORY = "too_long_for_memory"
 CONSTANT_SCORES = "constant_scores"
 CONSTANT_CHANGES = "constant_changes"
 TOO_FEW_MASKS = "too_few_masks"
+OTHER_TARGET = "other_target"
 STATUSES = {  # and what each of them means
     OK: "there is a result",
     EMPTY_RECORD: "a field of the record has no text",
@@ -62,6 +63,7 @@ STATUSES = {  # and what each of them means
     "tokens they keep",
     CONSTANT_CHANGES: "all masks change the prediction equally",
     TOO_FEW_MASKS: "there are fewer than three masks to correlate over",
+    OTHER_TARGET: "the scores explain another token than random scores, whose draws are used",
 }
 logger = logging.getLogger(__name__)
 

@@ -218,7 +218,7 @@ def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
 BOOTSTRAP = "In brackets: 95 % bootstrap interval over samples."
 INTERVAL = "In brackets: 95 % interval over samples, by Student's t adjusted for skewness."
 TEST = "p: two-sided bootstrap-t test of {}, corrected by step-down over all {}"
-SEVERAL_STEPS = "An answer of several explained tokens counts as their mean."
+SEVERAL_STEPS = "An answer of several evaluated tokens counts as their mean."
 AREAS = (
     "Mean over samples of the area under the curve (trapezoid) on the grid π = {:g}, …, {:g} ({} "
     "values), so a curve that is 1 everywhere has {:.3g}. Higher is better."
@@ -308,7 +308,7 @@ SENSITIVITY = (
 )
 OFF_DISTRIBUTION = (
     "What the model makes of inputs of which random tokens are ablated, whatever the methods: each "
-    "perturbable token is kept with probability π. Means over a few masks, a sample's explained "
+    "perturbable token is kept with probability π. Means over a few masks, a sample's evaluated "
     f"steps, and samples. {INTERVAL} No column has a better direction: they show how far such "
     "inputs are from the clean one.",
     "Entropy and probability are of the next token. Attention: what the last position pays to the "

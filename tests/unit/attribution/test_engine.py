@@ -377,7 +377,7 @@ def job(tmp_path):
         "label_token_ids": [],
         "label_words": [],
     }
-    absent = ("predicted_label", "label", "correct", "greedy_token_id", "greedy_is_label")
+    absent = ("predicted_label", "label", "correct", "greedy_token_id", "greedy_token_text", "greedy_is_label")
     prompts, generations = [], []
     for prompt, generation in block_of(samples()):
         masks = dict.fromkeys(

@@ -48,6 +48,7 @@ def answer_row(sample_id, output, steps, status="ok"):
         "label": None,
         "correct": None,
         "greedy_token_id": None,
+        "greedy_token_text": None,
         "greedy_is_label": None,
         "status": status,
     }

@@ -201,19 +201,21 @@ function describe() {
 function describeSample(say, sample, step) {
   if (sample.status !== "ok") say("Failed", make("span", "notice", sample.status));
   if (sample.predicted !== null) say("Prediction", make("bdi", "", sample.predicted));
+  if (sample.explained !== null) say("Explained token", make("bdi", "", sample.explained.join(" or ")));
   if (sample.label !== null) say("Label", make("bdi", "", sample.label));
   if (sample.correct !== null) {
     say("Correct", make("span", sample.correct ? "right" : "wrong", sample.correct ? "yes" : "no"));
   }
   const text = make("div", "generated");
   text.dir = "auto";
-  text.append(...sample.output.map((token, place) => make(place === step?.step ? "mark" : "span", "", token)));
+  const isExplained = (token, place) => place === step?.step && (sample.explained ?? [token]).includes(token);
+  text.append(...sample.output.map((token, place) => make(isExplained(token, place) ? "mark" : "span", "", token)));
   const count = sample.evidence?.length;
   say("Evidence", count === undefined ? NOT_KNOWN : `${count} ${count === 1 ? "token" : "tokens"}, underlined`);
   const cut = sample.truncated ? ", the record cut to fit" : "";
   const inside = step ? `${step.perturbable.length} of ${sample.tokens.length} tokens` : NOT_KNOWN;
   say("Perturbable", `${inside} (scope ${data.scope})${cut}`);
-  if (sample.steps.length > 1) say("AUC, LDS, evidence", "means over the explained tokens");
+  if (sample.steps.length > 1) say("AUC, LDS, evidence", "means over the evaluated tokens");
   say("Generated text", sample.output.length ? text : "none");
 }
 
