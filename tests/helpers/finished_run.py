@@ -116,6 +116,7 @@ def settings(**changes: Any) -> ExplorerJob:
         "normalisation": "minmax",
         "run": "tést",
         "samples": 20,
+        "targets": {"words": ["label", "generated"], "open": ["generated"]},
         "score_floor": FLOOR,
         "pi_grid": GRID,
     }
@@ -268,7 +269,7 @@ def _generation(record: Record) -> dict[str, Any]:
         "label": record.label,
         "correct": record.predicted == record.label if answered else None,
         "greedy_token_id": None,
-        "greedy_token_text": None,
+        "greedy_token_text": " Sure",
         "greedy_is_label": None,
         "status": record.status,
     }

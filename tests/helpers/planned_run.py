@@ -85,6 +85,12 @@ def run_of(entries: dict[str, Any] | None = None, **changes: Any) -> Config:
     return load_config(raw, CATALOGUE, "run.yaml", load_method)
 
 
-def sample(prompt: int, first: int = 0, steps: tuple[int, ...] = (0,), output: int = 1):
+def sample(
+    prompt: int,
+    first: int = 0,
+    steps: tuple[int, ...] = (0,),
+    output: int = 1,
+    evaluated: tuple[int, ...] = (),
+):
     """Return one sample's lengths; all tokens from `first` on may be perturbed."""
-    return SampleLengths(prompt, first, prompt - first, output, steps)
+    return SampleLengths(prompt, first, prompt - first, output, steps, evaluated or steps)

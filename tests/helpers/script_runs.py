@@ -81,6 +81,7 @@ def display_settings(**settings: Any) -> DisplayJob:
         "types": dict.fromkeys(names["models"], "bfloat16"),
         **{"baselines": (), "imported": (), "controls": {}, "clamp": "draw"},
         **{"score_floor": 1e-4, "top_share": 0.25, "equivalence_margin": None},
+        "targets": dict.fromkeys(names["datasets"], ("label",)),
         "shards": {name: dict.fromkeys(names["datasets"]) for name in names["models"]},
     }
     return DisplayJob(**plain | names)

@@ -202,13 +202,14 @@ SCRIPTS = {
     "attributions": (
         attribute,
         AttributeJob(
-            **SHARED, reinitialised_layers=None, masked_model=None, method="saliency", options={}
+            **SHARED, reinitialised_layers=None, masked_model=None, target="label",
+            step_scores=None, method="saliency", options={},
         ),
     ),
     "soft": (
         evaluate_soft,
         EvaluateJob(
-            **SHARED, first_place=0, compile=False, protocol="fixed",
+            **SHARED, first_place=0, compile=False, protocol="fixed", target="label",
             evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1),
         ),
     ),

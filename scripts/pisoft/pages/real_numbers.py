@@ -157,9 +157,12 @@ def _answers(numbers: Numbers, generated: bool) -> Iterator[str]:
     yield markdown_table(headings, markdown_rows(block))
     yield " ".join(notes.ACCURACY)
     yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
-    if generated:
-        yield "answers. Scores explain the token that the model would generate, which need not begin a"
-        yield "label word (Greedy is label), while the metrics measure the whole distribution.\n"
-        return
-    yield "answers. Scores explain the preferred label word, which need not be the word that the"
-    yield "model would say (Greedy is label), while the metrics measure the whole distribution.\n"
+    explained, but = (
+        ("the token that the model would generate", "begin a label word")
+        if generated
+        else ("the preferred label word", "be the word that the\nmodel would say")
+    )
+    yield (
+        f"answers. Scores explain {explained}, which need not {but} (Greedy is label), while the "
+        "metrics measure the whole distribution.\n"
+    )

@@ -65,7 +65,7 @@ def read_generations(
 
     Raises:
         BenchmarkError: an unreadable file, one that was made from other prompts, that lacks a
-            sample or has another, or a step, target or label that does not fit.
+            sample or has another, or a step, target or label that does not fit or is not there.
     """
     check_inputs(path, prompts=prompts_path)
     by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
@@ -75,6 +75,8 @@ def read_generations(
             _refuse(path, prompt["sample_id"], "is there twice")
         _check_generation(path, answer, prompt)
         if target == "generated" and answer["predicted_label"] is not None:
+            if answer["greedy_token_id"] is None:
+                _refuse(path, prompt["sample_id"], "has a label word, but no 'greedy_token_id'")
             answer["target_ids"] = [answer["greedy_token_id"]]
     return [rows[0] for rows in by_sample.values()]
 

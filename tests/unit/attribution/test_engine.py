@@ -377,7 +377,8 @@ def job(tmp_path):
         "label_token_ids": [],
         "label_words": [],
     }
-    absent = ("predicted_label", "label", "correct", "greedy_token_id", "greedy_token_text", "greedy_is_label")
+    greedy = ("greedy_token_id", "greedy_token_text", "greedy_is_label")
+    absent = ("predicted_label", "label", "correct", *greedy)
     prompts, generations = [], []
     for prompt, generation in block_of(samples()):
         masks = dict.fromkeys(
@@ -397,8 +398,8 @@ def job(tmp_path):
             name="toy", repository=None, revision=None, dtype="float32", quantization="none",
             device="cpu",
         ),
-        reinitialised_layers=None, masked_model=None, method="my_method", options={}, seed=1,
-        block_size=2, token_budget=72,
+        reinitialised_layers=None, masked_model=None, target="label", step_scores=None,
+        method="my_method", options={}, seed=1, block_size=2, token_budget=72,
     )  # fmt: skip
     return argparse.Namespace(
         settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",

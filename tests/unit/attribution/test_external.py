@@ -15,7 +15,7 @@ import check_scores
 import export_prompts
 import import_scores
 from helpers.explained_rows import answer, prompt
-from pisoft.config.jobs import ImportJob, RunJob
+from pisoft.config.jobs import ExportJob, ImportJob
 from pisoft.errors import BenchmarkError
 from pisoft.store.cells import read_attributions
 from pisoft.store.parquet import check_inputs, provenance, read_rows, write_rows
@@ -34,7 +34,8 @@ ANSWERS = [
 class Cell:
     """A model's prompts, answers and file of scores in a folder."""
 
-    def __init__(self, folder, prompts=PROMPTS, answers=ANSWERS):
+    def __init__(self, folder, prompts=PROMPTS, answers=ANSWERS, target="label"):
+        self.target = target
         self.prompts = folder / f"prompts/{MODEL}/{DATASET}.parquet"
         self.generations = folder / f"generations/{MODEL}/{DATASET}.parquet"
         self.whole = self.prompts
@@ -47,7 +48,7 @@ class Cell:
     def export(self):
         """Write what there is to score and return it as a user reads it, with scores."""
         files = {"prompts": [self.prompts], "generations": [self.generations]}
-        settings = RunJob(run="tiny").to_json()
+        settings = ExportJob(run="tiny", target=self.target).to_json()
         given = argparse.Namespace(
             settings=settings, files=files, outputs={"to_score": [self.exported]}
         )
@@ -60,7 +61,7 @@ class Cell:
         if rows is not None:
             table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows)
             pq.write_table(table, self.scores)
-        settings = ImportJob(model=MODEL, dataset=DATASET).to_json()
+        settings = ImportJob(model=MODEL, dataset=DATASET, target=self.target).to_json()
         kinds = ("prompts", "generations", "whole", "scores")
         files, outputs = {kind: [getattr(self, kind)] for kind in kinds}, [self.output]
         given = {"files": files, "outputs": {"attributions": outputs}}
@@ -83,6 +84,24 @@ def test_what_there_is_to_score_is_every_explained_step_of_samples_that_did_not_
         "model": MODEL, "dataset": DATASET, "sample_id": "a", "step": 2, "output_ids": [7, 8],
         "target_id": 9, "target_text": " t2", "scores": None,
     }  # fmt: skip
+
+
+def test_the_target_says_which_token_is_scored_and_scores_of_another_are_refused(tmp_path):
+    word = answer("a", "Yes", "Yes") | {
+        "output_ids": [50], "target_ids": [50], "output_token_texts": ["Yes"],
+        "greedy_token_id": 9, "greedy_token_text": " Sure",
+    }  # fmt: skip
+    prompts = [PROMPTS[0] | {"label": "Yes", "label_words": ["Yes"], "label_token_ids": [50]}]
+    found = {}
+    for target in ("label", "generated"):
+        cell = Cell(tmp_path / target, prompts, [word], target)
+        found[target] = cell.export()
+        (row,) = read_rows(cell.exported, "to_score")
+        expected = {"label": (50, "Yes"), "generated": (9, " Sure")}[target]
+        assert (row["target_id"], row["target_text"]) == expected
+    with pytest.raises(BenchmarkError, match=r"wrong target_id: .* 50, expected 9"):
+        cell.import_(found["label"])
+    assert cell.import_(found["generated"])[0]["status"] == "ok"
 
 
 def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cell):

@@ -271,6 +271,22 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             {"sampler": "count", "mask": "element"},
             ["evaluation: sampler: 'count' is not allowed with mask 'element'", "'token'"],
         ),
+        (
+            "run/evaluation",
+            {"step_interval": 7},
+            ["evaluation.step_interval: 7 is not allowed with generation.step_interval 5", "is 5"],
+        ),
+        (
+            "run/evaluation",
+            {"step_interval": 13},
+            ["allowed are its multiples, the nearest is 15"],
+        ),
+        ("run/target", "labl", ["run.yaml: target: 'labl' is not allowed", "mean 'label'?"]),
+        (
+            "methods/saliency/target",
+            "generate",
+            ["target: 'generate' is not allowed; did you mean 'generated'?"],
+        ),
         ("run/evaluation", {"preset": "effcient"}, ["evaluation.preset", "mean 'efficient'?"]),
         ("run/evaluation", {"sampler": "latn"}, ["evaluation.sampler", "did you mean 'latin'?"]),
         ("run/evaluation", {"mask": "tokn"}, ["evaluation.mask", "did you mean 'token'?"]),
@@ -588,9 +604,10 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
     [
         (
             {"options": {"layers": 2}},
-            "scores that are not attributed, by `source`, take no `method` and",
+            "scores that are not attributed, by `source`, take no `method`, `options` or `target`",
         ),
         ({"method": "saliency"}, "scores that are not attributed, by `source`, take no `method`"),
+        ({"target": "label"}, "scores that are not attributed, by `source`, take no `method`"),
         ({"source": {"kind": "score", "path": "a"}}, "source.kind: 'score' is not allowed; did yo"),
         ({"source": {"path": "a"}}, "source.kind: is required and missing"),
         ({"source": {"kind": "scores"}}, "source.path: is required and missing"),

@@ -28,10 +28,10 @@ KEYS = {
     **dict.fromkeys(("sample",), ("part",)),
     **dict.fromkeys(("train", "compare"), ("model",)),
     **dict.fromkeys(("make_masked",), ("masked_model",)),
-    **dict.fromkeys(("prompt", "generate", "import", "ranking"), ("model", "dataset")),
-    **dict.fromkeys(("attribute",), ("model", "method")),
+    **dict.fromkeys(("prompt", "generate", "ranking"), ("model", "dataset")),
+    **dict.fromkeys(("attribute", "import"), ("model", "method", "dataset")),
     **dict.fromkeys(("construct",), ("method",)),
-    **dict.fromkeys(("evaluate",), ("protocol", "model", "method", "part")),
+    **dict.fromkeys(("evaluate",), ("protocol", "model", "method", "dataset", "part")),
 }
 MAKE = {name: maker(name) for name in of_jobs.JOBS}
 JOBS = {
@@ -41,10 +41,11 @@ JOBS = {
     "make_masked": ("demo-masked",),
     "prompt": ("demo-llama", "demo-sentiment"),
     "generate": ("demo-llama", "demo-sentiment"),
-    "attribute": ("demo-llama", "saliency"),
-    "import": ("demo-llama", "demo-sentiment"),
-    "evaluate": ("dynamic", "demo-llama", "saliency", "demo-sentiment"),
+    "attribute": ("demo-llama", "saliency", "demo-sentiment"),
+    "import": ("demo-llama", "saliency", "demo-sentiment"),
+    "evaluate": ("dynamic", "demo-llama", "saliency", "demo-sentiment", "demo-sentiment"),
     "ranking": ("demo-llama", "demo-sentiment"),
+    "export": (),
     "summarise": (),
     "summarise_ranking": (),
     "uncertainty": (),
@@ -142,6 +143,63 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     }
 
 
+def test_steps_that_are_evaluated_concern_no_attribution(raw):
+    fewer = {**raw["evaluation"], "step_interval": 10}
+    of_scores = {"density", "evidence", "compare", "sanity_checks", "display", "explorer"}
+    assert changed(raw, evaluation=fewer) == {"evaluate", "published"} | of_scores
+
+
+def test_the_target_reaches_what_explains_label_words_and_nothing_of_open_text(raw):
+    on_open = JOBS | {
+        name: (*(key.replace("sentiment", "why") for key in JOBS[name]),)
+        for name in ("attribute", "import", "evaluate")
+    }
+    shown = {"export", "display", "explorer", "published"}
+    explained = {"attribute", "import", "evaluate"}
+    assert changed(raw, target="generated") == shown | explained
+    before, after = (
+        load_config(raw | {"target": target}, ROOT / "config/catalogue", "test", load_method)
+        for target in ("label", "generated")
+    )
+    for name in explained:
+        assert MAKE[name](before, *on_open[name]) == MAKE[name](after, *on_open[name])
+
+
+def test_a_method_may_explain_another_token_than_the_run(raw):
+    own = {"generated": {"method": "saliency", "target": "generated"}}
+    catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
+    config = load_config(
+        raw | {"catalogue": catalogue, "metric_validation": {"permuted_methods": ["generated"]}},
+        *(ROOT / "config/catalogue", "test", load_method),
+    )
+    for method in ("generated", "generated-permuted-1"):
+        assert config.target(method, "demo-sentiment") == "generated"
+    for method in ("saliency", "oracle"):
+        assert config.target(method, "demo-sentiment") == "label"
+    assert MAKE["attribute"](config, "demo-llama", "generated", "demo-sentiment").target == (
+        "generated"
+    )
+    others = of_jobs.DatamodelJob.of(config).other_targets
+    assert others == {"demo-sentiment": ("generated",), "demo-why": ()}
+    assert MAKE["display"](config).targets == {
+        "demo-sentiment": ("label", "generated"), "demo-why": ("generated",),
+    }  # fmt: skip
+
+
+def test_only_random_scores_depend_on_whether_a_sample_has_one_heatmap(raw):
+    made = [
+        {
+            method: MAKE["attribute"](config, "demo-llama", method, "demo-why")
+            for method in ("random", "saliency")
+        }
+        for how in ("own", "aggregated")
+        for given in [raw | {"evaluation": {**raw["evaluation"], "step_scores": how}}]
+        for config in [load_config(given, ROOT / "config/catalogue", "test", load_method)]
+    ]
+    assert made[0]["saliency"] == made[1]["saliency"]
+    assert [of["random"].step_scores for of in made] == ["own", "aggregated"]
+
+
 def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
     config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
     reason = "open generation has no label word that could flip"
@@ -173,7 +231,7 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
         config = load_config(
             raw | {"masked_model": masked_model}, ROOT / "config/catalogue", "test", load_method
         )
-        return MAKE["attribute"](config, "demo-llama", "saliency").to_json()
+        return MAKE["attribute"](config, "demo-llama", "saliency", "demo-sentiment").to_json()
 
     assert attribute_settings("demo-masked") == attribute_settings("roberta-base")
     monkeypatch.setattr(load_method("saliency"), "needs_masked_model", True)

@@ -96,6 +96,15 @@ def test_prompts_alone_leave_answers_at_full_length(tmp_path):
     ]  # fmt: skip
 
 
+def test_all_tokens_may_be_explained_and_every_fifth_evaluated():
+    evaluation = {"draws": 4, "step_interval": 5}
+    generation = {"max_new_tokens": 11, "step_interval": 1}
+    (story,) = set(
+        lengths_of(None, "stories", generation=generation, evaluation=evaluation).samples
+    )
+    assert (story.steps, story.evaluated) == (tuple(range(11)), (0, 5, 10))
+
+
 def test_a_label_is_one_token_so_prompts_say_everything(tmp_path):
     write(tmp_path, "prompts", "reviews", PROMPTS)
     lengths = lengths_of(tmp_path, "reviews")

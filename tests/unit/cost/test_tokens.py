@@ -140,8 +140,8 @@ def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
     assert soft_tokens(sample(18, first=6), 3, draws) == 6 + read
 
 
-def test_every_step_reads_the_tokens_generated_before_it():
-    lengths = sample(10, first=4, steps=(0, 5), output=6)
+def test_every_evaluated_step_reads_the_tokens_generated_before_it():
+    lengths = sample(10, first=4, steps=tuple(range(6)), evaluated=(0, 5), output=6)
     assert soft_tokens(lengths, grid=3, draws=2) == 4 + (2 * 2 * 4 + 3) * (6 + 11)
     assert inspection_tokens(lengths, masks=7) == 8 * (10 + 15)
     assert generation_tokens(lengths) == 10 + 5
@@ -165,7 +165,9 @@ def test_ranking_is_planned_as_it_is_counted(operator, count):
     settings = RankingSettings(operator=operator)
     evaluator = RankingEvaluator(model, settings, "content", 1, 64)
     evaluator.evaluate_block([(prompt, {"predicted_label": "Yes"}, scores)])
-    lengths = SampleLengths(len(ids), first=6, perturbable=count, output=1, steps=(0,))
+    lengths = SampleLengths(
+        len(ids), first=6, perturbable=count, output=1, steps=(0,), evaluated=(0,)
+    )
     assert ranking_tokens(lengths, settings) == pytest.approx(5 + evaluator.tokens)
 
 

@@ -23,9 +23,9 @@ def prompt_of(sample="a", content=CONTENT, evidence=EVIDENCE):
     }  # fmt: skip
 
 
-def made(control, scope="content", seed=1, status=OK, steps=(0, 5), **prompt):
+def made(control, scope="content", seed=1, status=OK, steps=(0, 5), how="own", **prompt):
     generation = {"steps": list(steps), "status": status}
-    return control_rows(prompt_of(**prompt), generation, control, scope, seed)
+    return control_rows(prompt_of(**prompt), generation, control, scope, seed, how)
 
 
 def scores(name, **options):
@@ -62,6 +62,13 @@ def test_noise_depends_on_its_key_alone():
     assert made(noisy) == made(noisy)
     assert made(noisy, seed=2) != made(noisy)
     assert made(noisy, sample="b")[0]["raw_scores"] != first["raw_scores"]
+
+
+def test_noise_of_one_heatmap_is_the_samples_so_that_its_mean_keeps_the_deviation():
+    noisy = Control(kind="control", scores="oracle", noise=1)
+    first, later = made(noisy, how="aggregated")
+    assert first["raw_scores"] == later["raw_scores"]
+    assert first["raw_scores"] != made(noisy)[0]["raw_scores"]
 
 
 def test_a_sample_that_has_nothing_to_know_says_why():

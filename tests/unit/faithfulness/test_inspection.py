@@ -23,10 +23,10 @@ MODEL = LoadedModel(
 )
 
 
-def settings(protocol="dynamic", operators=("zero", "mean", "hide"), **changes):
+def settings(protocol="dynamic", operators=("zero", "mean", "hide"), step_interval=None):
     return InspectJob(
         model=MODEL, protocol=protocol, operators=operators, scope="content", pi_grid=GRID,
-        draws=DRAWS, seed=SEED, token_budget=None, **changes,
+        draws=DRAWS, seed=SEED, token_budget=None, step_interval=step_interval,
     )  # fmt: skip
 
 
@@ -100,6 +100,12 @@ def test_inputs_that_are_read_are_counted(budget):
     lengths = [len(IDS) + step for step in GENERATION["steps"]]
     assert inspector.forwards == of_step * len(lengths)
     assert inspector.tokens == of_step * sum(lengths)
+
+
+def test_only_evaluated_steps_are_inspected():
+    first, last = GENERATION["steps"]
+    found = inspected(twins("llama-gqa")[0], operators=("zero",), step_interval=last + 1)
+    assert {step for step, *_ in found} == {first} == {0}
 
 
 def test_hidden_tokens_are_not_attended_to_and_zeroed_ones_are():

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pisoft.faithfulness.scores import aggregated, normalise
+from pisoft.config.evaluation import ScoreSettings
+from pisoft.faithfulness.scores import aggregated, evaluated, normalise
 
 finite = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e300, 1e300))
 
@@ -59,6 +60,16 @@ def test_one_heatmap_per_sample_is_the_mean_of_raw_scores_over_steps():
     assert [row["step"] for row in aggregated(rows)] == [0, 5]
     for row in aggregated(rows):
         np.testing.assert_array_equal(row["raw_scores"], [2.0, 6.0])
+
+
+def test_a_heatmap_of_all_explained_steps_is_evaluated_at_some_of_them():
+    rows = [{"step": k, "raw_scores": [2.0**k], "status": "ok"} for k in range(7)]
+    settings = ScoreSettings(step_scores="aggregated", step_interval=3)
+    found = [(row["step"], row["raw_scores"].tolist()) for row in evaluated(rows, settings)]
+    assert found == [(step, [127 / 7]) for step in (0, 3, 6)]
+    own = evaluated(rows, ScoreSettings(step_interval=3))
+    assert own == rows[::3]
+    assert evaluated(rows, ScoreSettings()) == rows
 
 
 def test_there_is_no_heatmap_where_a_step_has_failed():

@@ -122,7 +122,7 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
     ]
     steps = read_scores(prompts, paths, ScoreSettings())
     chosen = [explained_rows.answer("a", steps=(3, 6))]
-    (found,) = examples(chosen, steps, [*METHODS, "absent"], 0.1)
+    (found,) = examples(chosen, steps, [*METHODS, "absent"], 0.1, ["label"])
     assert found.texts == TEXTS
     assert found.evidence.tolist() == [place == 7 for place in range(10)]
     assert np.flatnonzero(found.top["random"]).tolist() == [7]

@@ -19,7 +19,10 @@ from pisoft.store.parquet import OK, read_rows
 
 GRID = (0.2, 0.5, 0.9)
 DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
-SETTINGS = {"pi_grid": GRID, "draws": 5, "normalisation": "minmax", "seed": 7}
+SETTINGS = {
+    **{"pi_grid": GRID, "draws": 5, "normalisation": "minmax", "seed": 7},
+    "other_targets": {},
+}
 TOKENS = 9
 # Scores as they are, from 0 to 1; sums of 64ths are exact, so that equal masses are equal floats.
 WEIGHTS = np.array([0, 19, 6, 64, 3, 40, 13, 26, 49]) / 64
@@ -226,7 +229,11 @@ def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
 def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
     steps = {("a", 0): OK, ("failed", 0): "empty_generation"}
     raw = {"equal": np.ones(TOKENS), "broken": None}
-    found = summarised(tmp_path, steps, raw=raw)
+    raw |= {"other": WEIGHTS}
+    others = {"sst2": ("other",), "imdb": ("equal",)}
+    found = summarised(tmp_path, steps, raw=raw, other_targets=others)
+    assert found["dynamic", "other", "a", "lds"] == (None, "other_target")
+    assert found["dynamic", "other", "failed", "lds"] == (None, "empty_generation")
     assert found["dynamic", "equal", "a", "lds"][1] == OK
     assert found["dynamic", "equal", "a", "lds_given_count"] == (None, "constant_scores")
     for metric in METRICS:

@@ -110,3 +110,11 @@ def test_one_heatmap_per_sample_is_the_same_at_every_step(run):
         wanted = np.mean(stored, axis=0, dtype=np.float64)
         np.testing.assert_array_equal(first.raw[method], wanted)
         np.testing.assert_array_equal(second.raw[method], wanted)
+    for how, expected in (
+        ("own", run.raw["llama", method, "open", "two steps", 0]),
+        ("aggregated", wanted),
+    ):
+        settings = ScoreSettings(step_scores=how, step_interval=10)
+        (only,) = read_scores(*path, settings)
+        assert only.step == 0
+        np.testing.assert_array_equal(only.raw[method], expected)

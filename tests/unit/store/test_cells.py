@@ -42,6 +42,21 @@ def test_files_that_belong_together_are_read_in_the_order_of_the_prompts(tmp_pat
     assert attributions == {"a": ROWS["attributions"][:1], "b": ROWS["attributions"][1:]}
 
 
+def test_the_target_is_the_generated_token_in_place_of_a_label_word(tmp_path):
+    word = ROWS["generations"][0] | {"greedy_token_id": 5}
+
+    def targets(target, first):
+        read(tmp_path, {**ROWS, "generations": [first, ROWS["generations"][1]]})
+        paths = (tmp_path / "generations.parquet", tmp_path / "prompts.parquet")
+        rows = read_generations(*paths, ROWS["prompts"], target)
+        return [row["target_ids"] for row in rows]
+
+    assert targets("label", word) == [[1], [1, 1]]
+    assert targets("generated", word) == [[5], [1, 1]], "of open text, it is the same"
+    with pytest.raises(BenchmarkError, match="'a': has a label word, but no 'greedy_token_id'"):
+        targets("generated", word | {"greedy_token_id": None})
+
+
 def test_failed_samples_belong_together_too(tmp_path):
     failed = {"status": "empty_record"}
     none = {"output_ids": [], "output_token_texts": [], "steps": [], "target_ids": []}

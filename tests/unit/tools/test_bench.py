@@ -117,6 +117,7 @@ def finished(tmp_path_factory):
             device="cpu",
         ),
         protocol="dynamic",
+        target="label",
         evaluation=DrawSettings(pi_grid=(0.2, 0.5, 0.8)),
         seed=1,
         block_size=2,
