@@ -246,7 +246,6 @@ class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
 class ExportJob(JobSettings, of="run_file"):
     """Settings of `export_prompts`."""
 
-    run: str
     target: Target
 
 

@@ -48,7 +48,7 @@ class Cell:
     def export(self):
         """Write what there is to score and return it as a user reads it, with scores."""
         files = {"prompts": [self.prompts], "generations": [self.generations]}
-        settings = ExportJob(run="tiny", target=self.target).to_json()
+        settings = ExportJob(target=self.target).to_json()
         given = argparse.Namespace(
             settings=settings, files=files, outputs={"to_score": [self.exported]}
         )

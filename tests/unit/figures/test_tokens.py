@@ -136,6 +136,22 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
     assert "1 of 10 tokens are top" in found.heading
 
 
+def test_the_heading_names_each_token_that_a_method_explains(tmp_path):
+    prompts = explained_rows.write(
+        tmp_path, "prompts", [explained_rows.prompt("a", TEXTS)], "llama"
+    )
+    rows = [explained_rows.attribution("a", np.eye(10)[7])]
+    path = explained_rows.write(tmp_path, "attributions", rows, "llama", "random")
+    word = explained_rows.answer("a", "Yes", "Yes") | {"greedy_token_text": " Sure"}
+    for targets, expected in (
+        (["generated"], "explained token 1: “Sure” · "),
+        (["label", "generated"], "explained token 1: “t0” or “Sure” · "),
+    ):
+        steps = read_scores(prompts, [path], ScoreSettings())
+        (found,) = examples([word], steps, METHODS, 0.1, targets)
+        assert expected in found.heading
+
+
 # Sentences ----------------------------------------------------------------------------------------
 
 

@@ -562,15 +562,19 @@ def outcomes_with(published, tmp_path, monkeypatch, **changes):
 def test_numbers_that_an_unlike_setting_decides_are_not_compared(published, tmp_path, monkeypatch):
     same = outcomes_with(published, tmp_path, monkeypatch)
     assert "other settings" not in set(same)
-    given = {"step_scores": "aggregated"}
+    given = {"step_scores": "aggregated", "step_interval": 5}
     free = {"evaluation": {**given, "clamp": "none"}}
     clamp = outcomes_with(published, tmp_path, monkeypatch, **free)
     assert (clamp["auc_pi_soft_ns"] == "other settings").all()
     assert (clamp["auc_pi_soft_nc"] == "inside").all()
-    steps = outcomes_with(published, tmp_path, monkeypatch, generation={"step_interval": 3})
-    areas = steps["auc_pi_soft_nc"]
-    assert set(areas[["tellmewhy", "wikibio", "average"]]) == {"other settings"}
-    assert set(areas[["imdb", "sst2"]]) == {"inside"}
+    every = {"generation": {"step_interval": 1}}
+    for unlike in (
+        {"generation": {"step_interval": 5}, "evaluation": {**given, "step_interval": 5}},
+        {**every, "evaluation": {**given, "step_interval": 3}},
+    ):
+        areas = outcomes_with(published, tmp_path, monkeypatch, **unlike)["auc_pi_soft_nc"]
+        assert set(areas[["tellmewhy", "wikibio", "average"]]) == {"other settings"}
+        assert set(areas[["imdb", "sst2"]]) == {"inside"}
     few = {"evaluation": {**given, "draws": 3}}
     fewer = outcomes_with(published, tmp_path, monkeypatch, **few)
     assert set(fewer["auc_pi_soft_ns"]) == {"inside"}, "draws say how precisely it is known"
@@ -613,9 +617,14 @@ def test_readings_unlike_those_of_paper_yaml_are_named_and_compared(tmp_path, mo
     changes = {name: {**raw.get(name, {}), **given} for name, given in UNLIKE.items()}
     made = slice_of(tmp_path, monkeypatch, "paper", **changes)
     options = {**made.options["grad_ellm"], "heads": "per_head"}
+    targets = {"saliency": "generated", "mine": "generated"}
     types = {**made.types, LLAMA: "float32", "llama-3.1-70b-instruct": "bfloat16"}
     made = made.model_copy(
-        update={"options": made.options | {"grad_ellm": options}, "types": types}
+        update={
+            "options": made.options | {"grad_ellm": options},
+            "types": types,
+            "targets": targets,
+        }
     )
     (decided,) = differences(made)
     assert decided.key == "llama-3.1-70b-instruct.dtype", "the paper's is of 4 bit"
@@ -624,6 +633,8 @@ def test_readings_unlike_those_of_paper_yaml_are_named_and_compared(tmp_path, mo
         for key, value in given.items():
             assert f"{section}.{key}: {as_text(value)} (not " in text
     assert "grad_ellm.heads: per_head (not merged)" in text
+    assert "saliency.target: generated (not label)" in text
+    assert "mine.target" not in text
     assert f"{LLAMA}.dtype: float32 (not bfloat16)" in text
 
 

@@ -149,6 +149,12 @@ def test_what_was_measured_of_a_sample_stands_with_it(data, run):
     assert "evidence" not in found["llama", "open", "two steps"]["random"]
 
 
+def test_where_the_answer_is_a_label_word_the_page_names_what_is_explained(data):
+    word = sample_of(data, "llama", "words", "plain")
+    assert word["explained"] == ["".join(word["output"]), " Sure"]
+    assert sample_of(data, "llama", "open", "two steps")["explained"] is None
+
+
 @pytest.mark.parametrize(("how", "different"), [("own", 2), ("aggregated", 1)])
 def test_scores_that_steps_share_are_written_once(tmp_path, how, different):
     run = write_run(tmp_path, aggregated=how == "aggregated")
