@@ -151,7 +151,7 @@ def attribute(
         prompt: see :func:`prompt`.
         method: name of an attribution method.
         generated: ids of tokens that follow the prompt and precede the explained one.
-        target: id of the explained token; None: the one that the model prefers.
+        target: id of the explained token; None: the one that the model would generate.
         seed: of methods that draw random numbers.
         masked: see :func:`load_masked`, for methods that need one.
         options: options of the method.

@@ -58,6 +58,11 @@ READINGS: dict[str, dict[str, Any]] = {
     "clamp: mean": {"evaluation": {"clamp": "mean"}},
     "clamp: none": {"evaluation": {"clamp": "none"}},
     "step_scores: aggregated": {"evaluation": {"step_scores": "aggregated"}},
+    "step_scores: aggregated, of every token": {
+        "generation": {"step_interval": 1},
+        "evaluation": {"step_scores": "aggregated", "step_interval": 5},
+    },
+    "target: generated": {"target": "generated"},
     "normalisation: rank": {"evaluation": {"normalisation": "rank"}},
     "normalisation: max": {"evaluation": {"normalisation": "max"}},
     "scope: user_turn": {"evaluation": {"scope": "user_turn"}},

@@ -4,22 +4,26 @@ import argparse
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 import attribute
+import evaluate_soft
+from helpers.attributions import attribute as attributed
 from helpers.attributions import build
 from helpers.limited_memory import Memory
 from helpers.random_models import samples, twins
 from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
-from pisoft.config.evaluation import EvaluationSettings
-from pisoft.config.jobs import AttributeJob, LoadedModel
+from pisoft.config.evaluation import DrawSettings, EvaluationSettings
+from pisoft.config.jobs import AttributeJob, EvaluateJob, LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.soft import METRICS, evaluations_of_sample, measure_draws
 from pisoft.models.layers import checkpointed_layers
+from pisoft.models.model import ExplainedSample
 from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.soft import summarise
 from pisoft.statistics.timings import timing_rows
@@ -429,6 +433,41 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(job, monkeypatch
     assert needed["peak_device_memory_mb"] is None
     assert not set(needed) - set(facts) - {"peak_memory_mb", "peak_device_memory_mb"}
     assert "peak_memory_mb" not in facts, "made again, scores are the same file"
+
+
+def test_the_target_is_explained_and_its_log_probability_is_measured(job):
+    prompt = read_rows(job.prompts, "prompts")[0] | {
+        "label_words": ["Yes"],
+        "label_token_ids": [50],
+    }
+    answer = read_rows(job.generations, "generations")[0] | {
+        "output_ids": [50], "steps": [0], "target_ids": [50], "predicted_label": "Yes",
+        "greedy_token_id": 9,
+    }  # fmt: skip
+    write_rows(job.prompts, "prompts", [prompt], {})
+    write_rows(job.generations, "generations", [answer], {})
+    given = AttributeJob.model_validate_json(job.settings).model_copy(update={"method": "saliency"})
+    scores, soft = {}, {}
+    for target in ("label", "generated"):
+        job.settings = given.model_copy(update={"target": target}).to_json()
+        attribute.main(job)
+        scores[target] = read_rows(job.output, "attributions")[0]["raw_scores"]
+        settings = EvaluateJob(
+            model=given.model, seed=1, block_size=2, token_budget=72, compile=False, target=target,
+            protocol="dynamic", evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1), first_place=0,
+        )  # fmt: skip
+        files = {"attributions": job.output, "output": job.output.with_name("soft.parquet")}
+        line = argparse.Namespace(**vars(job) | files | {"settings": settings.to_json()})
+        evaluate_soft.main(line)
+        soft[target] = read_rows(line.output, "soft")[0]
+    model, _ = twins("llama-gqa", torch.float32)
+    for target, token in (("label", 50), ("generated", 9)):
+        sample = ExplainedSample(prompt["sample_id"], prompt["input_ids"], [], [0], [token])
+        (expected,) = attributed("saliency", model, [sample])
+        np.testing.assert_allclose(scores[target], expected[0], rtol=1e-4)
+    assert soft["label"]["h0"] == soft["generated"]["h0"], "of the whole distribution"
+    changes = [row["ns_log_probability_changes"] for row in soft.values()]
+    assert changes[0] != changes[1]
 
 
 def test_a_sample_too_long_for_memory_is_counted_and_explained_up_to_the_tables(job, monkeypatch):
