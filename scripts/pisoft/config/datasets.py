@@ -141,6 +141,8 @@ class DatasetEntry(Strict):
     messages: tuple[Message, ...] = Field(min_length=1, description="The prompt, turn by turn.")
     samples: int | None = Field(None, gt=0)
     """Records to sample, equally many per label; null takes all."""
+    max_words: int | None = Field(None, gt=0)
+    """Longest record that is sampled, words of all its fields together; null: any length."""
     shard_size: int | None = Field(None, gt=0)
     """Samples of one job, cut down to whole blocks, one at least: what a kill can cost, and what is
     not computed again when samples are added. Null: all are one job."""
