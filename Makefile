@@ -23,7 +23,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed$(GPU:%=-%)
 DEMOS := demo demo-trust# runs that are embedded
 OPEN := $(if $(filter Darwin,$(shell uname)),open,xdg-open)# shows a page in the browser
-BENCH := PYTHONPATH=scripts:tests $(BIN)/python tools/bench
+TOOLS := PYTHONPATH=scripts:tests $(BIN)/python tools
+BENCH := $(TOOLS)/bench
 
 .DEFAULT_GOAL := help
 .PHONY: $(DEMOS) kills plan fetch export check-scores compare diff test test-all lint docs bench bench-gpu \
@@ -66,7 +67,7 @@ compare: $(STAMP) ## do two runs rank alike? RUNS="results/a results/b"
 	@$(BIN)/python scripts/compare_runs.py $(RUNS)
 
 diff: $(STAMP) ## list differences of files: RUNS="results/a results/b"
-	@$(BIN)/python tools/diff_runs.py $(RUNS)
+	@$(TOOLS)/diff_runs.py $(RUNS)
 
 ##@ Tests and docs
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
@@ -117,22 +118,22 @@ bench-start-up: $(STAMP) ## what starting a job costs
 
 ##@ Generated files
 schema: $(STAMP) ## write config/schema/ and tables of docs/reference/
-	$(BIN)/python scripts/make_schema.py
+	$(TOOLS)/make_schema.py
 
 simulation: $(STAMP) ## simulate the tests of which-test.md: half an hour
-	PYTHONPATH=scripts $(BIN)/python tools/simulate_statistics.py
+	$(TOOLS)/simulate_statistics.py
 
 families: $(STAMP) ## write docs/reference/families.md: 1 minute
-	PYTHONPATH=scripts:tests $(BIN)/python tools/families_table.py
+	$(TOOLS)/families_table.py
 
 summary: $(STAMP) ## keep means of a run for README.md: CONFIG=my.yaml
-	$(BIN)/python scripts/keep_summary.py --configfile $(CONFIG) $(CHANGED)
+	$(TOOLS)/keep_summary.py --configfile $(CONFIG) $(CHANGED)
 
 readme: $(STAMP) ## write README.md's table and the page of real numbers
-	$(BIN)/python scripts/make_readme.py
+	$(TOOLS)/make_readme.py
 
 docs-figures: $(STAMP) ## keep the figures of both demos that the docs show
-	$(BIN)/python scripts/keep_figures.py --figures $(DEMOS:%=results/%/figures)
+	$(TOOLS)/keep_figures.py --figures $(DEMOS:%=results/%/figures)
 
 ##@ Environment
 lock: $(STAMP) ## pin requirements.lock, with hashes: UPGRADE=numpy
@@ -147,7 +148,7 @@ audit: $(STAMP) ## ask PyPI for known vulnerabilities of locked packages
 		echo "error: not audited; the line above says why, .venv/audit.log all of it" >&2; exit $$status
 
 licences: $(STAMP) ## list licences of locked packages; refuse unknown ones
-	$(BIN)/python scripts/list_licences.py
+	$(TOOLS)/list_licences.py
 
 env: $(STAMP) ## make the environment in .venv from requirements.lock
 

@@ -23,11 +23,9 @@ rule attribute:
         method=one_of(COMPUTED),
     conda:
         "../envs/lm.yaml"
-    threads: model_resource("threads")
+    threads: model_threads
     resources:
-        gpu=model_resource("gpu"),
-        mem_mb=growing_resource("attribute", "mem_mb"),
-        runtime=growing_resource("attribute", "runtime"),
+        **model_resources("attribute"),
     params:
         **job("attribute", "attribute", module=SOURCES.method_module),
     message:

@@ -77,7 +77,7 @@ COMPUTED = [name for name, one in CONFIG.evaluated_methods.items() if one.file i
 JOBS = Jobs(CONFIG, LIMITS, SCRIPTS, PYTHON)
 job, named_files, named_outputs = JOBS.parameters, JOBS.named_files, JOBS.named_outputs
 SOURCES = Inputs(CONFIG, DATA)
-model_resource, growing_resource = JOBS.resource, JOBS.growing_resource
+model_threads, model_resources = JOBS.resource("threads"), JOBS.resources
 
 
 include: "cells.smk"

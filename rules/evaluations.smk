@@ -19,11 +19,9 @@ rule evaluate_soft:
         "<logs>/evaluate_soft/{protocol}{operator}/{model}/{method}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
-    threads: model_resource("threads")
+    threads: model_threads
     resources:
-        gpu=model_resource("gpu"),
-        mem_mb=growing_resource("evaluate_soft", "mem_mb"),
-        runtime=growing_resource("evaluate_soft", "runtime"),
+        **model_resources("evaluate_soft"),
     params:
         **job("evaluate_soft", "evaluate"),
     message:
@@ -49,11 +47,9 @@ rule inspect_inputs:
         "<logs>/inspect_inputs/{protocol}/{model}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
-    threads: model_resource("threads")
+    threads: model_threads
     resources:
-        gpu=model_resource("gpu"),
-        mem_mb=growing_resource("inspect_inputs", "mem_mb"),
-        runtime=growing_resource("inspect_inputs", "runtime"),
+        **model_resources("inspect_inputs"),
     params:
         **job("inspect_inputs", "inspect"),
     message:
@@ -73,9 +69,7 @@ use rule evaluate_soft as evaluate_ranking with:
     benchmark:
         "<logs>/evaluate_ranking/{model}/{method}/{part}.tsv"
     resources:
-        gpu=model_resource("gpu"),
-        mem_mb=growing_resource("evaluate_ranking", "mem_mb"),
-        runtime=growing_resource("evaluate_ranking", "runtime"),
+        **model_resources("evaluate_ranking"),
     params:
         **job("evaluate_ranking", "ranking"),
     message:

@@ -14,11 +14,9 @@ rule generate:
         "<logs>/generate/{model}/{part}.tsv"
     conda:
         "../envs/lm.yaml"
-    threads: model_resource("threads")
+    threads: model_threads
     resources:
-        gpu=model_resource("gpu"),
-        mem_mb=growing_resource("generate", "mem_mb"),
-        runtime=growing_resource("generate", "runtime"),
+        **model_resources("generate"),
     params:
         **job("generate", "generate"),
     message:

@@ -140,6 +140,7 @@ summary(
 )
 summary(
     ("summarise_accuracy", "accuracy", "run"),
+    datasets=cells(rules.fetch_dataset.output.records),
     prompts=cells(PROMPTS),
     generations=cells(GENERATIONS),
 )

@@ -90,7 +90,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
         "accuracy": {
             "dataset": datasets,
             "metric": (
-                *("accuracy", "greedy_is_label", "truncated"),
+                *("accuracy", "greedy_is_label", "too_many_words", "truncated"),
                 *("mean_prompt_tokens", "mean_output_tokens"),
             ),
         },

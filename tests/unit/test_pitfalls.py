@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from keep_figures import FOLDER, PAGE, SHOWN
+from keep_figures import FOLDER, PAGE, SHOWN, main, parser
+from pisoft.errors import BenchmarkError
 
 LARGEST = 250_000  # bytes
 SECTIONS = re.split(
@@ -42,24 +41,21 @@ def test_the_figures_that_are_kept_are_those_that_are_shown(root: Path) -> None:
 
 
 def test_figures_are_copied_whole_or_one_line_says_which_is_missing(
-    root: Path, tmp_path: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / PAGE).parent.mkdir(parents=True)
     (tmp_path / PAGE).write_text(f"![A](../{FOLDER.relative_to('docs').as_posix()}/a/b.svg)\n")
     (tmp_path / FOLDER).mkdir(parents=True)
     (tmp_path / FOLDER / "old.svg").write_text("old")
 
-    def keep() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(root / "scripts/keep_figures.py")]
-        command += ["--figures", "figures", "more"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    missing = "error: a/b.svg: not found in figures, more; the runs have to be finished\n"
-    assert keep().stderr == missing
+    runs = parser().parse_args(["--figures", "figures", "more"])
+    with pytest.raises(BenchmarkError, match=r"^a/b\.svg: not found in figures, more; the runs"):
+        main(runs)
     assert (tmp_path / FOLDER / "old.svg").is_file()
     for folder in ("more", "figures"):
         (tmp_path / folder / "a").mkdir(parents=True)
         (tmp_path / folder / "a/b.svg").write_text(folder)
-        assert keep().returncode == 0
+        main(runs)
         assert [path.name for path in (tmp_path / FOLDER).rglob("*.svg")] == ["b.svg"]
         assert (tmp_path / FOLDER / "a/b.svg").read_text() == folder, "of the first that has it"

@@ -141,6 +141,8 @@ class DatasetEntry(Strict):
     messages: tuple[Message, ...] = Field(min_length=1, description="The prompt, turn by turn.")
     samples: int | None = Field(None, gt=0)
     """Records to sample, the same number per label; null: all."""
+    max_words: int | None = Field(None, gt=0)
+    """Longest record to sample, in words of all its fields together; null: any length."""
     shard_size: int | None = Field(None, gt=0)
     """Samples per job, rounded down to whole blocks (at least one). An interrupted job loses at
     most one shard; adding samples keeps complete shards. null: one job for all."""

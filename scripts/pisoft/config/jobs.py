@@ -120,6 +120,7 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
     labels: Labels | None
     id_column: str | None
     answer_column: str | None
+    max_words: int | None = None
 
 
 def _samples(config: Config, part: str) -> tuple[int, int] | int | None:

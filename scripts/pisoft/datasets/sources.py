@@ -23,7 +23,7 @@ from pisoft.datasets.rationales import with_evidence
 from pisoft.datasets.sentences import first_sentences
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.records import label_key
-from pisoft.store.parquet import EMPTY_RECORD, OK, UNKNOWN_LABEL
+from pisoft.store.parquet import EMPTY_RECORD, OK, TOO_MANY_WORDS, UNKNOWN_LABEL
 
 Row = dict[str, Any]
 
@@ -43,7 +43,8 @@ def fetch(settings: FetchJob) -> list[Row]:
 
     Texts lose white space at both ends, because chat templates trim messages: character offsets
     into a text must also hold in the prompt. A record with an empty text has status
-    `empty_record`, one whose label has no label word `unknown_label`.
+    `empty_record`, one whose label has no label word `unknown_label`, and one of more than
+    `max_words` words `too_many_words`.
 
     Args:
         settings: source, and which columns hold texts, label, answer and id.
@@ -219,6 +220,8 @@ def _row(settings: FetchJob, source: Source, index: int) -> Row:
         status = EMPTY_RECORD
     elif settings.labels is not None and word is None:
         status = UNKNOWN_LABEL
+    elif settings.max_words is not None and _word_count(texts) > settings.max_words:
+        status = TOO_MANY_WORDS
     return {
         "sample_id": "",
         "fields": texts,
@@ -247,6 +250,10 @@ def _shortened(text: str, field: TextField) -> str:
     if field.first_sentences is None:
         return stripped
     return first_sentences(stripped, field.first_sentences)
+
+
+def _word_count(texts: Mapping[str, str]) -> int:
+    return sum(len(text.split()) for text in texts.values())
 
 
 def _answer(value: Any) -> str | None:

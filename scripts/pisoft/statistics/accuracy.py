@@ -14,31 +14,33 @@ from pisoft.config.jobs import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.store.cells import read_generations, read_prompts
-from pisoft.store.parquet import OK
+from pisoft.store.parquet import OK, TOO_MANY_WORDS, read_table
 
 SHARES = ("accuracy", "greedy_is_label")
 Settings = RunJob
 
 
 def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
-    """Return the numbers of each model and dataset, from their prompts and generations.
+    """Return the numbers of each model and dataset, from their records, prompts and generations.
 
-    All numbers are over the ok samples: `truncated` counts shortened prompts, `accuracy` is the
+    Numbers are over the ok samples: `truncated` counts shortened prompts, `accuracy` is the
     share of correct preferred labels among samples with a known label, and `greedy_is_label` the
     share whose unconstrained greedy token is a label word. Both shares have Wilson's 95 % interval,
-    and no value for open generation.
+    and no value for open generation. `too_many_words` counts records that are too long to be
+    samples; its n is of all records.
     """
     prompts, generations = files["prompts"], files["generations"]
     if len(prompts) != len(generations):
         raise BenchmarkError(
             f"--files: {len(generations)} of kind 'generations' for {len(prompts)} of 'prompts'"
         )
+    records = {path.stem: path for path in files["datasets"]}
     cells = zip(prompts, generations, strict=True)
-    rows = pd.DataFrame([row for cell in cells for row in _rows(*cell)])
-    return {"accuracy": [rows]}
+    rows = [row for cell in cells for row in _rows(*cell, records[cell[0].stem])]
+    return {"accuracy": [pd.DataFrame(rows)]}
 
 
-def _rows(prompts: Path, generations: Path) -> Iterator[dict[str, Any]]:
+def _rows(prompts: Path, generations: Path, records: Path) -> Iterator[dict[str, Any]]:
     if prompts.parts[-2:] != generations.parts[-2:]:
         raise BenchmarkError(f"{generations}: is of another cell than {prompts}; {REPAIR}")
     asked = read_prompts(prompts)
@@ -51,10 +53,13 @@ def _rows(prompts: Path, generations: Path) -> Iterator[dict[str, Any]]:
         "mean_prompt_tokens": [len(prompt["input_ids"]) for prompt, _ in ok],
         "mean_output_tokens": [len(answer["output_ids"]) for _, answer in ok],
     }
+    cell: dict[str, Any] = {"model": generations.parts[-2], "dataset": generations.stem}
+    statuses = read_table(records, "datasets", ["status"]).column("status").to_pylist()
+    too_long = statuses.count(TOO_MANY_WORDS)
+    yield {**cell, "metric": TOO_MANY_WORDS, "value": too_long, "n": len(statuses)}
     for metric, values in measured.items():
         present = [value for value in values if value is not None]
-        row: dict[str, Any] = {"model": generations.parts[-2], "dataset": generations.stem}
-        row |= {"metric": metric, "n": len(present), "n_failed": len(answered) - len(ok)}
+        row = {**cell, "metric": metric, "n": len(present), "n_failed": len(answered) - len(ok)}
         if metric == "truncated":
             row["value"] = sum(present)
         elif present:

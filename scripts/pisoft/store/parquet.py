@@ -31,6 +31,7 @@ from pisoft.store.shards import shards_of
 OK = "ok"
 EMPTY_RECORD = "empty_record"
 UNKNOWN_LABEL = "unknown_label"
+TOO_MANY_WORDS = "too_many_words"
 NO_CONTENT_TOKENS = "no_content_tokens"
 CONTROL_TOKEN = "control_token"
 NO_EVIDENCE = "no_evidence"
@@ -49,6 +50,7 @@ STATUSES = {  # and what each of them means
     OK: "there is a result",
     EMPTY_RECORD: "a field of the record has no text",
     UNKNOWN_LABEL: "the record's label has no label word",
+    TOO_MANY_WORDS: "the record is longer than the dataset's `max_words`",
     NO_CONTENT_TOKENS: "no token of the prompt is the record's, or may be perturbed",
     CONTROL_TOKEN: "the record's text spells a control token of the model",
     NO_EVIDENCE: "no token of the prompt is known evidence",

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from pisoft.formatting import NOTHING
+from pisoft.store.parquet import TOO_MANY_WORDS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, plain, with_interval
 from pisoft.tables.layout import Entry, Table, number_text
 from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import Number, View
+
+
+def of_records(number: Number) -> Entry:
+    """Show how many of a dataset's records there are of a kind."""
+    count = number_text(number.value, 0)
+    return Entry(count if count == NOTHING else f"{count} of {number.n}")
+
 
 COLUMNS = (
     Column("Accuracy ↑", {"metric": "accuracy"}, with_interval(3)),
     Column("Greedy is label", {"metric": "greedy_is_label"}, with_interval(3)),
+    Column("Too long", {"metric": TOO_MANY_WORDS}, of_records),
     Column("Truncated", {"metric": "truncated"}, plain(0)),
     Column("Prompt tokens", {"metric": "mean_prompt_tokens"}, plain(1)),
     Column("Output tokens", {"metric": "mean_output_tokens"}, plain(1)),

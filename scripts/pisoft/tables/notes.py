@@ -413,7 +413,8 @@ ACCURACY = (
     "Over the n samples that could be evaluated. Accuracy: share whose preferred label word is the "
     "right one. Greedy is label: share whose most probable next token, over the whole vocabulary, "
     f"begins a label word. Both are {NOTHING} for open generation. In brackets: Wilson's 95 % "
-    "interval. Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
+    "interval. Too long: records of more words than the dataset's `max_words`, which are not "
+    "sampled. Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
     "n failed: samples left out of all means.",
 )
 TIMES = (

@@ -96,13 +96,15 @@ class Jobs:
         """Return a function: one resource of the catalogue entry of a job's model."""
         return lambda wildcards: getattr(self.config.models[wildcards.model].resources, name)
 
-    def growing_resource(self, rule: str, name: str) -> Callable[[Any, int], int]:
-        """Return a function: a limit of a rule's job, as many times as the job has been tried."""
+    def resources(self, rule: str) -> dict[str, Callable[..., Any]]:
+        """Return what a model's job asks for; its limits, as many times as it has been tried."""
 
-        def limit(wildcards: Any, attempt: int) -> int:
-            return attempt * int(getattr(self.limits.of(rule, cell_of(wildcards)), name))
+        def limit(name: str) -> Callable[[Any, int], int]:
+            return lambda wildcards, attempt: (
+                attempt * getattr(self.limits.of(rule, cell_of(wildcards)), name)
+            )
 
-        return limit
+        return {"gpu": self.resource("gpu"), "mem_mb": limit("mem_mb"), "runtime": limit("runtime")}
 
     def planned(self, dag: Any) -> dict[int, Planned]:
         """Return each job of a DAG of Snakemake's that has to run, by its number."""

@@ -13,7 +13,15 @@ from pisoft.datasets.embedded import make_records
 from pisoft.datasets.files import input_files
 from pisoft.datasets.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError
-from pisoft.store.parquet import EMPTY_RECORD, OK, UNKNOWN_LABEL, provenance, read_rows, write_rows
+from pisoft.store.parquet import (
+    EMPTY_RECORD,
+    OK,
+    TOO_MANY_WORDS,
+    UNKNOWN_LABEL,
+    provenance,
+    read_rows,
+    write_rows,
+)
 
 WORDS = Labels(column="label", words={1: "Positive", 0: "Negative"})
 RECORDS = [{"text": "good film", "label": 1}, {"text": "bad film", "label": 0}]
@@ -135,6 +143,13 @@ def test_an_unknown_label_is_a_row_with_a_status(tmp_path):
     rows = fetch(settings(json_lines(tmp_path / "f", records)))
     assert [row["status"] for row in rows] == [OK, OK, UNKNOWN_LABEL, UNKNOWN_LABEL]
     assert rows[2]["label"] is None
+
+
+def test_a_record_of_more_words_than_allowed_is_a_row_with_a_status(tmp_path):
+    records = [{"text": "a  b\nc", "title": title, "label": 1} for title in ("d", "d e", "f")]
+    fields = {name: TextField(column=name) for name in ("text", "title")}
+    rows = fetch(settings(json_lines(tmp_path / "f", records), fields=fields, max_words=4))
+    assert [row["status"] for row in rows] == [OK, TOO_MANY_WORDS, OK]
 
 
 def test_no_known_label_at_all_is_an_error_that_names_found_and_allowed(tmp_path):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +12,7 @@ import pytest
 
 from helpers.result_rows import frame, statistics_row
 from keep_summary import CATALOGUE, CURVES, FOLDER
-from make_readme import PAGE
+from make_readme import PAGE, main, parser
 from pisoft.config.captions import left_out
 from pisoft.config.jobs import LabelSettings
 from pisoft.config.loading import load_run
@@ -108,8 +106,7 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
     shutil.copytree(root / FOLDER, tmp_path / FOLDER)
     (tmp_path / PAGE).parent.mkdir(parents=True)
     (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
-    finished = make_readme(root, "--folder", str(tmp_path))
-    assert finished.returncode == 0, finished.stderr
+    main(parser().parse_args(["--folder", str(tmp_path)]))
     assert (tmp_path / PAGE).read_bytes() == (root / PAGE).read_bytes()
     made = between_markers((tmp_path / "README.md").read_text(encoding="utf-8"))
     assert made == between_markers((root / "README.md").read_text(encoding="utf-8"))
@@ -170,13 +167,6 @@ def test_missing_or_misplaced_markers_are_named(lines: list[str]) -> None:
         put_between_markers("\n".join(lines), "new", "a.md")
 
 
-def make_readme(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "scripts/make_readme.py", *arguments]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-
-
-def test_without_a_summary_one_line_says_so(root: Path, tmp_path: Path) -> None:
-    finished = make_readme(root, "--folder", str(tmp_path))
-    assert finished.returncode == 1
-    assert finished.stderr.startswith(f"error: {tmp_path / FOLDER}: no summary of a run is kept")
-    assert finished.stderr.count("\n") == 1
+def test_without_a_summary_one_line_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match=rf"^{tmp_path / FOLDER}: no summary of a run is kept"):
+        main(parser().parse_args(["--folder", str(tmp_path)]))

@@ -11,11 +11,16 @@ from pisoft.statistics.accuracy import summaries
 from pisoft.statistics.reading import Files
 from pisoft.store.parquet import read_rows, write_rows
 
+RECORDS = ("ok", "too_many_words", "empty_record", "too_many_words")
+
 
 def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
+    record = {"fields": {}, "label": None, "answer": None, "evidence": None}
+    records = [record | {"sample_id": str(i), "status": status} for i, status in enumerate(RECORDS)]
+    write_rows(folder / f"{dataset}.parquet", "datasets", records, {})
     asked = {"evidence_mask": None, "prompt_text": "", "label": None, "label_words": []}
     answered = {"output_text": "", "output_token_texts": [], "steps": [0], "target_ids": [1]}
     answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id"))
@@ -43,6 +48,8 @@ def test_accuracy_is_over_ok_samples(tmp_path):
         ],
     )
     rows = by_metric(files)
+    assert rows.loc["too_many_words", ["value", "n"]].tolist() == [2, len(RECORDS)]
+    rows = rows.drop("too_many_words")
     assert rows["value"].to_dict() == {
         "accuracy": pytest.approx(2 / 3),
         "greedy_is_label": pytest.approx(2 / 3),
@@ -58,7 +65,9 @@ def test_accuracy_is_over_ok_samples(tmp_path):
 
 def by_metric(paths):
     """Return the numbers of one model and dataset."""
-    files = Files(dict(zip(("prompts", "generations"), ([path] for path in paths), strict=True)))
+    prompts, generations = paths
+    records = prompts.parents[2] / prompts.name
+    files = Files(datasets=[records], prompts=[prompts], generations=[generations])
     (rows,) = summaries(files, RunJob(run="demo"))["accuracy"]
     return rows.set_index("metric")
 
@@ -106,6 +115,7 @@ def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_
 
     def summarise_accuracy(given):
         files = {"prompts": prompts, "generations": given}
+        files["datasets"] = [tmp_path / f"{name}.parquet" for name in names]
         summarise("accuracy", {"run": "demo"}, files, {"accuracy": output})
 
     summarise_accuracy(generations)

@@ -159,11 +159,11 @@ def test_limits_grow_with_the_attempts_of_a_job(demo):
         cells.append((rule, cell))
         return Limits(runtime=7, mem_mb=100)
 
-    resources = Jobs(demo, SimpleNamespace(of=limits_of), ROOT, "python")
+    asked = Jobs(demo, SimpleNamespace(of=limits_of), ROOT, "python").resources("evaluate_soft")
     cell = of(method="random", part="demo-why", model="demo-llama", protocol="fixed")
-    assert resources.growing_resource("evaluate_soft", "runtime")(cell, 3) == 21
+    assert asked["runtime"](cell, 3) == 21
     assert cells == [("evaluate_soft", "fixed/demo-llama/random/demo-why")], "as in its paths"
-    assert resources.resource("gpu")(cell) == 0
+    assert asked["gpu"](cell) == 0
 
 
 def test_the_throughput_is_that_of_the_profile():

@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> None:
             refused.append(f"{name} ({found or 'no licence is named'})")
     if refused:
         raise BenchmarkError(
-            f"{arguments.lock}: licences that scripts/list_licences.py does not allow: "
+            f"{arguments.lock}: licences that tools/list_licences.py does not allow: "
             + ", ".join(refused)
         )
 
