@@ -54,7 +54,7 @@ def missing(page: str) -> set[str]:
     return {
         *targets,
         *(f for f in named if not (MADE_BY_READERS.search(f) or (ROOT / f).exists())),
-        *(f"{of}.{key}" for of, key in keys if of in KEYS and key not in {*KEYS[of], "html"}),
+        *(f"{of}.{key}" for of, key in keys if of in KEYS and key not in {*KEYS[of], "html", "py"}),
     }
 
 
