@@ -212,23 +212,6 @@ def test_the_workflow_of_the_docs_that_uses_this_one_is_planned(tmp_path: Path) 
     assert "pisoft_evaluate_soft" in finished.stdout + finished.stderr
 
 
-def test_every_target_of_make_that_is_named_exists() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):.*##", makefile, flags=re.M))
-    for path in READ:
-        text = path.read_text(encoding="utf-8")
-        named = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, flags=re.M))
-        assert named <= targets, name(path)
-
-
-def test_every_file_that_is_named_exists() -> None:
-    for path in READ:
-        text = path.read_text(encoding="utf-8")
-        for found in re.findall(r"`((?:scripts|config|tests|rules|docs)/[\w./-]+)`", text):
-            placeholder = re.search(r"NAME|my_method|first\.yaml", found)
-            assert placeholder or (ROOT / found).exists(), f"{name(path)}: {found}"
-
-
 @pytest.mark.parametrize("path", READ[len(PAGES) :], ids=name)
 def test_links_outside_the_site_lead_to_files(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

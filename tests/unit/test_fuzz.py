@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +17,11 @@ import attribute
 import evaluate_ranking
 import evaluate_soft
 from helpers.random_models import twins
+from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from helpers.soft_files import STATISTICS, soft_rows
-from pisoft.attribution import load_method
 from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.evaluation import DrawSettings, RankingSettings
 from pisoft.config.jobs import AttributeJob, EvaluateJob, FetchJob, LoadedModel, RankingJob
-from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
@@ -51,37 +49,17 @@ def one_line(error):
 
 # Configurations -------------------------------------------------------------------------------
 
-RUN = {
-    "run": "r", "models": ["small"], "datasets": ["reviews", "made"], "methods": "all", "seed": 1,
-    "protocols": ["dynamic"], "max_samples": 4, "evaluation": {"pi_grid": [0.2, 0.8], "draws": 2},
+CHANGEABLE = RUN | {
+    "datasets": ["reviews", "made"], "methods": "all", "seed": 1, "max_samples": 4,
+    "protocols": ["dynamic"], "evaluation": {"pi_grid": [0.2, 0.8], "draws": 2},
     "ranking": {"steps": 4}, "layer_study": {"depths": [1, 2]}, "statistics": {"resamples": 100},
     "restrictions": {"small": {"methods": "all"}}, "generation": {"max_new_tokens": 3},
-    "catalogue": {"models": {"mine": {"extends": "small", "label": "Mine"}}},
+    "catalogue": {
+        "models": {"mine": {"extends": "small", "label": "Mine"}},
+        "methods": {"layers": {"method": "grad_ellm", "options": {"layers": 1}}},
+    },
 }  # fmt: skip
-CATALOGUE = {
-    "models": {"small": {"label": "Small", "source": {"kind": "hub", "repository": "o/small"}}},
-    "masked_models": {
-        "roberta-base": {"label": "RoBERTa", "source": {"kind": "hub", "repository": "o/roberta"}}
-    },
-    "datasets": {
-        "reviews": {
-            "label": "Reviews",
-            "task": "classification",
-            "source": {"kind": "hub", "repository": "o/reviews", "split": "test"},
-            "fields": {"text": {"column": "review", "first_sentences": 2}},
-            "labels": {"column": "label", "words": {1: "Positive", 0: "Negative"}},
-            "messages": [{"role": "user", "content": "Text: {text}"}],
-        },
-        "made": {
-            "label": "Made",
-            "task": "generation",
-            "source": {"kind": "embedded", "task": "why"},
-            "fields": {"text": "narrative"},
-            "messages": [{"role": "user", "content": "{text}"}],
-        },
-    },
-    "methods": {"saliency": {}, "random": None, "grad_ellm": {"options": {"layers": 1}}},
-}
+TREE = {"run": CHANGEABLE, **CATALOGUE}
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -107,7 +85,7 @@ def places(tree, above=()):
             yield from places(value, (*above, key))
 
 
-PLACES = sorted(places({"run": RUN, **CATALOGUE}), key=str)
+PLACES = sorted(places(TREE), key=str)
 
 
 @given(
@@ -117,16 +95,13 @@ PLACES = sorted(places({"run": RUN, **CATALOGUE}), key=str)
         max_size=3,
     )
 )
-@settings(max_examples=500, **COMMON)
+@settings(max_examples=150, **COMMON)
 def test_a_configuration_loads_or_is_refused_in_one_line(tmp_path, changes):
-    tree = copy.deepcopy({"run": RUN, **CATALOGUE})
+    tree = copy.deepcopy(TREE)
     for path, value, way in changes:
         damage(tree, path, value, way)
-    for kind in CATALOGUE:
-        text = yaml.safe_dump(tree.get(kind), allow_unicode=True)
-        (tmp_path / f"{kind}.yaml").write_text(text, encoding="utf-8")
     try:
-        config = load_config(tree.get("run"), tmp_path, "run.yaml", load_method)
+        config = load_tree(tree, tmp_path)
     except BenchmarkError as error:
         one_line(error)
     else:

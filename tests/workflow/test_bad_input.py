@@ -12,23 +12,10 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 KNOWN_BEFORE = {
     "maxsamples=3": r"maxsamples: unknown key; did you mean 'max_samples'?",
-    "models=[toi]": "models: unknown name 'toi'; did you mean 'toy'?",
-    "datasets=[toy-sentimnt]": "unknown name 'toy-sentimnt'; did you mean 'toy-sentiment'?",
-    "methods=[salience]": "methods: unknown name 'salience'; did you mean 'saliency'?",
-    "max_samples=many": "max_samples: must be a whole number",
     "evaluation={pi_grid: [0.5, 1.5]}": "evaluation.pi_grid.1: must be less than 1 (got '1.5')",
-    "evaluation={draws: 0}": "evaluation.draws: must be greater than 0",
-    "ranking={steps: 0}": "ranking.steps: must be greater than or equal to 1",
-    "ranking={operator: removed}": "'removed' is not allowed; did you mean 'remove'?",
-    "protocols=[dynamical]": "protocols.0: 'dynamical' is not allowed; did you mean 'dynamic'?",
-    "models=[toy,toy]": "models: listed twice: toy",
-    "catalogue={models: {toy: {source: {kind: local, path: nowhere}, label: t}}}": (
-        "source.path: no such folder: nowhere"
-    ),
     "catalogue={methods: {g: {method: grad_ellm, options: {layers: -1}}}}": (
         "method 'g': options: layers: must be greater than 0"
     ),
-    "catalogue={methods: {saliency: {}}}": "catalogue.methods.saliency: duplicate name",
 }
 
 

@@ -2,12 +2,12 @@
 
 import copy
 import json
-import re
 
 import pytest
 import yaml
 
 from helpers.eraser_dataset import write_eraser
+from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.cells import Cell
@@ -29,39 +29,6 @@ from pisoft.errors import BenchmarkError
 from pisoft.records import label_key, placeholders
 from pisoft.workflow.checks import configuration_hash
 
-RUN = {"run": "r", "models": ["small"], "datasets": ["reviews"], "methods": ["saliency"]}
-CATALOGUE = {
-    "models": {
-        "small": {"label": "Small", "source": {"kind": "hub", "repository": "o/small"}},
-        "trained": {
-            "label": "Trained",
-            "source": {"kind": "trained", "architecture": "llama", "datasets": ["made"]},
-        },
-    },
-    "masked_models": {
-        "roberta-base": {"label": "RoBERTa", "source": {"kind": "hub", "repository": "o/roberta"}},
-        "made-masked": {"label": "Made", "source": {"kind": "unigram", "datasets": ["made"]}},
-        "kept-masked": {"label": "Kept", "source": {"kind": "local", "path": "nowhere"}},
-    },
-    "datasets": {
-        "reviews": {
-            "label": "Reviews",
-            "task": "classification",
-            "source": {"kind": "hub", "repository": "o/reviews", "split": "test"},
-            "fields": {"text": "review"},
-            "labels": {"column": "label", "words": {1: "Positive", 0: "Negative"}},
-            "messages": [{"role": "user", "content": "Text: {text}"}],
-        },
-        "made": {
-            "label": "Made",
-            "task": "generation",
-            "source": {"kind": "embedded", "task": "why"},
-            "fields": {"text": "narrative"},
-            "messages": [{"role": "user", "content": "{text}"}],
-        },
-    },
-    "methods": {"saliency": {}, "random": None},
-}
 DELETED = object()
 
 
@@ -87,9 +54,7 @@ def load(tmp_path):
         tree = {"run": {**RUN, **run}, **CATALOGUE}
         if path is not None:
             tree = changed(tree, path, value)
-        for kind in CATALOGUE:
-            (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump(tree[kind]))
-        return load_config(tree["run"], tmp_path, "run.yaml", load_method)
+        return load_tree(tree, tmp_path)
 
     return load_changed
 
@@ -173,45 +138,15 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
 @pytest.mark.parametrize(
     ("path", "value", "parts"),
     [
-        # unknown keys, at every depth
-        ("run/modles", [], ["run.yaml: modles: unknown key", "did you mean 'models'?"]),
-        (
-            "run/evaluation",
-            {"drwas": 3},
-            ["run.yaml: evaluation.drwas: unknown key", "did you mean 'draws'?", "allowed: "],
-        ),
-        (
-            "run/qualitative",
-            {"top_shre": 0.2},
-            ["run.yaml: qualitative.top_shre: unknown key", "did you mean 'top_share'?"],
-        ),
-        ("run/qualitative", {"top_share": 0}, ["run.yaml: qualitative.top_share", "0"]),
-        ("run/qualitative", {"top_share": 1.5}, ["run.yaml: qualitative.top_share", "1.5"]),
         (
             "models/small/source/revison",
             "x",
             ["models.yaml: small: source.revison: unknown key", "did you mean 'revision'?"],
         ),
-        (
-            "datasets/reviews/source/spilt",
-            "x",
-            ["datasets.yaml: reviews: source.spilt: unknown key", "did you mean 'split'?"],
-        ),
-        (
-            "datasets/reviews/fields/text",
-            {"colum": "x"},
-            ["reviews: fields.text.colum: unknown key", "did you mean 'column'?"],
-        ),
-        (
-            "datasets/reviews/messages/0/contents",
-            "x",
-            ["reviews: messages.0.contents: unknown key", "did you mean 'content'?"],
-        ),
-        ("models/small/resources", {"gpu": 2}, ["small: resources.gpu", "1", "2"]),
+        ("models/small", "hub", ["models.yaml: small: must be a section of keys (got 'hub')"]),
         ("models/small/device", "cuda", ["small: device: is 'cuda', but resources.gpu is 0"]),
-        ("models/small/resources", {"gpus": 1}, ["small: resources.gpus", "did you mean 'gpu'?"]),
-        ("methods/saliency/family", "gradinet", ["saliency: family", "did you mean 'gradient'?"]),
-        ("methods/saliency/optoins", {}, ["saliency: optoins", "did you mean 'options'?"]),
+        ("models/small/extends", ["x"], ["small: extends: must be a name, found ['x']"]),
+        ("models/small/source/repository", "a/../b", ["repository: must be letters, digits and"]),
         # unknown names
         ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
         ("run/datasets", ["review"], ["run.yaml: datasets: unknown name", "'reviews'?"]),
@@ -226,36 +161,21 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             "salience",
             ["method 'saliency'", "unknown attribution method 'salience'", "'saliency'?"],
         ),
+        ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
         ("datasets/reviews/extends", "movies", ["extends: unknown name 'movies'", "allowed: "]),
-        # wrong types and values
-        ("run/seed", "one", ["run.yaml: seed: ", "whole number", "'one'"]),
-        ("run/max_samples", 0, ["run.yaml: max_samples: ", "greater than 0"]),
-        ("run/run", "a b", ["run.yaml: run: ", "'a b'"]),
-        ("run/run", DELETED, ["run.yaml: run: is required and missing"]),
-        ("run", {"runn": "r"}, ["run.yaml: runn: unknown key", "did you mean 'run'?"]),
-        ("run/protocols", ["fixd"], ["run.yaml: protocols.0: 'fixd' is not allowed", "dynamic"]),
-        ("run/evaluation", {"scope": "contents"}, ["evaluation.scope", "did you mean 'content'?"]),
-        ("run/evaluation", {"pi_grid": [0.5, 1.0]}, ["pi_grid.1: must be less than 1 (got"]),
-        ("run/evaluation", {"pi_grid": [0.0, 0.5]}, ["pi_grid.0: must be greater than 0 ("]),
+        ("run/resources", {"smal": {}}, ["resources: unknown name 'smal'", "'small'?"]),
+        ("run/restrictions", {"smal": {}}, ["restrictions: unknown name 'smal'", "'small'?"]),
+        *(
+            ("run/restrictions", {"small": {kind: names}}, [f"restrictions.small.{kind}: {says}"])
+            for kind, names, says in (
+                ("methods", ["salency"], "unknown name 'salency'; did you mean 'saliency'?"),
+                ("methods", ["random"], "leaves nothing of the run's methods (saliency)"),
+                ("datasets", ["review"], "unknown name 'review'; did you mean 'reviews'?"),
+                ("datasets", ["made"], "leaves nothing of the run's datasets (reviews)"),
+            )
+        ),
+        # sections that contradict themselves
         ("run/evaluation", {"pi_grid": [0.5, 0.5]}, ["evaluation.pi_grid", "must increase"]),
-        ("run/evaluation", {"pi_grid": []}, ["evaluation.pi_grid", "at least 2 items"]),
-        ("run/evaluation", {"draws": 0}, ["run.yaml: evaluation.draws: ", "greater than 0", "0"]),
-        ("run/evaluation", {"draws": "many"}, ["evaluation.draws: ", "whole number", "'many'"]),
-        (
-            "run/evaluation",
-            {"draws": {"target_half_width": 0}},
-            ["evaluation.draws.target_half_width: ", "greater than 0"],
-        ),
-        (
-            "run/evaluation",
-            {"draws": {"target_half_width": 0.1, "mx": 3}},
-            ["evaluation.draws.mx: unknown key", "did you mean 'max'?"],
-        ),
-        (
-            "run/evaluation",
-            {"draws": {"target_half_width": 0.1, "max": 1}},
-            ["evaluation.draws.max: ", "greater than 1"],
-        ),
         (
             "run/evaluation",
             {"draws": {"target_half_width": 0.1}, "pi_grid": [0.3, 0.6]},
@@ -281,100 +201,20 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             {"step_interval": 13},
             ["allowed are its multiples, the nearest is 15"],
         ),
-        ("run/target", "labl", ["run.yaml: target: 'labl' is not allowed", "mean 'label'?"]),
-        (
-            "methods/saliency/target",
-            "generate",
-            ["target: 'generate' is not allowed; did you mean 'generated'?"],
-        ),
-        ("run/evaluation", {"preset": "effcient"}, ["evaluation.preset", "mean 'efficient'?"]),
-        ("run/evaluation", {"sampler": "latn"}, ["evaluation.sampler", "did you mean 'latin'?"]),
-        ("run/evaluation", {"mask": "tokn"}, ["evaluation.mask", "did you mean 'token'?"]),
-        ("run/resources", {"smal": {}}, ["resources: unknown name 'smal'", "'small'?"]),
-        ("run/resources", {"small": {"gpus": 1}}, ["resources.small.gpus", "did you mean 'gpu'?"]),
-        ("run/resources", {"small": {"gpu": 2}}, ["run.yaml: resources.small.gpu", "1", "2"]),
-        ("run/restrictions", {"smal": {}}, ["restrictions: unknown name 'smal'", "'small'?"]),
-        (
-            "run/restrictions",
-            {"small": {"methods": ["salency"]}},
-            ["restrictions.small.methods: unknown name 'salency'", "did you mean 'saliency'?"],
-        ),
-        (
-            "run/restrictions",
-            {"small": {"methods": ["random"]}},
-            ["restrictions.small.methods: leaves nothing of the run's methods (saliency)"],
-        ),
-        (
-            "run/restrictions",
-            {"small": {"datasets": ["review"]}},
-            ["restrictions.small.datasets: unknown name 'review'", "did you mean 'reviews'?"],
-        ),
-        (
-            "run/restrictions",
-            {"small": {"datasets": ["made"]}},
-            ["restrictions.small.datasets: leaves nothing of the run's datasets (reviews)"],
-        ),
-        (
-            "run/restrictions",
-            {"small": {"protocols": ["fixd"]}},
-            ["restrictions.small.protocols.0: 'fixd' is not allowed", "did you mean 'fixed'?"],
-        ),
-        ("run/ranking", {"step": 20}, ["run.yaml: ranking.step: unknown key", "'steps'?"]),
-        ("run/ranking", {"steps": 0}, ["ranking.steps", "greater than or equal to 1", "got 0"]),
-        ("run/ranking", {"steps": 2.5}, ["ranking.steps", "whole number", "got 2.5"]),
-        (
-            "run/ranking",
-            {"operator": "removes"},
-            ["ranking.operator: 'removes' is not allowed", "did you mean 'remove'?", "zero"],
-        ),
-        ("models/small/dtype", "float8", ["small: dtype: 'float8' is not allowed", "float32"]),
-        ("models/small/source/kind", "hb", ["small: source", "'hb'"]),
+        # selections
+        ("run/models", "small", ["run.yaml: models: expected `all` or a list", "write [small]"]),
+        ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
+        ("run/datasets", [], ["run.yaml: datasets: nothing is selected"]),
         ("datasets/reviews/source/split", [], ["reviews: source.split: nothing is selected"]),
         ("datasets/reviews/source/split", ["a", "a"], ["source.split: listed twice: a (got ['a'"]),
         ("datasets/reviews/source/split", ["a", 3], ["source.split: expected a text or a list of"]),
-        ("datasets/reviews/source/split", 3, ["source.split: expected a text or a", "(got 3)"]),
-        ("models/small/source/repository", DELETED, ["source.repository: is required"]),
-        ("models/small/source/repository", 3, ["small: source.repository: ", "must be a text"]),
-        ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
-        (
-            "masked_models/roberta-base/dtype",
-            "float64",
-            ["masked_models.yaml: roberta-base: dtype: 'float64' is not allowed", "float32"],
-        ),
-        (
-            "masked_models/roberta-base/source/revison",
-            "x",
-            ["masked_models.yaml: roberta-base: source.revison", "did you mean 'revision'?"],
-        ),
-        # what was silent, or a raw error
-        ("run/models", "small", ["run.yaml: models: expected `all` or a list", "write [small]"]),
-        ("run/evaluation", {"preset": ["paper"]}, ["evaluation.preset: ", "is not allowed"]),
-        ("run/evaluation", {"minimum_h0": float("inf")}, ["evaluation.minimum_h0: must be"]),
-        ("run/evaluation", {"score_floor": float("nan")}, ["score_floor: must be a finite"]),
-        ("run/evaluation", {"score_floor": 5e-17}, ["score_floor: must be greater than or"]),
-        ("run/evaluation", {"draws": 10**21}, ["evaluation.draws: must be less than or equal to"]),
-        ("run/evaluation", {"pi_grid": 0.5}, ["evaluation.pi_grid: must be a list (got 0.5)"]),
-        ("run/evaluation", [], ["run.yaml: evaluation: must be a section of keys"]),
-        ("run/run", "r" * 300, ["run.yaml: run: ", "at most 100 characters"]),
-        ("models/small/source/kind", DELETED, ["small: source.kind: is required and missing"]),
-        ("models/small/source/kind", "hb", ["small: source.kind: 'hb'", "did you mean 'hub'?"]),
-        ("models/small/extends", ["x"], ["small: extends: must be a name, found ['x']"]),
-        ("models/small", "hub", ["models.yaml: small: must be a section of keys (got 'hub')"]),
-        ("datasets/reviews/labels/words", {1: "Good", 0: " "}, ["label word of '0' is empty"]),
-        # names become folders and parts of command lines, also those that nobody selects
-        *(
-            (f"methods/{name}", {}, ["methods.yaml: ", "must be letters, digits, '.', '_' and '-'"])
-            for name in ("..", "toy; touch X #", "$(touch X)", "", "ü")
-        ),
-        # selections
-        ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
-        ("run/datasets", [], ["run.yaml: datasets: nothing is selected"]),
         # datasets that contradict themselves
         (
             "datasets/reviews/labels/words",
             {1: "Good", 0: "Good"},
             ["reviews: labels.words: label words must differ"],
         ),
+        ("datasets/reviews/labels/words", {1: "Good", 0: " "}, ["label word of '0' is empty"]),
         ("datasets/reviews/labels", DELETED, ["reviews: a classification dataset needs `labels`"]),
         ("datasets/reviews/task", "generation", ["a generation dataset takes no `labels`"]),
         (
@@ -384,7 +224,6 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         ("datasets/reviews/messages/0/content", "hello", ["messages use no field of the record"]),
         ("datasets/reviews/truncate", "txet", ["truncate: 'txet'", "did you mean 'text'?"]),
-        ("datasets/reviews/messages/0/role", "usr", ["messages.0.role", "did you mean 'user'?"]),
         # additions of the run file
         (
             "run/catalogue",
@@ -392,6 +231,11 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             ["run.yaml: catalogue.models.small: duplicate name", "models.yaml has it already"],
         ),
         ("run/models", ["trained"], ["model 'trained': source.datasets: 'made' is no selected"]),
+        # names become folders and parts of command lines, also those that nobody selects
+        *(
+            (f"methods/{name}", {}, ["methods.yaml: ", "must be letters, digits, '.', '_' and '-'"])
+            for name in ("..", "toy; touch X #", "$(touch X)", "", "ü")
+        ),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
@@ -459,29 +303,27 @@ def test_unselected_entries_are_not_looked_at(load):
     assert load("models/broken", {"labbel": 1})
 
 
-@pytest.mark.parametrize("text", ["a: 1\nb: 2\na: 3\n", "a:\n  b: 1\n  b: 2\n"])
-def test_a_repeated_key_is_an_error_with_its_line(text, tmp_path):
-    path = tmp_path / "models.yaml"
-    path.write_text(text)
-    with pytest.raises(BenchmarkError, match=r"models.yaml.*: line 3: duplicate key"):
-        read_yaml(path)
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        (b"a: 1\nb: 2\na: 3\n", "line 3: duplicate key 'a'"),
+        (b"a:\n  b: 1\n  b: 2\n", "line 3: duplicate key 'b'"),
         (b"a: [1", "is not valid YAML"),
         (b"- 1", "must hold a mapping, found list"),
         (b"content: {{text}}", "is not valid YAML: .*unhashable key"),
-        (b"a: \xff", "is not valid YAML: .*utf-8"),
+        (b"run: caf\xe9\n", "is not valid YAML: .*utf-8"),
+        (b"a: " + b"[" * 2_000, "is not valid YAML"),
+        (b"a: " + b"9" * 5_000, "is not valid YAML"),
     ],
+    ids=["twice", "twice-below", "list", "top", "braces", "latin", "endless", "digits"],
 )
-def test_a_broken_file_is_named(text, complaint, tmp_path):
-    path = tmp_path / "models.yaml"
+def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complaint):
+    path = tmp_path / "run.yaml"
     path.write_bytes(text)
-    with pytest.raises(BenchmarkError, match=f"models.yaml: {complaint}") as error:
+    with pytest.raises(BenchmarkError, match=f"^{path}: {complaint}") as error:
         read_yaml(path)
     assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 1000
 
 
 def test_a_missing_catalogue_is_named(tmp_path):
@@ -609,10 +451,6 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
         ),
         ({"method": "saliency"}, "scores that are not attributed, by `source`, take no `method`"),
         ({"target": "label"}, "scores that are not attributed, by `source`, take no `method`"),
-        ({"source": {"kind": "score", "path": "a"}}, "source.kind: 'score' is not allowed; did yo"),
-        ({"source": {"path": "a"}}, "source.kind: is required and missing"),
-        ({"source": {"kind": "scores"}}, "source.path: is required and missing"),
-        ({"source": {"kind": "scores", "file": "a"}}, "source.file: unknown key; allowed: kind, p"),
         (
             {"source": {"kind": "scores", "path": "{method}.parquet"}},
             "braces are not allowed, but for {local_root}, {model} and {dataset}: {method}.parquet",
@@ -726,39 +564,6 @@ def test_the_local_run_file_asks_for_its_folder(root):
 
 # YAML that no run file needs --------------------------------------------------------------------
 
-NO_NAMES = {
-    "../../../escape": "escape",
-    None: "None",
-    3: "3",
-    "x" * 101: "at most 100",
-}
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("a: " + "[" * 20_000, "is not valid YAML"),
-        ("a: 1\na: 2\n", "line 2: duplicate key 'a'"),
-        ("a: " + "9" * 5_000, "is not valid YAML"),
-    ],
-    ids=["endless", "twice", "digits"],
-)
-def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complaint):
-    path = tmp_path / "run.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(BenchmarkError, match=complaint) as error:
-        read_yaml(path)
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 1000
-
-
-def test_text_that_is_not_utf_8_is_refused(tmp_path):
-    path = tmp_path / "run.yaml"
-    path.write_bytes(b"run: caf\xe9\n")
-    with pytest.raises(BenchmarkError, match=r"is not valid YAML: .*utf-8"):
-        read_yaml(path)
-
 
 def test_merge_keys_are_read(tmp_path):
     path = tmp_path / "run.yaml"
@@ -766,11 +571,11 @@ def test_merge_keys_are_read(tmp_path):
     assert read_yaml(path)["own"] == {"a": 1, "b": 3}
 
 
-@pytest.mark.parametrize(("name", "shown"), NO_NAMES.items())
-def test_every_name_of_a_catalogue_file_passes_one_pattern(load, tmp_path, name, shown):
+@pytest.mark.parametrize("name", [None, 3, "x" * 101])
+def test_every_name_of_a_catalogue_file_passes_one_pattern(load, tmp_path, name):
     load()
     (tmp_path / "methods.yaml").write_text(yaml.safe_dump({"saliency": {}, name: {}}))
-    with pytest.raises(BenchmarkError, match=f"methods.yaml: .*{re.escape(shown)}"):
+    with pytest.raises(BenchmarkError, match=f"methods.yaml: .*{str(name)[:50]}"):
         load_config({**RUN, "methods": "all"}, tmp_path, "run.yaml", load_method)
 
 

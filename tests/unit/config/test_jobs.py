@@ -2,167 +2,164 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from helpers.eraser_dataset import write_eraser
 from pisoft.attribution import load_method
-from pisoft.config import jobs as of_jobs
-from pisoft.config.jobs import ranked_datasets
+from pisoft.config.base import Strict
+from pisoft.config.jobs import JOBS, ranked_datasets
 from pisoft.config.loading import load_config
+from pisoft.config.run_file import RunFile
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
 ROOT = Path(__file__).parents[3]
 
 
-def maker(name):
-    """Return a function that makes a slice of wildcards in the order of their names in `KEYS`."""
-    return lambda config, *wanted: of_jobs.JOBS[name].of(
-        config, **dict(zip(KEYS.get(name, ()), wanted, strict=True))
-    )
+CATALOGUE = ROOT / "config/catalogue"
+WILDCARDS = {
+    "dataset": "demo-sentiment", "part": "demo-sentiment", "model": "demo-llama",
+    "protocol": "dynamic", "kind": "models", "repository": "o/r", "revision": "main",
+}  # fmt: skip
 
 
-KEYS = {
-    **dict.fromkeys(("fetch",), ("dataset",)),
-    **dict.fromkeys(("sample",), ("part",)),
-    **dict.fromkeys(("train", "compare"), ("model",)),
-    **dict.fromkeys(("make_masked",), ("masked_model",)),
-    **dict.fromkeys(("prompt", "generate", "ranking"), ("model", "dataset")),
-    **dict.fromkeys(("attribute", "import"), ("model", "method", "dataset")),
-    **dict.fromkeys(("construct",), ("method",)),
-    **dict.fromkeys(("evaluate",), ("protocol", "model", "method", "dataset", "part")),
-}
-MAKE = {name: maker(name) for name in of_jobs.JOBS}
-JOBS = {
-    "fetch": ("demo-sentiment",),
-    "sample": ("demo-sentiment",),
-    "train": ("demo-llama",),
-    "make_masked": ("demo-masked",),
-    "prompt": ("demo-llama", "demo-sentiment"),
-    "generate": ("demo-llama", "demo-sentiment"),
-    "attribute": ("demo-llama", "saliency", "demo-sentiment"),
-    "import": ("demo-llama", "saliency", "demo-sentiment"),
-    "evaluate": ("dynamic", "demo-llama", "saliency", "demo-sentiment", "demo-sentiment"),
-    "ranking": ("demo-llama", "demo-sentiment"),
-    "export": (),
-    "summarise": (),
-    "summarise_ranking": (),
-    "uncertainty": (),
-    "resampling": (),
-    "construct": ("saliency-permuted-1",),
-    "metric_validation": (),
-    "permuted": (),
-    "sanity_checks": (),
-    "density": (),
-    "sensitivity": (),
-    "evidence": (),
-    "layer_study": (),
-    "display": (),
-    "compare": ("demo-llama",),
-    "index": (),
-    "published": (),
-    "explorer": (),
-}
+def made(config, name, **wildcards):
+    """Return the settings of a job, by default of the first dataset and model."""
+    method = "saliency-permuted-1" if name == "construct" else "saliency"
+    names = WILDCARDS | {"masked_model": config.run_file.masked_model, "method": method} | wildcards
+    return JOBS[name].of(config, **names)
 
 
 @pytest.fixture
 def raw(monkeypatch):
     monkeypatch.chdir(ROOT)
     demo, trust = (read_yaml(ROOT / f"config/{name}.yaml") for name in ("config", "demo-trust"))
-    sections = ("metric_validation", "operators", "sanity_checks", "layer_study")
-    return demo | {name: trust[name] for name in sections} | {"restrictions": {}}
+    studies = {name: trust[name] for name in ("metric_validation", "sanity_checks", "layer_study")}
+    operators = {"others": ["mean"], "methods": ["random"]}
+    other = {"masked_models": {"other": {"extends": "demo-masked"}}}
+    changes = {"operators": operators, "restrictions": {}, "catalogue": demo["catalogue"] | other}
+    return demo | studies | changes
 
 
 def settings_of(raw):
-    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
-    return {name: MAKE[name](config, *wanted).to_json() for name, wanted in JOBS.items()}
-
-
-def changed(raw, **changes):
-    before, after = settings_of(raw), settings_of(raw | changes)
-    return {name for name in before if before[name] != after[name]}
+    config = load_config(raw, CATALOGUE, "test", load_method)
+    return {name: made(config, name).to_json() for name in JOBS}
 
 
 def test_settings_are_read_back_as_they_were(raw):
-    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    config = load_config(raw, CATALOGUE, "test", load_method)
     for name in JOBS:
-        made = MAKE[name](config, *JOBS[name])
-        assert type(made).model_validate_json(made.to_json()) == made
+        settings = made(config, name)
+        assert type(settings).model_validate_json(settings.to_json()) == settings
+
+
+ALL_SCORES = "evaluate sanity_checks density evidence datamodel display compare published explorer"
+NAMES = "display index published explorer"  # of what is selected
+REACHED = {  # by each key of a run file with another value: the jobs whose settings change
+    "run": ("other", "run index explorer"),
+    "seed": (
+        2,
+        "sample attribute evaluate ranking uncertainty resampling construct metric_validation "
+        "permuted sanity_checks density sensitivity layer_study datamodel inspect",
+    ),
+    "models": (["demo-llama"], f"{NAMES} sanity_checks layer_study"),
+    "datasets": (["demo-why", "demo-sentiment"], "display index explorer uncertainty"),
+    "methods": (  # of other methods are no permutations, and all layers have no name of their own
+        ["saliency"],
+        f"{NAMES} compare permuted layer_study",
+    ),
+    "masked_model": ("other", "make_masked published"),
+    "protocols": (["dynamic"], ""),
+    "restrictions": ({"demo-llama": {"methods": ["random"]}}, "display compare layer_study"),
+    "resources": ({"demo-llama": {"gpu": 1, "mem_mb": 900}}, ""),
+    "max_samples": (3, "sample"),
+    "block_size": (4, "generate attribute evaluate ranking"),
+    "local_root": ("there", ""),
+    "prompts.max_tokens": (99, "prompt published"),
+    "generation.max_new_tokens": (9, "generate published"),
+    "generation.step_interval": (7, "generate published"),
+    "evaluation.scope": ("all", f"{ALL_SCORES} ranking construct inspect"),
+    "evaluation.normalisation": ("rank", ALL_SCORES),
+    "evaluation.step_scores": ("aggregated", ALL_SCORES),
+    "evaluation.score_floor": (0.01, "evaluate datamodel display published explorer"),
+    "evaluation.pi_grid": ([0.2, 0.5, 0.8], "evaluate inspect datamodel published explorer"),
+    "evaluation.sampler": ("iid", "evaluate datamodel published"),
+    "evaluation.draws": (3, "evaluate datamodel published"),
+    "evaluation.mask": ("element", "evaluate datamodel published"),
+    "evaluation.operator": ("unknown", "evaluate datamodel inspect published"),
+    "evaluation.minimum_h0": (
+        0.5,
+        "evaluate summarise sensitivity layer_study datamodel published",
+    ),
+    "evaluation.preset": ("paper", "evaluate datamodel published"),
+    "evaluation.clamp": ("mean", "summarise sensitivity layer_study display published"),
+    "ranking.operator": ("zero", "ranking published"),
+    "ranking.flip_of": ("first_token", "ranking published"),
+    "ranking.steps": (7, "ranking published"),
+    "statistics.resamples": (
+        500,
+        "uncertainty resampling density permuted sanity_checks sensitivity",
+    ),
+    "statistics.equivalence_margin": (0.1, "uncertainty display"),
+    "sensitivity": (True, ""),
+    "qualitative.top_share": (0.2, "display"),
+    "layer_study.models": (["demo-llama"], "layer_study"),
+    "layer_study.datasets": (["demo-why"], ""),
+    "layer_study.depths": ([2], "layer_study"),
+    "layer_study.token_weights": (["original"], "layer_study display index explorer"),
+    "layer_study.development_share": (0.5, "layer_study"),
+    "layer_study.fixed_depth": (3, "layer_study"),
+    "metric_validation.models": (["demo-llama"], ""),
+    "metric_validation.datasets": (["demo-why"], ""),
+    "metric_validation.noise": ([0.5, 3], "metric_validation display"),
+    "metric_validation.permutations": (2, "permuted"),
+    "metric_validation.permuted_methods": (["saliency"], "permuted"),
+    "sanity_checks.models": (["demo-llama"], "sanity_checks"),
+    "sanity_checks.datasets": (["demo-why"], ""),
+    "sanity_checks.layers": ([1], "sanity_checks"),
+    "sanity_checks.labels": (True, "sanity_checks"),
+    "sanity_checks.methods": (["saliency"], ""),
+    "operators.models": (["demo-llama"], ""),
+    "operators.datasets": (["demo-why"], ""),
+    "operators.others": (["unknown"], "inspect"),
+    "operators.draws": (2, "inspect"),
+    "operators.methods": (["saliency"], ""),
+    "explorer.samples": (3, "explorer"),
+    "catalogue": ({"models": {}}, f"{NAMES} compare"),
+}
+
+
+def keys_of_run_files():
+    """Yield every key of a run file, those of sections behind a dot."""
+    for name, field in RunFile.model_fields.items():
+        kinds = (field.annotation, *get_args(field.annotation))
+        section = [one for one in kinds if isinstance(one, type) and issubclass(one, Strict)]
+        if section and name not in REACHED:
+            yield from (f"{name}.{key}" for key in section[0].model_fields)
+        else:
+            yield name
 
 
 def test_each_key_reaches_only_the_jobs_it_concerns(raw):
-    assert changed(raw, run="other") == {"index", "explorer"}  # their titles
-    assert changed(raw, max_samples=3) == {"sample"}
-    assert changed(raw, seed=2) == {
-        "sample", "attribute", "construct", "evaluate", "ranking", "layer_study", "uncertainty",
-        "resampling", "density", "metric_validation", "permuted", "sanity_checks",
-        "sensitivity",
-    }  # fmt: skip
-    more = {**raw["evaluation"], "draws": 3}
-    assert changed(raw, evaluation=more) == {"evaluate", "published"}
-    everywhere = {**raw["evaluation"], "scope": "all"}
-    of_scores = {"display", "explorer"}
-    assert (
-        changed(raw, evaluation=everywhere)
-        == {
-            "construct",
-            "evaluate",
-            "ranking",
-            "compare",
-            "density",
-            "evidence",
-            "published",
-            "sanity_checks",
-        }
-        | of_scores
-    )
-    assert changed(raw, qualitative={"top_share": 0.2}) == {"display"}
-    clamped = {**raw["evaluation"], "clamp": "mean"}
-    assert changed(raw, evaluation=clamped) == {
-        "summarise", "sensitivity", "layer_study", "display", "published",
-    }  # fmt: skip
-    resampled = {"uncertainty", "resampling", "density", "permuted", "sanity_checks", "sensitivity"}
-    assert changed(raw, statistics={"resamples": 500}) == resampled
-    assert changed(raw, explorer={"samples": 3}) == {"explorer"}
-    assert changed(raw, ranking={"operator": "zero"}) == {"ranking", "published"}
-    assert changed(raw, block_size=4) == {
-        "generate", "attribute", "evaluate", "ranking",
-    }  # fmt: skip
-    louder = {**raw["metric_validation"], "noise": [0.5, 3]}
-    assert changed(raw, metric_validation=louder) == {"metric_validation", "display"}
-    assert changed(raw, prompts={"max_tokens": 99}) == {"prompt", "published"}
-    assert changed(raw, methods=["saliency"]) == {
-        "compare", "index", "published",
-        "permuted",  # of other methods are none then
-        "layer_study",  # whose deepest method no longer goes by the name of the run's own
-    } | of_scores  # fmt: skip
-    assert changed(raw, generation={**raw["generation"], "step_interval": 7}) == {
-        "generate",
-        "published",
-    }
+    assert set(keys_of_run_files()) == set(REACHED)
+    before, reached = settings_of(raw), {}
+    for place, (value, _) in REACHED.items():
+        section, _, key = place.partition(".")
+        changed = {**(raw.get(section) or {}), key: value} if key else value
+        after = settings_of(raw | {section: changed})
+        reached[place] = {name for name in JOBS if before[name] != after[name]}
+    assert reached == {place: {*jobs.split()} for place, (_, jobs) in REACHED.items()}
 
 
-def test_steps_that_are_evaluated_concern_no_attribution(raw):
-    fewer = {**raw["evaluation"], "step_interval": 10}
-    of_scores = {"density", "evidence", "compare", "sanity_checks", "display", "explorer"}
-    assert changed(raw, evaluation=fewer) == {"evaluate", "published"} | of_scores
-
-
-def test_the_target_reaches_what_explains_label_words_and_nothing_of_open_text(raw):
-    on_open = JOBS | {
-        name: (*(key.replace("sentiment", "why") for key in JOBS[name]),)
-        for name in ("attribute", "import", "evaluate")
-    }
-    shown = {"export", "display", "explorer", "published"}
-    explained = {"attribute", "import", "evaluate"}
-    assert changed(raw, target="generated") == shown | explained
+def test_the_target_of_open_text_is_always_the_generated_token(raw):
     before, after = (
-        load_config(raw | {"target": target}, ROOT / "config/catalogue", "test", load_method)
+        load_config(raw | {"target": target}, CATALOGUE, "test", load_method)
         for target in ("label", "generated")
     )
-    for name in explained:
-        assert MAKE[name](before, *on_open[name]) == MAKE[name](after, *on_open[name])
+    for name in ("attribute", "import", "evaluate"):
+        assert made(before, name, dataset="demo-why") == made(after, name, dataset="demo-why")
 
 
 def test_a_method_may_explain_another_token_than_the_run(raw):
@@ -170,47 +167,47 @@ def test_a_method_may_explain_another_token_than_the_run(raw):
     catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
     config = load_config(
         raw | {"catalogue": catalogue, "metric_validation": {"permuted_methods": ["generated"]}},
-        *(ROOT / "config/catalogue", "test", load_method),
+        *(CATALOGUE, "test", load_method),
     )
     for method in ("generated", "generated-permuted-1"):
         assert config.target(method, "demo-sentiment") == "generated"
     for method in ("saliency", "oracle"):
         assert config.target(method, "demo-sentiment") == "label"
-    assert MAKE["attribute"](config, "demo-llama", "generated", "demo-sentiment").target == (
-        "generated"
-    )
-    others = of_jobs.DatamodelJob.of(config).other_targets
+    assert made(config, "attribute", method="generated").target == "generated"
+    others = made(config, "datamodel").other_targets
     assert others == {"demo-sentiment": ("generated",), "demo-why": ()}
-    assert MAKE["display"](config).targets == {
+    assert made(config, "display").targets == {
         "demo-sentiment": ("label", "generated"), "demo-why": ("generated",),
     }  # fmt: skip
 
 
 def test_only_random_scores_depend_on_whether_a_sample_has_one_heatmap(raw):
-    made = [
+    scored = [
         {
-            method: MAKE["attribute"](config, "demo-llama", method, "demo-why")
+            method: made(config, "attribute", method=method, dataset="demo-why")
             for method in ("random", "saliency")
         }
-        for how in ("own", "aggregated")
-        for given in [raw | {"evaluation": {**raw["evaluation"], "step_scores": how}}]
-        for config in [load_config(given, ROOT / "config/catalogue", "test", load_method)]
+        for step_scores in ("own", "aggregated")
+        for given in [raw | {"evaluation": {**raw["evaluation"], "step_scores": step_scores}}]
+        for config in [load_config(given, CATALOGUE, "test", load_method)]
     ]
-    assert made[0]["saliency"] == made[1]["saliency"]
-    assert [of["random"].step_scores for of in made] == ["own", "aggregated"]
+    assert scored[0]["saliency"] == scored[1]["saliency"]
+    assert [of["random"].step_scores for of in scored] == ["own", "aggregated"]
 
 
 def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
-    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    config = load_config(raw, CATALOGUE, "test", load_method)
     reason = "open generation has no label word that could flip"
     assert ranked_datasets(config) == ("demo-sentiment",)
-    assert MAKE["ranking"](config, "demo-llama", "demo-sentiment").not_applicable is None
-    assert MAKE["ranking"](config, "demo-llama", "demo-why").not_applicable == reason
-    assert MAKE["summarise_ranking"](config).not_applicable == {"demo-why": reason}
-    without = load_config(raw | {"ranking": None}, ROOT / "config/catalogue", "test", load_method)
+    assert (
+        made(config, "ranking", model="demo-llama", dataset="demo-sentiment").not_applicable is None
+    )
+    assert made(config, "ranking", model="demo-llama", dataset="demo-why").not_applicable == reason
+    assert made(config, "summarise_ranking").not_applicable == {"demo-why": reason}
+    without = load_config(raw | {"ranking": None}, CATALOGUE, "test", load_method)
     assert ranked_datasets(without) == ()
     with pytest.raises(BenchmarkError, match="ranking: is null"):
-        MAKE["ranking"](without, "demo-llama", "demo-sentiment")
+        made(without, "ranking", model="demo-llama", dataset="demo-sentiment")
 
 
 def test_evidence_is_known_of_records_that_say_which_words_decide(raw, tmp_path):
@@ -221,17 +218,15 @@ def test_evidence_is_known_of_records_that_say_which_words_decide(raw, tmp_path)
     }
     added = {**raw["catalogue"], "datasets": {"rationales": eraser}}
     chosen = {"catalogue": added, "datasets": ["rationales", "sst2", *raw["datasets"]]}
-    config = load_config(raw | chosen, ROOT / "config/catalogue", "test", load_method)
+    config = load_config(raw | chosen, CATALOGUE, "test", load_method)
     found = [name for name, entry in config.datasets.items() if entry.has_evidence]
     assert found == ["rationales", *raw["datasets"]]
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
     def attribute_settings(masked_model):
-        config = load_config(
-            raw | {"masked_model": masked_model}, ROOT / "config/catalogue", "test", load_method
-        )
-        return MAKE["attribute"](config, "demo-llama", "saliency", "demo-sentiment").to_json()
+        config = load_config(raw | {"masked_model": masked_model}, CATALOGUE, "test", load_method)
+        return made(config, "attribute").to_json()
 
     assert attribute_settings("demo-masked") == attribute_settings("roberta-base")
     monkeypatch.setattr(load_method("saliency"), "needs_masked_model", True)
@@ -253,28 +248,24 @@ def test_every_method_that_is_ranked_has_a_family(raw):
 
 def test_a_model_may_have_some_of_the_methods(raw):
     restrictions = {"demo-llama": {"methods": ["saliency", "random"]}}
-    config = load_config(
-        raw | {"restrictions": restrictions}, ROOT / "config/catalogue", "test", load_method
-    )
-    shown = MAKE["display"](config)
+    config = load_config(raw | {"restrictions": restrictions}, CATALOGUE, "test", load_method)
+    shown = made(config, "display")
     assert list(shown.methods_on("demo-llama")) == ["random", "saliency"]
-    assert MAKE["compare"](config, "demo-llama").methods == ("random", "saliency")
+    assert made(config, "compare", model="demo-llama").methods == ("random", "saliency")
     assert len(shown.methods_on("demo-mistral")) > 2
     assert "grad_ellm_selected" in set(shown.methods) - set(shown.methods_on("demo-mistral"))
 
 
 def test_a_tiny_model_that_answers_less_than_98_percent_is_refused(raw):
-    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    config = load_config(raw, CATALOGUE, "test", load_method)
     for model in config.models:
-        assert MAKE["train"](config, model).source.required_accuracy >= 0.98
+        assert made(config, "train", model=model).source.required_accuracy >= 0.98
 
 
 def test_a_model_may_have_some_of_the_datasets(raw):
     restrictions = {"demo-llama": {"datasets": ["demo-why"]}}
-    config = load_config(
-        raw | {"restrictions": restrictions}, ROOT / "config/catalogue", "test", load_method
-    )
-    shown = MAKE["display"](config)
+    config = load_config(raw | {"restrictions": restrictions}, CATALOGUE, "test", load_method)
+    shown = made(config, "display")
     assert list(shown.datasets_on("demo-llama")) == ["demo-why"]
     assert shown.every({"model": "demo-llama"})["dataset"] == ("demo-why",)
     assert shown.every({"model": "demo-mistral"})["dataset"] == ("demo-sentiment", "demo-why")

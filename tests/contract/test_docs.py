@@ -1,0 +1,95 @@
+"""Every page of the docs names targets of make, files, commands and settings that exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from pisoft.attribution import available_methods, load_method
+from pisoft.config.loading import ENTRIES
+from pisoft.config.run_file import RunFile
+from pisoft.config.validation import read_yaml
+
+ROOT = Path(__file__).parents[2]
+OTHERS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/README.md", "results/README.md")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in OTHERS))
+}
+ON_THE_PAPER = [f"docs/explanation/{n}.md" for n in ("the-paper", "what-the-paper-leaves-open")]
+CATALOGUES = [read_yaml(path) for path in sorted((ROOT / "config/catalogue").glob("*.yaml"))]
+TARGETS = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text("utf-8"), flags=re.M))
+FOLDERS = r"(?:scripts|config|tests|tools|rules|docs|profiles|envs)/"
+MADE_BY_READERS = re.compile(r"NAME|my_method|first\.yaml|partitions\.yaml")
+
+
+def sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models that an annotation allows."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in getattr(annotation, "__args__", ()):
+        yield from sections_in(part)
+
+
+# By what stands before the dot: sections of run files and of entries, and methods.
+KEYS = {name: set(load_method(name).Options.model_fields) for name in available_methods()}
+for model in (*ENTRIES.values(), RunFile):
+    for name, field in model.model_fields.items():
+        for section in sections_in(field.annotation):
+            KEYS.setdefault(name, {"NAME"}).update(section.model_fields)
+
+
+def missing(page: str) -> set[str]:
+    """Return what a page names and does not exist."""
+    text = PAGES[page]
+    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, flags=re.M)) - TARGETS
+    files = re.findall(rf"`({FOLDERS}[\w./-]+)`|\bpython ({FOLDERS}[\w/]+\.py)", text)
+    named = {file or script for file, script in files}
+    keys = set(re.findall(r"`(\w+)\.(\w+)(?:: [^`]*)?`", text))
+    return {
+        *targets,
+        *(f for f in named if not (MADE_BY_READERS.search(f) or (ROOT / f).exists())),
+        *(f"{of}.{key}" for of, key in keys if of in KEYS and key not in {*KEYS[of], "html", "py"}),
+    }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_names_exists(page: str) -> None:
+    assert missing(page) == set()
+
+
+def test_names_that_do_not_exist_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = "make nothing\n`scripts/none.py` `evaluation.clmp` `ranking.no: 3` `grad_ellm.layer`"
+    monkeypatch.setitem(PAGES, "page", f"{wrong}\n    python scripts/gone.py `evaluation.clamp`")
+    names = {"nothing", "scripts/none.py", "scripts/gone.py"}
+    assert missing("page") == names | {"evaluation.clmp", "ranking.no", "grad_ellm.layer"}
+
+
+def words(page: str) -> set[str]:
+    """Return every word of code in the tables of a page, without values."""
+    rows = [line for line in PAGES[page].splitlines() if line.startswith("|")]
+    return {word.partition(":")[0] for row in rows for word in re.findall(r"`([^`]+)`", row)}
+
+
+@pytest.mark.parametrize("page", ON_THE_PAPER)
+def test_tables_on_the_paper_name_files_entries_and_keys_alone(page: str) -> None:
+    assert len(words(page)) > 15
+    for word in words(page):
+        section, _, key = word.partition(".")
+        is_key = word in RunFile.model_fields or key in KEYS.get(section, ())
+        assert is_key or (ROOT / word).is_file() or any(word in c for c in CATALOGUES), word
+
+
+def test_every_reading_of_the_evaluation_is_named_in_paper_yaml() -> None:
+    run = read_yaml(ROOT / "config/paper.yaml")
+    keys = [word.split(".") for word in words(ON_THE_PAPER[1])]
+    sections = ("evaluation", "generation", "ranking", "layer_study")
+    readings = [key for key in keys if key[0] in sections and len(key) > 1]
+    assert len(readings) > 8
+    for section, key in readings:
+        assert key in run[section], f"{section}.{key} is not in config/paper.yaml"

@@ -1,0 +1,262 @@
+"""What a change of the run file or of the code adds to a run, leaves out, and computes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helpers.planned_jobs import outdated, outputs, planned, take_for_done
+from pisoft.workflow import code_hash
+
+RUN = {
+    "run": "small", "models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"],
+    "methods": ["random", "attention", "saliency"], "max_samples": 3, "evaluation": {"draws": 2},
+}  # fmt: skip
+NAMES = ("demo-sentiment", "demo-why")
+CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
+
+
+def cells(*patterns):
+    """Return the files of cells of both datasets, `{}`, by a pattern without ending."""
+    return {f"data/{pattern.format(name)}.parquet" for pattern in patterns for name in NAMES}
+
+
+def figures(*names):
+    return {f"figures/{name}.svg" for name in names}
+
+
+def summaries(*names):
+    return {f"data/summary/{name}.parquet" for name in names}
+
+
+def of_method(name):
+    """Return the outputs of one method's own jobs."""
+    soft = cells(f"attributions/demo-llama/{name}/{{}}", f"soft/dynamic/demo-llama/{name}/{{}}")
+    return soft | {f"data/ranking/demo-llama/{name}/demo-sentiment.parquet"}
+
+
+def tables(*names):
+    return {f"tables/{name}/demo-llama.html" for name in names}
+
+
+SENSITIVITY = (
+    summaries("sensitivity")
+    | tables("sensitivity/dynamic")
+    | figures("sensitivity/dynamic/demo-llama")
+)
+DATAMODEL = summaries("datamodel_samples") | tables("datamodel_scores/dynamic")
+RANKING = (
+    {f"data/ranking/demo-llama/{name}/demo-sentiment.parquet" for name in RUN["methods"]}
+    | summaries("ranking_samples")
+    | tables("insertion_deletion")
+)
+DEPTHS = {  # 8 and 16 both stand for all 4 layers
+    file for depth in ("01", "04") for file in cells(
+        f"attributions/demo-llama/grad_ellm-loosened-{depth}/{{}}",
+        f"soft/dynamic/demo-llama/grad_ellm-loosened-{depth}/{{}}",
+    )
+}  # fmt: skip
+LAYER_STUDY = (
+    DEPTHS
+    | summaries("layer_study", "depths", "depth_selected/soft_samples")
+    | tables("layer_study/dynamic")
+    | figures(*(f"layer_study/dynamic/demo-llama/{name}" for name in NAMES))
+)
+VALIDATION = (
+    {file for name in (*CONTROLS, "saliency-permuted-1") for file in of_method(name)}
+    - {"data/ranking/demo-llama/saliency-permuted-1/demo-sentiment.parquet"}
+    | summaries(*(
+        f"{name}/{kind}"
+        for name in ("controls", "permutation_baseline")
+        for kind in ("soft_samples", "curves", "soft_sample_curves")
+    ))
+    | summaries("controls/ranking_samples", "controls/datamodel_samples")
+    | summaries("metric_validation", "normalised_scores", "permutation_baseline")
+    | tables("metric_validation", "normalised_scores", "permutation_baseline/dynamic")
+    | figures("permutation_baseline/dynamic/demo-llama")
+    | figures(*(f"metric_validation/dynamic/demo-llama/{name}" for name in NAMES))
+)  # fmt: skip
+
+
+def checked(*variants):
+    """Return what sanity checks add."""
+    scores = cells(*(f"attributions/demo-llama@{name}/saliency/{{}}" for name in variants))
+    shown = tables("sanity_checks") | figures("sanity_checks/demo-llama")
+    return scores | summaries("sanity_checks") | shown
+
+
+OPERATORS = (
+    cells(*(f"soft/dynamic@{of}/demo-llama/saliency/{{}}" for of in ("mean", "unknown", "hide")))
+    | cells("inputs/dynamic/demo-llama/{}")
+    | summaries("off_distribution")
+    | tables("off_distribution/dynamic")
+    | figures("off_distribution/dynamic/demo-llama")
+)  # fmt: skip
+TOKENS = figures(*(f"tokens/demo-llama/{n}/{part}" for n in NAMES for part in ("sentence", "text")))
+EVIDENCE = summaries("evidence_samples") | tables("evidence_recovery")
+
+ADDED = {  # by changes of the run file
+    "layer_study": ({"depths": [1, 8, 16], "token_weights": ["loosened"]}, LAYER_STUDY),
+    "metric_validation": ({"noise": [1], "permuted_methods": ["saliency"]}, VALIDATION),
+    "sanity_checks": (
+        {"layers": [1, 2], "methods": ["saliency"], "labels": True},
+        checked("reinit-1", "reinit-2", "shuffled-labels"),
+    ),
+    "operators": ({"methods": ["saliency"]}, OPERATORS),
+}
+LEFT_OUT = {
+    "qualitative": (None, TOKENS),
+    "sensitivity": (False, SENSITIVITY),
+    "ranking": (None, RANKING),
+    "explorer": (None, {"explorer.html"}),
+    "evaluation": ({"draws": 2, "mask": "element"}, DATAMODEL),
+}
+
+
+def files(found):
+    """Return of outputs and their rules those that stand for all of their job's."""
+    return {
+        name: rule
+        for name, rule in found.items()
+        if name.endswith((".parquet", ".html", ".svg")) and "attribution_times" not in name
+    }
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Return a folder in which every job of the run is taken for done."""
+    folder = tmp_path_factory.mktemp("done")
+    take_for_done(folder, RUN)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def every(done):
+    """Return the files of the run, with their rules."""
+    return files(outputs(done, RUN))
+
+
+def test_a_run_that_is_done_has_nothing_to_do_whatever_its_jobs_may_ask_for(done):
+    assert outdated(done, RUN) == {}
+    assert outdated(done, RUN | {"resources": {"demo-llama": {"gpu": 1, "runtime": 9}}}) == {}
+
+
+@pytest.mark.parametrize("key", ADDED)
+def test_a_study_adds_exactly_its_own_files(done, every, key):
+    section, added = ADDED[key]
+    assert files(outputs(done, RUN | {key: section})).keys() == every.keys() | added
+
+
+def test_scores_of_a_variant_are_those_of_its_weights(done):
+    """A model on shuffled labels is one more training; a randomised one is loaded as it is."""
+    checks = {"layers": [1], "methods": ["saliency"], "labels": True}
+    with planned(done, RUN | {"sanity_checks": checks}) as dag:
+        explained = {
+            Path(job.output[0]).parts[4]: Path(job.input.model[0]).parent.name
+            for job in dag.jobs
+            if job.rule.name == "attribute"
+        }
+    shuffled = "demo-llama@shuffled-labels"
+    own = dict.fromkeys(("demo-llama", "demo-llama@reinit-1"), "demo-llama")
+    assert explained == own | {shuffled: shuffled}
+
+
+@pytest.mark.parametrize("explorer", [{}, {"explorer": None}], ids=["explorer", "none"])
+def test_pages_lead_to_the_explorer_where_there_is_one(done, explorer):
+    with planned(done, RUN | explorer) as dag:
+        commands = [job.shellcmd for job in dag.jobs if job.rule.name == "tabulate"]
+    assert commands
+    for command in commands:
+        assert ("--explorer results/small/explorer.html " in command) == (not explorer)
+
+
+@pytest.mark.parametrize("key", LEFT_OUT)
+def test_what_is_switched_off_is_left_out_alone(done, every, key):
+    section, gone = LEFT_OUT[key]
+    assert files(outputs(done, RUN | {key: section})).keys() == every.keys() - gone
+
+
+def test_what_needs_random_scores_or_several_methods_is_left_out_without(done, every):
+    methods = {file for name in ("random", "saliency") for file in of_method(name)}
+    agreement = {"figures/method_agreement/demo-llama.svg"}
+    agreement |= cells("summary/method_agreement/demo-llama/{}")
+    alone = outputs(done, RUN | {"methods": ["attention"]})
+    assert files(alone).keys() == every.keys() - methods - agreement - DATAMODEL
+
+
+def test_records_without_evidence_are_asked_for_none(done, every):
+    (done / "records.csv").write_text("text,label\nA fine film.,positive\nA dull one.,negative\n")
+    source = {"kind": "file", "path": "records.csv", "format": "csv"}
+    mine = {"extends": "demo-sentiment", "label": "Mine", "source": source}
+    run = RUN | {"catalogue": {"datasets": {"mine": mine}}, "datasets": ["mine"]}
+    assert every.keys() >= EVIDENCE
+    without = files(outputs(done, run | {"models": ["llama-3.1-8b-instruct"]}))
+    assert not {name for name in without if "evidence" in name}
+
+
+# What is computed again -----------------------------------------------------------------------
+
+AFTER_RANKING = (
+    "summarise_ranking", "estimate_uncertainty", "compare_with_paper", "plot_metric_agreement",
+    "plot_pi_curves", "plot_ranks", "plot_density", "tabulate", "build_index",
+)  # fmt: skip
+AFTER_SOFT = (
+    "summarise", "summarise_advantage", "summarise_sensitivity", "summarise_density",
+    "summarise_datamodel_scores", "plot_pi_curves_all", "plot_protocol", "plot_advantage",
+    "plot_sensitivity", "build_explorer", *AFTER_RANKING[1:],
+)  # fmt: skip
+AFTER_SCORES = (
+    "summarise_evidence", "compare_methods", "plot_method_agreement", "plot_scores", "plot_tokens",
+    "summarise_ranking", *AFTER_SOFT,
+)  # fmt: skip
+
+
+@pytest.fixture
+def edit(monkeypatch):
+    """Edit a module, as far as hashes of the code see."""
+    hash_of = code_hash._file_hash
+
+    def edit_module(name):
+        changed = code_hash.PACKAGE / f"{name}.py"
+        monkeypatch.setattr(
+            code_hash, "_file_hash", lambda file: b"edited" if file == changed else hash_of(file)
+        )
+        code_hash.code_hash.cache_clear()
+
+    yield edit_module
+    code_hash.code_hash.cache_clear()
+
+
+def made_by(every, *rules):
+    return {name for name, rule in every.items() if rule in rules}
+
+
+@pytest.mark.parametrize(
+    ("module", "cells_again", "rules"),
+    [
+        ("attribution/saliency", of_method("saliency"), ("summarise_timings", *AFTER_SCORES)),
+        ("faithfulness/masks", None, ("evaluate_soft", *AFTER_SOFT)),
+        ("faithfulness/ranking", None, ("evaluate_ranking", *AFTER_RANKING)),
+    ],
+)
+def test_edited_code_computes_again_what_depends_on_it(
+    done, every, edit, module, cells_again, rules
+):
+    edit(module)
+    again = files(outdated(done, RUN))
+    assert again.keys() == (cells_again or set()) | made_by(every, *rules)
+
+
+def test_how_records_are_read_is_numerics(done, edit):
+    edit("records")
+    assert set(outdated(done, RUN).values()) >= {"fetch_dataset", "build_prompts"}
+
+
+def test_scores_made_elsewhere_add_their_cells_and_take_no_time(done, every):
+    (done / "mine.parquet").write_text("read when it is imported")
+    mine = {"source": {"kind": "scores", "path": "mine.parquet"}}
+    run = RUN | {"methods": [*RUN["methods"], "mine"], "catalogue": {"methods": {"mine": mine}}}
+    again = outdated(done, run)
+    assert files(again).keys() == of_method("mine") | made_by(every, *AFTER_SCORES)
+    assert "summarise_timings" not in again.values()

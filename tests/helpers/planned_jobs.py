@@ -1,0 +1,68 @@
+"""The jobs that Snakemake plans, in this process, of a run whose jobs it takes for done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from snakemake.api import DAGSettings, OutputSettings, ResourceSettings, SnakemakeApi
+from snakemake.jobs import Job
+from snakemake.settings.types import ConfigSettings, Quietness
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def planned(folder: Path, run_file: dict[str, Any]) -> Iterator[Any]:
+    """Plan a run whose results go into a folder, and give Snakemake's DAG.
+
+    Raises:
+        WorkflowError: the run file is refused.
+    """
+    path = folder / "run.yaml"
+    path.write_text(yaml.safe_dump(run_file), encoding="utf-8")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with SnakemakeApi(OutputSettings(dryrun=True, quiet={Quietness.ALL})) as api:
+            workflow = api.workflow(
+                resource_settings=ResourceSettings(cores=1),
+                config_settings=ConfigSettings(configfiles=[path]),
+                snakefile=ROOT / "Snakefile",
+            )
+            workflow.dag(DAGSettings()).execute_workflow(executor="dryrun")
+            yield workflow._workflow.dag
+    finally:
+        os.chdir(before)
+
+
+def take_for_done(folder: Path, run_file: dict[str, Any]) -> None:
+    """Put empty results of every job of a run into a folder, and Snakemake's records of them."""
+    with planned(folder, run_file) as dag:
+        for job in dag.jobs:
+            for file in job.output:
+                Path(file).parent.mkdir(parents=True, exist_ok=True)
+                Path(file).touch()
+                os.utime(file, (1, 1))
+            if job.output:
+                dag.workflow.async_run(dag.workflow.persistence.finished(job))
+
+
+def outdated(folder: Path, run_file: dict[str, Any]) -> dict[str, str]:
+    """Return the outputs below the run's folder that would be made now, and the rule of each."""
+    with planned(folder, run_file) as dag:
+        return _outputs(dag.needrun_jobs(exclude_finished=False))
+
+
+def outputs(folder: Path, run_file: dict[str, Any]) -> dict[str, str]:
+    """Return all outputs of a run likewise."""
+    with planned(folder, run_file) as dag:
+        return _outputs(dag.jobs)
+
+
+def _outputs(jobs: Iterable[Job]) -> dict[str, str]:
+    return {"/".join(Path(file).parts[2:]): job.rule.name for job in jobs for file in job.output}
