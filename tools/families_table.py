@@ -167,14 +167,7 @@ def page(rows: list[Row]) -> str:
 
 def _loaded(plain: PreTrainedModel, family: str) -> LanguageModel:
     """Save a network and load it as a job does."""
-    settings = LoadedModel(
-        name=family,
-        repository=None,
-        revision=None,
-        dtype="float64",
-        quantization="none",
-        device="cpu",
-    )
+    settings = LoadedModel(name=family, dtype="float64", device="cpu")
     with tempfile.TemporaryDirectory() as folder:
         plain.save_pretrained(folder)
         model = load_model(settings, Path(folder))

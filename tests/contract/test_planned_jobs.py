@@ -17,6 +17,12 @@ NAMES = ("demo-sentiment", "demo-why")
 CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
 
 
+def one_is_quick(cases):
+    """Leave all cases but the first to `make test-all`: a plan takes half a second."""
+    first, *others = cases
+    return [first, *(pytest.param(case, marks=pytest.mark.slow) for case in others)]
+
+
 def cells(*patterns):
     """Return the files of cells of both datasets, `{}`, by a pattern without ending."""
     return {f"data/{pattern.format(name)}.parquet" for pattern in patterns for name in NAMES}
@@ -142,7 +148,7 @@ def test_a_run_that_is_done_has_nothing_to_do_whatever_its_jobs_may_ask_for(done
     assert outdated(done, RUN | {"resources": {"demo-llama": {"gpu": 1, "runtime": 9}}}) == {}
 
 
-@pytest.mark.parametrize("key", ADDED)
+@pytest.mark.parametrize("key", one_is_quick(ADDED))
 def test_a_study_adds_exactly_its_own_files(done, every, key):
     section, added = ADDED[key]
     assert files(outputs(done, RUN | {key: section})).keys() == every.keys() | added
@@ -171,7 +177,7 @@ def test_pages_lead_to_the_explorer_where_there_is_one(done, explorer):
         assert ("--explorer results/small/explorer.html " in command) == (not explorer)
 
 
-@pytest.mark.parametrize("key", LEFT_OUT)
+@pytest.mark.parametrize("key", one_is_quick(LEFT_OUT))
 def test_what_is_switched_off_is_left_out_alone(done, every, key):
     section, gone = LEFT_OUT[key]
     assert files(outputs(done, RUN | {key: section})).keys() == every.keys() - gone
@@ -232,20 +238,18 @@ def made_by(every, *rules):
     return {name for name, rule in every.items() if rule in rules}
 
 
-@pytest.mark.parametrize(
-    ("module", "cells_again", "rules"),
-    [
-        ("attribution/saliency", of_method("saliency"), ("summarise_timings", *AFTER_SCORES)),
-        ("faithfulness/masks", None, ("evaluate_soft", *AFTER_SOFT)),
-        ("faithfulness/ranking", None, ("evaluate_ranking", *AFTER_RANKING)),
-    ],
-)
-def test_edited_code_computes_again_what_depends_on_it(
-    done, every, edit, module, cells_again, rules
-):
+EDITED = {  # by modules: cells of one method, and rules whose every job is run again
+    "attribution/saliency": (of_method("saliency"), ("summarise_timings", *AFTER_SCORES)),
+    "faithfulness/masks": (set(), ("evaluate_soft", *AFTER_SOFT)),
+    "faithfulness/ranking": (set(), ("evaluate_ranking", *AFTER_RANKING)),
+}
+
+
+@pytest.mark.parametrize("module", one_is_quick(EDITED))
+def test_edited_code_computes_again_what_depends_on_it(done, every, edit, module):
     edit(module)
-    again = files(outdated(done, RUN))
-    assert again.keys() == (cells_again or set()) | made_by(every, *rules)
+    cells_of_method, rules = EDITED[module]
+    assert files(outdated(done, RUN)).keys() == cells_of_method | made_by(every, *rules)
 
 
 def test_how_records_are_read_is_numerics(done, edit):

@@ -168,9 +168,7 @@ def test_damaged_records_are_read_or_refused_in_one_line(tmp_path, form, piece, 
 
 # Intermediates --------------------------------------------------------------------------------
 
-MODEL = LoadedModel(
-    name="toy", repository=None, revision=None, dtype="float64", quantization="none", device="cpu"
-)
+MODEL = LoadedModel(name="toy", dtype="float64", device="cpu")
 SAMPLES = {"a": [1, 5, 6, 7, 8, 9, 30], "b": [1, 44, 3], "c": [1, 70, 71, 72, 73]}
 SHARED = {"model": MODEL, "seed": 1, "block_size": 2, "token_budget": 200}
 SCRIPTS = {

@@ -62,14 +62,7 @@ for script in sys.argv[3:]:
         sys.exit(f"{script} imports {sorted(found)}")
 """
 
-MODEL = LoadedModel(
-    name="tiny",
-    repository=None,
-    revision=None,
-    dtype="float32",
-    quantization="none",
-    device="cpu",
-).model_dump()
+MODEL = LoadedModel(name="tiny", dtype="float32", device="cpu").model_dump()
 RUN = {"block_size": 16, "token_budget": None, "model": MODEL}
 SETTINGS = {
     "fetch_dataset": {

@@ -78,14 +78,7 @@ def tokenizer(request):
 
 def settings(messages=OPEN, **changes):
     values = {
-        "model": LoadedModel(
-            name="m",
-            repository=None,
-            revision=None,
-            dtype="float32",
-            quantization="none",
-            device="cpu",
-        ),
+        "model": LoadedModel(name="m", dtype="float32", device="cpu"),
         "chat_template": "tokenizer",
         "dataset": "d",
         "messages": messages,

@@ -108,14 +108,7 @@ def finished(tmp_path_factory):
     pairs = list(zip(prompts, answers, strict=True))
     scores = attribute_block(method(method.Options(), Context(seed=1)), model, pairs)
     settings = EvaluateJob(
-        model=LoadedModel(
-            name=MODEL,
-            repository=None,
-            revision=None,
-            dtype="float32",
-            quantization="none",
-            device="cpu",
-        ),
+        model=LoadedModel(name=MODEL, dtype="float32", device="cpu"),
         protocol="dynamic",
         target="label",
         evaluation=DrawSettings(pi_grid=(0.2, 0.5, 0.8)),
