@@ -107,7 +107,7 @@ class NotebookFigure(Figure):
     def _repr_svg_(self) -> str:
         image = StringIO()
         with theme():
-            self.savefig(image, format="svg")
+            self.savefig(image, format="svg", metadata=_METADATA[".svg"])
         return image.getvalue()
 
 
