@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,11 @@ from mkdocs.exceptions import PluginError
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.S | re.M)
+# Before an image, of tables in pandas' own look, and blank lines, which would end the HTML.
+_UNWANTED = re.compile(
+    r"\A.*?(?=<svg)|<style scoped>.*?</style>| border=\"1\" class=\"dataframe\"|^\s*\n",
+    flags=re.S | re.M,
+)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -39,15 +44,15 @@ def _run(code: str, names: dict[str, Any]) -> str:
     lines = ast.parse(code)
     last = lines.body.pop() if isinstance(lines.body[-1], ast.Expr) else None
     value = None
-    with redirect_stdout(StringIO()) as printed:
+    with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()):  # progress
         exec(compile(lines, "<block>", "exec"), names)
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "<block>", "eval"), names)
     text = printed.getvalue()
     for kind in ("_repr_svg_", "_repr_html_"):
         if hasattr(value, kind):
-            image = re.sub(r"^.*?(?=<svg)|^\s*\n", "", getattr(value, kind)(), flags=re.S | re.M)
-            return f'{_block(text)}<div class="output">{image}</div>'
+            shown = _UNWANTED.sub("", getattr(value, kind)())
+            return f'{_block(text)}<div class="output">{shown}</div>'
     return _block(text if value is None else f"{text}{value!r}\n")
 
 
