@@ -1,7 +1,7 @@
 """A hook of mkdocs: a page with `notebook: true` in its front matter runs, as a notebook does.
 
-Its blocks of Python share one namespace. Below each stands what it prints, and the value of its last
-line. A block that fails stops the build.
+Its blocks of Python share one namespace. Below each stands what it prints, and the value of its
+last line. A block that fails stops the build.
 """
 
 from __future__ import annotations

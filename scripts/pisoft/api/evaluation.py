@@ -101,6 +101,8 @@ def evaluate(
         scorer: Scorer = checked_method(method_or_scores, options or {}, context, loaded)
         name = method_or_scores
     else:
+        if options:
+            raise BenchmarkError(f"options: only a method given by name has any, got {options}")
         scorer = _scores(method_or_scores, len(rows))
         name = getattr(scorer, "__name__", "scores")
     steps = (chosen.max_new_tokens, chosen.step_interval)
