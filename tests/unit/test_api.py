@@ -110,7 +110,7 @@ def test_importing_the_package_is_light_and_misspelt_names_have_a_nearest_match(
     code = (
         "import sys, pisoft\n"
         "print({'torch', 'pandas', 'numpy', 'pydantic'} & set(sys.modules), dir(pisoft))\n"
-        "pisoft.evalute"
+        "pisoft.evaluates"
     )
     environment = {**os.environ, "PYTHONPATH": str(root / "scripts")}
     told = subprocess.run(
