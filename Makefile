@@ -153,7 +153,8 @@ licences: $(STAMP) ## list licences of locked packages; refuse unknown ones
 env: $(STAMP) ## make the environment in .venv from requirements.lock
 
 # Builds of torch differ in their files, so only PyPI's can be checked by the lock's hashes. All others,
-# and the CUDA packages that torch pins, come after all that is locked, which they leave as it is.
+# and the CUDA packages that torch pins, come after all that is locked, which they leave as it is. A file
+# pisoft.pth lets the environment import the package from this folder.
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $(PIP_FLAGS)
 # Hundreds of lines, which nobody reads unless it fails.
 LOG := .venv/install.log
@@ -180,6 +181,8 @@ else
 	@$(INSTALL) $(if $(GPU),--extra-index-url $(TORCH_INDEX)/$(GPU)) '$(TORCH)$(GPU:%=+%)' $(LOGGED)
 endif
 	@$(BIN)/python -m pip check $(LOGGED)
+	@echo '$(CURDIR)/scripts' > "$$($(BIN)/python -c \
+		'import sysconfig; print(sysconfig.get_path("purelib"))')/pisoft.pth"
 	@touch $@
 
 slurm: $(STAMP) ## install the executor that profiles/slurm needs

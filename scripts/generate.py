@@ -8,14 +8,14 @@ from functools import partial
 from pisoft.config.jobs import GenerateJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import token_budget
-from pisoft.models.generation import classify, continue_greedily, empty_row
+from pisoft.models.generation import answers_of_block, classify, continue_greedily
 from pisoft.models.loading import load_model, model_facts
 from pisoft.models.repository import located
 from pisoft.models.tokenizer import load_tokenizer
 from pisoft.progress import progress
 from pisoft.prompts.token_texts import token_texts
 from pisoft.store.cells import read_prompts
-from pisoft.store.parquet import OK, provenance, write_rows
+from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 
 
@@ -37,15 +37,13 @@ def main(arguments: argparse.Namespace) -> None:
             max_new_tokens=settings.max_new_tokens,
             step_interval=settings.step_interval,
         )
-    rows: dict[str, dict] = {}
+    rows: list[dict] = []
     for block in progress(chosen, sum(map(len, chosen)), "generating"):
-        usable = [prompt for prompt in block if prompt["status"] == OK]
-        for prompt in usable:
+        for prompt in block:
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"
             model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
-        rows |= {p["sample_id"]: empty_row(p, p["status"]) for p in block}
-        rows |= {row["sample_id"]: row for row in answer(prompts=usable, token_budget=budgets[-1])}
-    for row in rows.values():
+        rows += answers_of_block(block, partial(answer, token_budget=budgets[-1]))
+    for row in rows:
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
         row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])
         if row["greedy_token_id"] is not None:
@@ -53,7 +51,7 @@ def main(arguments: argparse.Namespace) -> None:
     facts = {**model_facts(model), "token_budget_used": budgets[-1]}
     inputs = {"prompts": arguments.prompts}
     origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
-    write_rows(arguments.output, "generations", rows.values(), origin)
+    write_rows(arguments.output, "generations", rows, origin)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
 """The error that a user of the benchmark is meant to read."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 LONGEST_MESSAGE = 2000  # characters; what is cut out is from the middle
 LONGEST_NAME = 100  # characters of a name that a nearest match is looked for
@@ -30,3 +35,17 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     nearest = get_close_matches(str(name)[:LONGEST_NAME], choices, n=1, cutoff=0.5)
     hint = f"; did you mean '{nearest[0]}'?" if nearest else ";"
     return f"{hint} allowed: {', '.join(choices) if choices else 'none'}"
+
+
+def in_one_line(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Let a function raise its BenchmarkErrors without what led to them inside the package."""
+
+    @wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except BenchmarkError as error:
+            message = str(error)
+        raise BenchmarkError(message)  # here, so that no other error is its context
+
+    return call

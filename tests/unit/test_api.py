@@ -11,21 +11,17 @@ import sysconfig
 import venv
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
-from helpers.evaluations import evaluated
+import pisoft
 from helpers.limited_memory import Memory
 from helpers.random_masked_models import roberta
 from helpers.random_models import save_random_llama
 from helpers.tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
-from pisoft import api as pisoft
-from pisoft.config.evaluation import EvaluationSettings
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.statistics.soft import summarise
-from pisoft.store.parquet import provenance, write_rows
 
 CHAT = [
     {"role": "system", "content": "Answer {briefly}."},
@@ -58,22 +54,21 @@ def blocks_of_python(root, name="docs/how-to/use-from-python.md"):
     return re.findall(r"```python\n(.*?)```", page, flags=re.S)
 
 
-def test_the_lines_of_the_docs_run(root, folder):
-    (lines,) = (block for block in blocks_of_python(root) if "pisoft.soft_scores" in block)
+def test_the_lines_of_the_docs_run_one_after_the_other(root, folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # where they save a figure
     names: dict = {}
-    exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), names)
-    assert names["scores"].shape == (len(names["prompt"]["input_ids"]),)
+    for lines in blocks_of_python(root):
+        exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), names)
+    assert list(names["answer"]["n"].unique()) == [3]
+    assert (tmp_path / "curves.svg").stat().st_size > 10_000
     assert names["kept"].mean() == pytest.approx(0.3, abs=1e-9)
-    assert 0 <= names["ns"] <= 1
-    assert names["nc"] > 0
+    assert "Target Saliency Heatmap" in capsys.readouterr().out
 
 
-def test_the_lines_of_the_readme_run(root, folder):
+def test_the_lines_of_the_readme_run(root, folder, capsys):
     (lines,) = blocks_of_python(root, "README.md")
-    names: dict = {}
-    exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), names)
-    assert 0 <= names["ns"] <= 1
-    assert names["nc"] > 0
+    exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), {})
+    assert "AUC π-Soft-NS ↑" in capsys.readouterr().out
 
 
 def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, tmp_path):
@@ -92,27 +87,37 @@ def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, 
     (site / "others.pth").write_text(sysconfig.get_path("purelib"))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     subprocess.run([*pip, *options, str(copy)], env=environment, check=True)
-    (lines,) = (block for block in blocks_of_python(root) if "pisoft.soft_scores" in block)
-    lines = lines.replace("results/demo/data/models/demo-llama", str(folder))
-    program = f"{lines}\nprint(pisoft.__file__, ns, nc)"
+    lines = blocks_of_python(root)[0].replace("results/demo/data/models/demo-llama", str(folder))
+    program = (
+        f"{lines}\nimport sys, pisoft.api\n"
+        "print(pisoft.api.__file__, *answer['value'].tolist(), sep='\\n', file=sys.stderr)"
+    )
     told = subprocess.run(
         [python, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
-    file, ns, nc = told.stdout.split()
-    assert file == str(site / "pisoft/api.py")
+    file, *numbers = told.stderr.split("pisoft")[-1].splitlines()
+    assert file == "/api/__init__.py"
     names: dict = {}
     exec(lines, names)
-    assert (float(ns), float(nc)) == (names["ns"], names["nc"])
+    assert [*map(float, numbers)] == names["answer"]["value"].tolist()
     templates = {path.name for path in (root / "scripts/pisoft").glob("*/templates/*")}
     assert templates == {path.name for path in (site / "pisoft").glob("*/templates/*")}
 
 
-def test_the_lines_of_the_docs_for_inseq_run(root, folder, capsys):
-    (lines,) = (block for block in blocks_of_python(root) if "inseq_bridge" in block)
-    exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), {})
-    assert "Target Saliency Heatmap" in capsys.readouterr().out
+def test_importing_the_package_is_light_and_misspelt_names_have_a_nearest_match(root):
+    code = (
+        "import sys, pisoft\n"
+        "print({'torch', 'pandas', 'numpy', 'pydantic'} & set(sys.modules), dir(pisoft))\n"
+        "pisoft.evaluates"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(root / "scripts")}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert told.stdout.startswith("set() ")
+    assert "Did you mean: 'evaluate'?" in told.stderr
 
 
 def test_a_prompt_has_the_templates_ids_and_the_users_words_as_content(model, prompt):
@@ -157,30 +162,114 @@ def test_attribution_explains_the_preferred_or_the_given_token(model, prompt):
 
 
 def test_options_may_be_called_like_our_own_arguments(model, prompt):
-    found = pisoft.attribute(model, prompt, "inseq", method="saliency")
-    expected = pisoft.attribute(model, prompt, "saliency")
+    found = pisoft.attribute(model, prompt, "inseq", method="saliency").values
+    expected = pisoft.attribute(model, prompt, "saliency").values
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * expected.max())
 
 
-def test_soft_scores_are_those_of_the_workflow(model, prompt, tmp_path):
-    """The whole way: rows of a grid, written to a file, summarised."""
-    scores = pisoft.attribute(model, prompt, "input_x_gradient")
-    ns, nc = pisoft.soft_scores(model, prompt, scores, pi=0.4, draws=4, seed=3)
-    chosen = EvaluationSettings(pi_grid=(0.4, 0.8), draws=4)
-    positions = perturbable_positions(prompt, "content")
-    row = {"sample_id": prompt["sample_id"], "step": 0, "raw_scores": scores, "status": "ok"}
-    target = PerturbationTarget(prompt["input_ids"], positions, target_id=0)
-    (rows,) = evaluated(model, [(target, row)], chosen, 3)
-    path = tmp_path / "soft/dynamic/m/a/d.parquet"
-    path.parent.mkdir(parents=True)
-    write_rows(path, "soft", rows, provenance({}))
-    _, curves, _ = summarise([path], 1e-4, clamp="draw")
-    means = {
-        point["metric"]: point["value"]
-        for point in curves.to_pylist()
-        if point["position"] == pytest.approx(0.4)
-    }
-    assert (ns, nc) == pytest.approx((means["pi_soft_ns"], means["pi_soft_nc"]), rel=1e-6)
+QUICK = {"pi_grid": (0.3, 0.7), "draws": 2}
+TALKS = [[CHAT[0], CHAT[1] | {"content": text}] for text in ("a dull film", "the best cast", "why")]
+
+
+def values(answer):
+    return answer["value"].tolist()
+
+
+def test_a_method_its_scores_and_a_function_that_returns_them_are_the_same(model):
+    by_name = pisoft.evaluate(model, TALKS, "saliency", **QUICK)
+    scores = [pisoft.attribute(model, talk, "saliency") for talk in TALKS]
+    assert values(pisoft.evaluate(model, TALKS, scores, **QUICK)) == values(by_name)
+    by_ids = {tuple(one.prompt["input_ids"]): torch.tensor(one.values) for one in scores}
+
+    def looked_up(ids, target):
+        assert target in {one.answer["target_ids"][0] for one in scores}
+        return by_ids[tuple(ids)]
+
+    by_function = pisoft.evaluate(model, TALKS, looked_up, **QUICK)
+    assert values(by_function) == values(by_name)
+    assert set(by_function["method"]) == {"looked_up"}
+
+
+def test_every_generated_step_is_explained_by_what_was_read_before(model):
+    lengths = []
+
+    def noted(ids, target):
+        lengths.append(len(ids))
+        return range(len(ids))
+
+    long = pisoft.evaluate(model, TALKS[:1], noted, max_new_tokens=5, step_interval=2, **QUICK)
+    prompt = pisoft.prompt(model, TALKS[0])
+    assert lengths == [len(prompt["input_ids"]) + step for step in (0, 2, 4)]
+    rows = [[*range(len(prompt["input_ids"]))]] * 3
+    given = pisoft.evaluate(model, [prompt], [rows], max_new_tokens=5, step_interval=2, **QUICK)
+    assert values(given) == values(long)
+    assert values(given) != values(pisoft.evaluate(model, [prompt], rows[:1], **QUICK))
+
+
+def test_label_words_are_the_answers_that_are_explained(model):
+    prompt = pisoft.prompt(model, TALKS[0], label_words=["film", "cast"])
+    (target,) = pisoft.attribute(model, prompt, "saliency").answer["target_ids"]
+    assert target in prompt["label_token_ids"]
+
+
+def test_prompts_that_fail_are_counted_and_named(model):
+    failing = [[CHAT[1] | {"content": text}] for text in ("x <|eot_id|>", "film " * 80)]
+    prompts = [*TALKS, *failing]
+    answer = pisoft.evaluate(model, prompts, "saliency", **QUICK)
+    assert values(answer) == values(pisoft.evaluate(model, TALKS, "saliency", **QUICK))
+    assert set(answer["n"]) == {3}
+    assert set(answer["n_failed"]) == {2}
+    assert set(answer["failures"]) == {"1 control_token, 1 prompt_too_long"}
+    alone = pisoft.evaluate(model, failing, "saliency", **QUICK)
+    assert alone["value"].isna().all()
+
+
+def test_a_model_that_transformers_has_loaded_gives_the_same_numbers(model, folder):
+    network = AutoModelForCausalLM.from_pretrained(folder)
+    options = {"layers": 1}
+    answer = pisoft.evaluate(
+        network, TALKS, "attention", tokenizer=model.tokenizer, options=options, **QUICK
+    )
+    assert values(answer) == values(
+        pisoft.evaluate(folder, TALKS, "attention", options=options, **QUICK)
+    )
+
+
+def test_a_line_of_progress_is_overwritten(model, monkeypatch, capsys):
+    monkeypatch.setattr("pisoft.progress.OVERWRITE_INTERVAL", 0)
+    pisoft.evaluate(model, TALKS, "saliency", block_size=1, **QUICK)
+    told = capsys.readouterr().err
+    assert told.count("\n") == 3
+    assert "\revaluating: 2 of 3 steps" in told
+
+
+def test_curves_have_a_line_for_each_method(model):
+    answers = [pisoft.evaluate(model, TALKS, name, **QUICK) for name in ("saliency", "random")]
+    figure = pisoft.plot(pd.concat(answers))
+    for panel, metric in zip(figure.axes, ("pi_soft_ns", "pi_soft_nc"), strict=True):
+        for line, answer in zip(panel.lines, answers, strict=True):
+            curve = answer[answer["metric"] == metric]
+            assert line.get_ydata().tolist() == values(curve)
+    assert figure._repr_svg_().rstrip().endswith("</svg>")
+    with pytest.raises(BenchmarkError, match=r"^answer: has no curves"):
+        pisoft.plot(answers[0].head(4))
+    with pytest.raises(BenchmarkError, match="must be of one model and protocol"):
+        pisoft.plot(pd.concat([answers[0], answers[0].assign(protocol="fixed")]))
+
+
+def test_a_heatmap_colours_content_by_score_and_escapes_tokens(prompt):
+    texts = ["<script>alert(1)</script>"] * len(prompt["input_ids"])
+    raw = np.arange(len(texts), dtype=np.float32)
+    answer = {"target_ids": [1]}
+    html = pisoft.Scores(prompt | {"token_texts": texts}, answer, raw)._repr_html_()
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") == len(texts)
+    shades = np.array([float(shade) for shade in re.findall(r"0, (\d\.\d\d)\)", html)])
+    content = np.array(prompt["content_mask"])
+    assert not shades[~content].any()
+    np.testing.assert_allclose(shades[content], np.linspace(0, 1, content.sum()), atol=0.006)
+    with_gap = np.where(content, np.nan, raw)
+    assert "nan" in pisoft.Scores(prompt, answer, with_gap)._repr_html_()
 
 
 def test_random_scores_and_masks_differ_between_prompts(model, prompt):
@@ -217,15 +306,55 @@ class TestErrors:
         with pytest.raises(BenchmarkError, match=r"pi: .* must be in \(0, 1\)"):
             pisoft.calibrate(np.arange(3.0), pi)
 
-    def test_scores_must_fit_and_be_finite(self, model, prompt):
-        with pytest.raises(BenchmarkError, match="2 scores do not fit"):
-            pisoft.soft_scores(model, prompt, np.ones(2), 0.5)
-        with pytest.raises(BenchmarkError, match="calibrate: scores must be finite"):
+    def test_scores_to_calibrate_must_be_finite(self):
+        with pytest.raises(BenchmarkError, match=r"^scores: must be finite"):
             pisoft.calibrate(np.array([1, np.nan]), 0.5)
 
-    def test_wrong_settings_name_what_is_allowed(self, model, prompt):
-        with pytest.raises(BenchmarkError, match=r"scope: 'contents' .*did you mean 'content'"):
-            pisoft.soft_scores(model, prompt, np.ones(4), 0.5, scope="contents")
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"prompts": "text"}, "prompts: expected a list of prompts, got str"),
+            (
+                {"prompts": TALKS[0]},
+                "prompts: item 0: expected a text or .*, got dict",
+            ),
+            ({"prompts": [TALKS[0]] * 2}, "prompts: item 1 is the same as item 0"),
+            ({"prompts": []}, "prompts: the list is empty"),
+            ({"method_or_scores": "salience"}, "method: unknown .*; did you mean 'saliency'"),
+            ({"method_or_scores": 3}, "method_or_scores: expected a method's name, .*, got int"),
+            ({"method_or_scores": [[1.0]]}, "method_or_scores: 1 items do not fit 3 prompts"),
+            (
+                {"method_or_scores": [[1.0]] * 3},
+                r"scores of prompt 0: shape \(1,\) is",
+            ),
+            (
+                {"method_or_scores": lambda ids, _: ids[1:]},
+                "scores of prompt 0: shape .*",
+            ),
+            ({"method_or_scores": [["a"]] * 3}, "scores of prompt 0: must be numbers"),
+            (
+                {"method_or_scores": len, "options": {"a": 1}},
+                "options: only a method given by",
+            ),
+            ({"options": {"layers": 2}}, "method 'saliency': options: layers: unknown key"),
+            (
+                {"protocol": "dynamik"},
+                "evaluate: protocol: 'dynamik' .* did you mean 'dyn",
+            ),
+            ({"scop": "content"}, "evaluate: scop: unknown key; did you mean 'scope'"),
+            ({"scope": "contents"}, "evaluate: scope: 'contents' .*did you mean 'content'"),
+            ({"seed": -1}, r"evaluate: seed: must be .* 0 \(got -1\)"),
+            ({"model": 3}, "model: expected a folder, a name on the hub or a model .*, got int"),
+            ({"model": roberta().network}, "tokenizer: a model of transformers needs .* NoneType"),
+        ],
+    )
+    def test_arguments_are_named_in_one_line_without_what_led_to_it(self, model, given, message):
+        arguments = {"model": model, "prompts": TALKS, "method_or_scores": "saliency", **given}
+        with pytest.raises(BenchmarkError, match=f"^{message}") as raised:
+            pisoft.evaluate(**arguments)
+        assert "\n" not in str(raised.value)
+        assert len(raised.traceback) == 2, "the line of the caller, and the function"
+        assert raised.value.__context__ is None
 
     @pytest.mark.parametrize(
         ("messages", "message"),
@@ -252,7 +381,7 @@ def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):
     saved.tokenizer.save_pretrained(tmp_path)
     masked = pisoft.load_masked(tmp_path)
     scores = pisoft.attribute(model, prompt, "reagent", masked=masked, num_probes=1)
-    assert scores[prompt["content_mask"]].sum() > 0
+    assert scores.content.sum() > 0
     with pytest.raises(BenchmarkError, match="method 'reagent': option masked"):
         pisoft.attribute(model, prompt, "reagent")
 

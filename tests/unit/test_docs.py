@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
+from mkdocs.exceptions import PluginError
 from snakemake.utils import update_config
 
 import pisoft
@@ -45,7 +48,7 @@ def build(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
         cwd=folder,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "scripts")},
         capture_output=True,
         text=True,
         check=False,
@@ -97,6 +100,24 @@ def test_broken_links_and_pages_left_out_stop_the_build(tmp_path: Path) -> None:
     assert finished.returncode == 1
     assert finished.stderr.count("WARNING") == 1 + len(links), finished.stderr
     assert all(found in finished.stderr for found in ["left-out.md", *links]), finished.stderr
+
+
+def test_a_page_shows_what_its_blocks_print_and_return_and_stops_where_one_fails() -> None:
+    hook = runpy.run_path(str(ROOT / "docs/notebooks.py"))["on_page_markdown"]
+    page = SimpleNamespace(meta={"notebook": True}, file=SimpleNamespace(src_uri="page.md"))
+    blocks = "```python\nx = 2\nprint('two')\n```\n\ntext\n\n```python\nx + 1\n```\n"
+    ran = hook(blocks, page)
+    assert re.findall(r"```text\n(.*?)```", ran, flags=re.S) == ["two\n", "3\n"]
+    with pytest.raises(PluginError, match=r"page\.md: .*ZeroDivisionError"):
+        hook("```python\n1 / 0\n```\n", page)
+    page.meta = {}
+    assert hook(blocks, page) == blocks
+
+
+def test_the_page_that_runs_shows_its_output(site: Path) -> None:
+    text = (site / "tutorial/metrics-by-hand.html").read_text(encoding="utf-8")
+    assert re.search(r"NS = 0\.\d{4}, NC = 0\.\d{4}", text)
+    assert text.count("<svg xmlns:xlink") == 1
 
 
 def test_no_page_names_anything_to_load_from_the_network(site: Path) -> None:

@@ -91,6 +91,8 @@ def test_an_environment_keeps_its_build_of_torch_until_another_is_named(clone: C
         assert clone.installed() == {torch, "small-1.0"}
         assert ("Installing into .venv" in finished.stdout) == bool(arguments)
         assert "Successfully installed" not in finished.stdout, "pip writes to a log"
+    (importable,) = (clone.folder / ".venv/lib").rglob("pisoft.pth")
+    assert importable.read_text(encoding="utf-8") == f"{clone.folder}/scripts\n"
 
 
 @pytest.mark.slow

@@ -43,14 +43,9 @@ from pisoft.config.jobs import EvaluateJob
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness.budget import CONFIDENCE, first_draws, further_draws, half_width
+from pisoft.faithfulness.cell import evaluations_of_cell
 from pisoft.faithfulness.perturbation import Perturber
-from pisoft.faithfulness.soft import (
-    BASELINES,
-    METRICS,
-    StepEvaluation,
-    evaluations_of_sample,
-    measure_draws,
-)
+from pisoft.faithfulness.soft import BASELINES, METRICS, StepEvaluation, measure_draws
 from pisoft.models.batching import blocks
 from pisoft.models.device import token_budget
 from pisoft.models.loading import load_model
@@ -79,16 +74,8 @@ class Cell:
 
     def steps(self, evaluation: DrawSettings, seed: int) -> list[list[StepEvaluation]]:
         """Return the steps of every block of samples, nothing measured yet."""
-        return [
-            [
-                step
-                for prompt, generation, attributions in block
-                for step in evaluations_of_sample(
-                    self.model, prompt, generation, attributions, evaluation, seed
-                )
-            ]
-            for block in blocks(self.samples, self.settings.block_size)
-        ]
+        in_blocks = blocks(self.samples, self.settings.block_size)
+        return evaluations_of_cell(self.model, in_blocks, evaluation, seed)
 
 
 @dataclass(frozen=True)

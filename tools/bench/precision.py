@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
+import pisoft
 from measuring import bench_parser, report_tables
-from pisoft import api as library
+from pisoft.api.prompts import Prompt
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import auc
@@ -42,15 +43,15 @@ BUDGETS = (1024, 256)  # tokens per forward batch
 Numbers = dict[str, np.ndarray]  # by name of the column, a row for each text
 
 
-def build_prompt(model: LanguageModel, text: str) -> library.Prompt:
+def build_prompt(model: LanguageModel, text: str) -> Prompt:
     """Return the prompt of a text."""
     turns = [{"role": "system", "content": TASK}, {"role": "user", "content": f"Text: {text}"}]
-    return library.prompt(model, turns)
+    return pisoft.prompt(model, turns)
 
 
 def evaluate(
     model: LanguageModel,
-    prompts: list[library.Prompt],
+    prompts: list[Prompt],
     scores: list[np.ndarray],
     protocol: Any,
     token_budget: int,
@@ -107,15 +108,15 @@ def main(arguments: argparse.Namespace) -> None:
         raise BenchmarkError(f"--texts: no such file: '{arguments.texts}'")
     lines = arguments.texts.read_text(encoding="utf-8").splitlines()
     texts = [text.partition("\t")[0] for text in lines[: arguments.samples]]
-    model = library.load(arguments.model_folder, dtype="float64")
+    model = pisoft.load(arguments.model_folder, dtype="float64")
     prompts = [build_prompt(model, text) for text in texts]
-    scores = [library.attribute(model, prompt, "saliency") for prompt in prompts]
+    scores = [pisoft.attribute(model, prompt, "saliency").values for prompt in prompts]
     whole, cut = BUDGETS
     exact = evaluate(model, prompts, scores, arguments.protocol, whole)
     means = {name: f"{values.mean():.3g}" for name, values in exact.items()}
     against, batches = [{"type": "float64, its mean", **means}], []
     for dtype in TYPES:
-        model = library.load(arguments.model_folder, dtype=dtype)
+        model = pisoft.load(arguments.model_folder, dtype=dtype)
         numbers = evaluate(model, prompts, scores, arguments.protocol, whole)
         in_small_batches = evaluate(model, prompts, scores, arguments.protocol, cut)
         if dtype != "float32":

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from pisoft.config.evaluation import DrawSettings
-from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
 from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of
 from pisoft.faithfulness.perturbation import (
@@ -24,10 +23,8 @@ from pisoft.faithfulness.perturbation import (
     PerturbationTarget,
     Perturber,
 )
-from pisoft.faithfulness.scope import perturbable_positions
-from pisoft.faithfulness.scores import evaluated, normalise
+from pisoft.faithfulness.scores import normalise
 from pisoft.models.batching import attempt
-from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
     DEGENERATE_BASELINE,
@@ -231,39 +228,6 @@ class StepEvaluation:
             for metric, own in self._measured.items()
         }
         return {"h0_noise": float(self.h0) - float(again.h0), **noise}
-
-
-def evaluations_of_sample(
-    model: LanguageModel,
-    prompt: Mapping[str, Any],
-    generation: Mapping[str, Any],
-    attributions: Sequence[Mapping[str, Any]],
-    settings: DrawSettings,
-    seed: int,
-) -> list[StepEvaluation]:
-    """Return an evaluation for every evaluated step of a sample, nothing measured yet.
-
-    Args:
-        model: the explained model.
-        prompt, generation: rows of contracts `prompts` and `generations`.
-        attributions: the sample's rows of contract `attributions`.
-        settings, seed: as for :class:`StepEvaluation`.
-
-    Raises:
-        BenchmarkError: no attribution, or a token id outside the vocabulary.
-    """
-    name = f"sample {prompt['sample_id']}"
-    if not attributions:
-        raise BenchmarkError(f"{name}: has no row of attributions")
-    positions = perturbable_positions(prompt, settings.scope)
-    target_ids = dict(zip(generation["steps"], generation["target_ids"], strict=True))
-    evaluations = []
-    for row in evaluated(attributions, settings):
-        read = [*prompt["input_ids"], *generation["output_ids"][: row["step"]]]
-        model.check_ids(read, name)
-        target = PerturbationTarget(read, positions, target_ids.get(row["step"], 0), name)
-        evaluations.append(StepEvaluation(row, target, settings, seed, model.width))
-    return evaluations
 
 
 def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: Draws) -> None:

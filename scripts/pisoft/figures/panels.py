@@ -14,7 +14,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from pisoft.figures.style import LineStyle, line_styles, theme
+from pisoft.figures.style import LineStyle, NotebookFigure, line_styles, theme
 from pisoft.formatting import NOTHING, signed
 
 GREY = "#4D4D4D"
@@ -51,7 +51,7 @@ def draw(
         layout: as :meth:`matplotlib.figure.Figure.subplots` takes it.
     """
     with theme():
-        figure = Figure(figsize=size, layout="constrained")
+        figure = NotebookFigure(figsize=size, layout="constrained")
         columns = columns or len(panels)
         axes = list(
             figure.subplots(-(-len(panels) // columns), columns, squeeze=False, **layout).flat

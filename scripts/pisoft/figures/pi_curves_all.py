@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
@@ -26,12 +27,17 @@ def plot(view: View) -> Figure:
     value has no line; the legend says so.
     """
     curves = view.results("curves")
+    return draw_curves(view.where, curves.rows, curves.methods)
+
+
+def draw_curves(title: str, rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
+    """Return both metrics over the retaining probability, from results `curves` of methods."""
     panels = {
-        label: partial(lines, rows=select(curves.rows, metric=metric), labels=curves.methods)
+        label: partial(lines, rows=select(rows, metric=metric), labels=labels)
         for metric, label in CURVE_METRICS.items()
     }
-    figure = draw(f"{view.where} · {n_text(curves.rows)}", panels, (9.2, 4.6))
-    return of_one_range(figure, curves.rows["value"])
+    figure = draw(f"{title} · {n_text(rows)}", panels, (9.2, 4.6))
+    return of_one_range(figure, rows["value"])
 
 
 def of_one_range(figure: Figure, values: pd.Series) -> Figure:

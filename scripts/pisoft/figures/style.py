@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from io import StringIO
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,6 @@ from typing import Any
 import matplotlib
 import seaborn
 from matplotlib.figure import Figure
-
-matplotlib.use("Agg")  # jobs run without a display
 
 Dash = str | tuple[int, tuple[float, ...]]
 
@@ -100,6 +99,16 @@ def theme() -> AbstractContextManager[Any]:
         "axes.edgecolor": "#4D4D4D",
     }
     return matplotlib.rc_context(looks)
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows, whichever backend matplotlib has there."""
+
+    def _repr_svg_(self) -> str:
+        image = StringIO()
+        with theme():
+            self.savefig(image, format="svg", metadata=_METADATA[".svg"])
+        return image.getvalue()
 
 
 def save_figure(figure: Figure, paths: Iterable[Path]) -> None:

@@ -5,7 +5,7 @@ Source: paper §Faithfulness Metrics (token-level and sequence-level faithfulnes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,20 @@ from pisoft.store.parquet import EMPTY_GENERATION, NONFINITE_LOGITS, OK, TOO_LON
 
 Row = dict[str, Any]
 NoteBudget = Callable[[int], object]  # is told the token budget in force at every batch
+
+
+def answers_of_block(
+    block: Sequence[Row], answer: Callable[[Sequence[Row]], Iterable[Row]]
+) -> list[Row]:
+    """Return one `generations` row per prompt, in their order; one that failed keeps its status.
+
+    Args:
+        block: rows of contract `prompts`.
+        answer: gives the rows of those that have not failed, in any order.
+    """
+    rows = {prompt["sample_id"]: empty_row(prompt, prompt["status"]) for prompt in block}
+    usable = [prompt for prompt in block if prompt["status"] == OK]
+    return [*(rows | {row["sample_id"]: row for row in answer(usable)}).values()]
 
 
 def classify(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +15,9 @@ from pisoft.models.device import choose_device, device_name, peak_memory, pin_fl
 from pisoft.models.model import LanguageModel
 from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def load_model(
@@ -53,6 +56,22 @@ def load_model(
     # A branch may have moved when the tokenizer is loaded.
     named = settings if commit is None else settings.model_copy(update={"revision": commit})
     return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
+
+
+def wrapped_model(network: PreTrainedModel, tokenizer: Any) -> LanguageModel:
+    """Return a model that transformers has loaded; it is changed to look into its attention.
+
+    Raises:
+        BenchmarkError: the model cannot be followed.
+    """
+    name = network.name_or_path or type(network).__name__
+    pin_float32()
+    network.set_attn_implementation(ATTENTION_NAME)
+    if network.config.get_text_config()._attn_implementation != ATTENTION_NAME:
+        raise BenchmarkError(f"model '{name}': its class {NO_INTERFACE}")
+    if getattr(network, "is_quantized", False):
+        _keep_differentiable(network)
+    return LanguageModel(network, name, lambda: tokenizer)
 
 
 def model_facts(model: LanguageModel) -> dict[str, Any]:

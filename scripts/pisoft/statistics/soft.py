@@ -82,18 +82,25 @@ def summaries(files: Files, settings: SummariseJob) -> dict[str, Summary]:
 def summarise(
     paths: Iterable[Path], minimum_h0: float, clamp: Clamp
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Summarise `soft` files, one cell in memory at a time, as tables of three kinds.
+    """Summarise `soft` files, one cell in memory at a time; see :func:`summarise_cells`.
 
     Raises:
         BenchmarkError: as :func:`pisoft.statistics.soft_files.read_soft`, or cells evaluated on
             different π grids.
     """
+    cells = ((FILES["soft"].cell(path), read_soft(path, minimum_h0)) for path in paths)
+    return summarise_cells(cells, clamp)
+
+
+def summarise_cells(
+    cells: Iterable[tuple[Cell, Steps]], clamp: Clamp
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Return samples, mean curves and samples' curves of cells, as tables of these three kinds."""
     samples, sample_curves = (
         [summary_table(kind, [])] for kind in ("soft_samples", "soft_sample_curves")
     )
     means = {}
-    for path in paths:
-        cell, steps = FILES["soft"].cell(path), read_soft(path, minimum_h0)
+    for cell, steps in cells:
         curves = _sample_curves(steps, clamp)
         of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
         of_curves = _curve_rows(steps, curves)

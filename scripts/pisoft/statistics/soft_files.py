@@ -73,9 +73,16 @@ def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Ste
         BenchmarkError: an unreadable file, an ok row without distances, or a step that lacks a
             retaining probability.
     """
+    columns = [*_COLUMNS, *_NUMBERS, *DISTANCES, *further]
+    return usable_steps(path, read_table(path, "soft", columns), minimum_h0, further)
+
+
+def usable_steps(
+    path: Path, table: pa.Table, minimum_h0: float, further: Sequence[str] = ()
+) -> Steps:
+    """Return the steps that count of rows of contract `soft`; see :func:`read_soft`."""
     measured = [*DISTANCES, *further]
-    table = read_table(path, "soft", columns=[*_COLUMNS, *_NUMBERS, *measured])
-    rows = table.drop_columns(measured).to_pandas()
+    rows = table.select([*_COLUMNS, *_NUMBERS]).to_pandas()
     least = np.fmax(minimum_h0, rows["h0_noise"].abs().max())  # the latter NaN if there is none
     rows.loc[(rows["status"] == OK) & (rows["h0"] < least), "status"] = DEGENERATE_BASELINE
     grid = np.unique(rows["pi"].dropna().to_numpy())

@@ -20,8 +20,9 @@ from pisoft.attribution.engine import attribute_block, scores_row, warm_up
 from pisoft.config.evaluation import DrawSettings, EvaluationSettings
 from pisoft.config.jobs import AttributeJob, EvaluateJob, LoadedModel
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.cell import evaluations_of_sample
 from pisoft.faithfulness.perturbation import Perturber
-from pisoft.faithfulness.soft import METRICS, evaluations_of_sample, measure_draws
+from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
 from pisoft.statistics.results import select, summary_table

@@ -10,6 +10,7 @@ from helpers.evaluations import distances, evaluated, masks_of
 from helpers.random_models import SHAPES, VOCABULARY, twins
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.calibration import clip_scores
+from pisoft.faithfulness.cell import evaluations_of_sample
 from pisoft.faithfulness.masks import ORIGINAL
 from pisoft.faithfulness.masks import masks_of as sampled_masks
 from pisoft.faithfulness.perturbation import (
@@ -21,7 +22,6 @@ from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.soft import (
     METRICS,
     StepEvaluation,
-    evaluations_of_sample,
     measure_draws,
     measure_in_float32,
 )

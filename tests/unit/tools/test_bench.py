@@ -16,13 +16,13 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import draws
+import pisoft
 import precision
 import readings
 import start_up
 from helpers.random_models import save_random_llama, twins
 from helpers.tiny_tokenizers import llama_tokenizer
 from measuring import forward_flops, row
-from pisoft import api as library
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row
@@ -100,8 +100,8 @@ def finished(tmp_path_factory):
     """A finished run of one cell with three samples of two steps each."""
     run = tmp_path_factory.mktemp("results") / "toy"
     save_random_llama(run / "data/models" / MODEL, llama_tokenizer(), num_hidden_layers=2)
-    model = library.load(run / "data/models" / MODEL, device="cpu")
-    prompts = [library.prompt(model, [{"role": "user", "content": text}]) for text in TEXTS]
+    model = pisoft.load(run / "data/models" / MODEL, device="cpu")
+    prompts = [pisoft.prompt(model, [{"role": "user", "content": text}]) for text in TEXTS]
     answers = list(continue_greedily(model, prompts, 500, max_new_tokens=3, step_interval=2))
     answers.sort(key=lambda answer: [p["sample_id"] for p in prompts].index(answer["sample_id"]))
     method = load_method("random")

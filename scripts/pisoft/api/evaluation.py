@@ -1,0 +1,170 @@
+"""The benchmark's numbers for a model, prompts, and a method or scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike
+from pydantic import Field
+
+from pisoft.api.attribution import Function, Scorer, answers, checked_method, scored_rows
+from pisoft.api.models import AnyModel, load
+from pisoft.api.prompts import Messages, Prompt, prompt_rows
+from pisoft.api.scores import Scores
+from pisoft.attribution.base import Context
+from pisoft.config.base import Protocol
+from pisoft.config.cells import Cell
+from pisoft.config.evaluation import EvaluationSettings
+from pisoft.config.jobs import ResamplingJob
+from pisoft.config.run_file import GenerationSettings
+from pisoft.config.validation import validate
+from pisoft.errors import BenchmarkError, in_one_line
+from pisoft.faithfulness.cell import Sample, evaluations_of_cell, measure_cell
+from pisoft.faithfulness.perturbation import Perturber
+from pisoft.models.batching import blocks
+from pisoft.models.device import token_budget
+from pisoft.models.masked import MaskedLanguageModel
+from pisoft.models.model import LanguageModel
+from pisoft.statistics.estimates import Samples, estimate, sample_matrix
+from pisoft.statistics.metrics import CURVE_METRICS, METRICS
+from pisoft.statistics.soft import summarise_cells
+from pisoft.statistics.soft_files import usable_steps
+from pisoft.store.parquet import OK
+from pisoft.store.schemas import SCHEMAS
+
+NUMBERS = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")
+LABELS = {name: METRICS[name].label for name in NUMBERS} | CURVE_METRICS
+PROMPTS = "prompts"  # what stands for the dataset's name
+COLUMNS = ["protocol", "model", "method", "metric", "label", "pi"]
+COLUMNS += ["value", "low", "high", "n", "n_failed", "failures"]
+
+
+class Settings(EvaluationSettings, GenerationSettings):
+    """What :func:`evaluate` takes by name, as in a run file but for how many steps it explains."""
+
+    protocol: Protocol = "dynamic"
+    seed: int = Field(1, ge=0)
+    max_new_tokens: int = Field(1, gt=0)
+    step_interval: int = Field(1, gt=0)
+    block_size: int = Field(16, gt=0)
+    token_budget: int | None = Field(None, gt=0)
+
+
+@in_one_line
+def evaluate(
+    model: AnyModel,
+    prompts: Iterable[Messages | Prompt],
+    method_or_scores: str | Function | Iterable[ArrayLike | Scores],
+    *,
+    tokenizer: Any = None,
+    options: Mapping[str, Any] | None = None,
+    masked: MaskedLanguageModel | None = None,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Return how faithful scores are to a model: curves and areas over π, and original metrics.
+
+    Each row is a mean over prompts with its 95 % interval. A prompt that fails is left out of the
+    mean and counted in `n_failed`; `failures` says why. Higher is better for every metric.
+
+    Args:
+        model: folder, name on the hub, or a model of transformers; see :func:`pisoft.load`.
+        prompts: a list of what :func:`pisoft.prompt` returns or takes: texts or lists of messages.
+        method_or_scores: name of an attribution method; a function of the token ids that are read
+            and the explained token's id, which returns one score per id; or for each prompt an
+            array with one score per token, or what :func:`pisoft.attribute` returns.
+        tokenizer: of a model of transformers.
+        options: options of the method that is given by name.
+        masked: see :func:`pisoft.load_masked`, for methods that need one.
+        settings: keys of `evaluation` in a run file (`pi_grid`, `draws`, `scope`, …), and
+            `protocol` (`dynamic` or `fixed` routing), `seed` (of masks and methods),
+            `max_new_tokens` and `step_interval` (tokens that the model generates, and every how
+            many of them one is explained; by default its next token), `block_size` and
+            `token_budget` (prompts and tokens at once).
+
+    Returns:
+        Rows by `metric`: `auc_pi_soft_ns`, `auc_pi_soft_nc`, `soft_ns`, `soft_nc`, and
+        `pi_soft_ns` and `pi_soft_nc` at every `pi`.
+
+    Raises:
+        BenchmarkError: an argument that is not allowed, or a model that cannot be evaluated.
+    """
+    chosen = validate(Settings, settings, "evaluate")
+    loaded = load(model, tokenizer)
+    rows = prompt_rows(loaded, prompts, reserved=chosen.max_new_tokens - 1)
+    context = Context(chosen.seed, token_budget(chosen.token_budget, loaded.device), masked)
+    if isinstance(method_or_scores, str):
+        scorer: Scorer = checked_method(method_or_scores, options or {}, context, loaded)
+        name = method_or_scores
+    else:
+        if options:
+            raise BenchmarkError(f"options: only a method given by name has any, got {options}")
+        scorer = _scores(method_or_scores, len(rows))
+        name = getattr(scorer, "__name__", "scores")
+    steps = (chosen.max_new_tokens, chosen.step_interval)
+    explained = answers(loaded, rows, context.token_budget, *steps, chosen.block_size)
+    if isinstance(scorer, list):
+        given = zip(explained, scorer, strict=True)
+        explained = [one.answer if isinstance(one, Scores) else row for row, one in given]
+    samples = list(zip(rows, explained, strict=True))
+    attributions: dict[str, list[dict[str, Any]]] = {row["sample_id"]: [] for row in rows}
+    for scored in scored_rows(loaded, samples, scorer, chosen.block_size):
+        attributions[scored["sample_id"]].append(scored)
+    whole = [(*sample, attributions[sample[0]["sample_id"]]) for sample in samples]
+    measured = _measured(loaded, whole, chosen, context.token_budget)
+    return _summary(measured, chosen, Cell(chosen.protocol, "", loaded.name, "", name, PROMPTS))
+
+
+def _scores(given: Any, prompts: int) -> Function | list[Any]:
+    """Return a function as it is, or a list with scores for each prompt."""
+    if callable(given):
+        return given
+    if not isinstance(given, Iterable) or isinstance(given, Scores | Mapping):
+        raise BenchmarkError(
+            "method_or_scores: expected a method's name, a function, or a list with scores for "
+            f"each prompt, got {type(given).__name__}"
+        )
+    scores = list(given)
+    if len(scores) != prompts:
+        raise BenchmarkError(f"method_or_scores: {len(scores)} items do not fit {prompts} prompts")
+    return scores
+
+
+def _measured(
+    model: LanguageModel, samples: Sequence[Sample], chosen: Settings, budget: int
+) -> pa.Table:
+    """Return rows of contract `soft`: what every draw changes."""
+    in_blocks = blocks(samples, chosen.block_size)
+    evaluations = evaluations_of_cell(model, in_blocks, chosen, chosen.seed)
+    perturber, in_float32 = (
+        Perturber(model, tokens, chosen.protocol, chosen.operator)
+        for tokens in (budget, max(1, budget // 2))
+    )
+    measure_cell(perturber, in_float32, evaluations, chosen.draws)
+    rows = [row for block in evaluations for step in block for row in step.rows()]
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["soft"])
+
+
+def _summary(measured: pa.Table, chosen: Settings, cell: Cell) -> pd.DataFrame:
+    """Return the answer: means over samples with their intervals, n and failures."""
+    steps = usable_steps(Path("evaluate"), measured, chosen.minimum_h0)
+    tables = summarise_cells([(cell, steps)], chosen.clamp)
+    samples, curves = (table.to_pandas() for table in tables[:2])
+    values = sample_matrix(samples[samples["metric"].isin(NUMBERS)], ["metric"])[[*NUMBERS]]
+    without_resamples = ResamplingJob(
+        seed=chosen.seed, resamples=0
+    )  # which these intervals need not
+    numbers = estimate({PROMPTS: Samples.of_means(values)}, without_resamples)[PROMPTS].table()
+    failed = Counter(steps.status[steps.status != OK])
+    rows = pd.concat([numbers, curves.rename(columns={"position": "pi"})], ignore_index=True)
+    return rows.assign(
+        protocol=cell.protocol,
+        model=cell.model,
+        method=cell.method,
+        label=rows["metric"].map(LABELS),
+        failures=", ".join(f"{count} {status}" for status, count in failed.items()),
+    )[COLUMNS]

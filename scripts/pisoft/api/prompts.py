@@ -1,0 +1,121 @@
+"""Prompts from texts and messages, as rows of contract `prompts`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from pisoft.api.models import AnyModel, load
+from pisoft.config.datasets import Message
+from pisoft.config.jobs import LoadedModel, PromptJob
+from pisoft.config.validation import validate
+from pisoft.errors import BenchmarkError, in_one_line
+from pisoft.models.model import LanguageModel
+from pisoft.prompts.build import build_prompts
+from pisoft.store.parquet import OK, PROMPT_TOO_LONG, STATUSES
+
+Prompt = dict[str, Any]
+"""Row of contract `prompts`: `input_ids`, `token_texts`, `content_mask` and others."""
+Messages = str | Sequence[Mapping[str, str]]
+"""Plain text, or turns with `role` and `content`."""
+
+
+@in_one_line
+def prompt(model: AnyModel, messages: Messages, *, label_words: Sequence[str] = ()) -> Prompt:
+    """Build a prompt; what the user says is its content, which perturbations may touch.
+
+    Args:
+        model: the model that will read it; see :func:`pisoft.load`.
+        messages: turns with `role` (`system` or `user`) and `content`, put into the model's chat
+            template; or plain text, for models without a template.
+        label_words: the answers that the model chooses from; none: its next token is open.
+
+    Raises:
+        BenchmarkError: a wrong message, no content, or more tokens than the model can read.
+    """
+    model = load(model)
+    row = _row(model, messages, label_words, "prompt")
+    if row["status"] != OK:
+        raise BenchmarkError(f"prompt: cannot be built: {row['status']}: {STATUSES[row['status']]}")
+    check_length(model, row["input_ids"], "prompt")
+    return row
+
+
+def prompt_rows(
+    model: LanguageModel, prompts: Iterable[Messages | Prompt], reserved: int = 0
+) -> list[Prompt]:
+    """Return a row for each prompt; one that cannot be built has a status that says why.
+
+    Args:
+        model: the model that will read them.
+        prompts: what :func:`prompt` returns or takes.
+        reserved: tokens that the model reads behind a prompt.
+
+    Raises:
+        BenchmarkError: no list, an item that is no prompt, or two equal ones.
+    """
+    if isinstance(prompts, str | Mapping) or not isinstance(prompts, Iterable):
+        kind = type(prompts).__name__
+        raise BenchmarkError(f"prompts: expected a list of prompts, got {kind}; write [prompt]")
+    rows: dict[str, Prompt] = {}
+    for index, given in enumerate(prompts):
+        where = f"prompts: item {index}"
+        row = _row(model, given, (), where)
+        if model.context is not None and len(row["input_ids"]) + reserved > model.context:
+            row["status"] = PROMPT_TOO_LONG
+        if row["sample_id"] in rows:
+            first = [*rows].index(row["sample_id"])
+            raise BenchmarkError(f"{where} is the same as item {first}; remove one of them")
+        rows[row["sample_id"]] = row
+    if not rows:
+        raise BenchmarkError("prompts: the list is empty")
+    return [*rows.values()]
+
+
+def check_length(model: LanguageModel, ids: Sequence[int], where: str) -> None:
+    """Raise a BenchmarkError if tokens are more than the model can read."""
+    if model.context is not None and len(ids) > model.context:
+        raise BenchmarkError(
+            f"{where}: {len(ids)} tokens are more than the {model.context} that model "
+            f"'{model.name}' can read"
+        )
+
+
+def _row(
+    model: LanguageModel, messages: Messages | Prompt, label_words: Sequence[str], where: str
+) -> Prompt:
+    if isinstance(messages, dict) and "input_ids" in messages:
+        return dict(messages)
+    plain = isinstance(messages, str)
+    given = [{"role": "user", "content": messages}] if plain else messages
+    if isinstance(given, Mapping) or not isinstance(given, Sequence):
+        kind = type(messages).__name__
+        raise BenchmarkError(f"{where}: expected a text or a list of messages, got {kind}")
+    turns = [validate(Message, turn, f"{where}: message {i}") for i, turn in enumerate(given)]
+    if not any(turn.role == "user" and turn.content.strip() for turn in turns):
+        raise BenchmarkError(f"{where}: there is no user message with text")
+    fields = {f"text{index}": turn.content for index, turn in enumerate(turns)}
+    said = "\n".join(f"{turn.role} {turn.content}" for turn in turns)
+    key = blake2b(said.encode(), digest_size=8).hexdigest()
+    record = {"sample_id": key, "fields": fields, "evidence": None, "label": None, "status": OK}
+    unused = dict.fromkeys(("dtype", "quantization", "device"), "")
+    settings = PromptJob(
+        model=LoadedModel(name=model.name, repository=None, revision=None, **unused),
+        chat_template="plain" if plain else "tokenizer",
+        dataset="prompt",
+        messages=tuple(_with_field(turn, name) for turn, name in zip(turns, fields, strict=True)),
+        label_words=tuple(label_words),
+        truncate=None,
+        max_tokens=None,
+        reserved_tokens=0,
+    )
+    (row,) = build_prompts([record], settings, model.tokenizer, context=None)
+    return row
+
+
+def _with_field(turn: Message, name: str) -> Message:
+    """Return a turn whose content is the field if the user speaks, else literal text."""
+    literal = turn.content.replace("{", "{{").replace("}", "}}")
+    content = f"{{{name}}}" if turn.role == "user" else literal
+    return turn.model_copy(update={"content": content})

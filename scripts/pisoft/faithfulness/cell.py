@@ -1,0 +1,93 @@
+"""All steps of a cell: from its samples, and through as many draws as its settings ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pisoft.config.evaluation import DrawBudget, DrawSettings
+from pisoft.config.shards import is_repeated
+from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.budget import first_draws, further_draws
+from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
+from pisoft.faithfulness.scope import perturbable_positions
+from pisoft.faithfulness.scores import evaluated
+from pisoft.faithfulness.soft import StepEvaluation, measure_draws, measure_in_float32
+from pisoft.models.model import LanguageModel
+from pisoft.progress import progress
+
+Row = Mapping[str, Any]
+Sample = tuple[Row, Row, Sequence[Row]]
+"""Its rows of contracts `prompts`, `generations` and `attributions`; the latter one per step."""
+
+
+def evaluations_of_cell(
+    model: LanguageModel, blocks: Iterable[Iterable[Sample]], settings: DrawSettings, seed: int
+) -> list[list[StepEvaluation]]:
+    """Return the evaluations of every block of samples; see :func:`evaluations_of_sample`."""
+    return [
+        [step for sample in block for step in evaluations_of_sample(model, *sample, settings, seed)]
+        for block in blocks
+    ]
+
+
+def evaluations_of_sample(
+    model: LanguageModel,
+    prompt: Row,
+    generation: Row,
+    attributions: Sequence[Row],
+    settings: DrawSettings,
+    seed: int,
+) -> list[StepEvaluation]:
+    """Return an evaluation for every evaluated step of a sample, nothing measured yet.
+
+    Args:
+        model: the explained model.
+        prompt, generation: rows of contracts `prompts` and `generations`.
+        attributions: the sample's rows of contract `attributions`.
+        settings, seed: as for :class:`StepEvaluation`.
+
+    Raises:
+        BenchmarkError: no attribution, or a token id outside the vocabulary.
+    """
+    name = f"sample {prompt['sample_id']}"
+    if not attributions:
+        raise BenchmarkError(f"{name}: has no row of attributions")
+    positions = perturbable_positions(prompt, settings.scope)
+    target_ids = dict(zip(generation["steps"], generation["target_ids"], strict=True))
+    evaluations = []
+    for row in evaluated(attributions, settings):
+        read = [*prompt["input_ids"], *generation["output_ids"][: row["step"]]]
+        model.check_ids(read, name)
+        target = PerturbationTarget(read, positions, target_ids.get(row["step"], 0), name)
+        evaluations.append(StepEvaluation(row, target, settings, seed, model.width))
+    return evaluations
+
+
+def measure_cell(
+    perturber: Perturber,
+    in_float32: Perturber,
+    blocks: Sequence[Sequence[StepEvaluation]],
+    draws: int | DrawBudget,
+    first_block: int = 0,
+) -> None:
+    """Measure block by block, again for as long as a budget of draws asks for more.
+
+    Of a model in half precision, some steps are measured in float32, too.
+
+    Args:
+        perturber: runs the forwards.
+        in_float32: runs those in float32; see :func:`measure_in_float32`.
+        blocks: the steps of every block of samples.
+        draws: per retaining probability, or their budget.
+        first_block: index of the first block in the dataset, where this is a shard.
+    """
+    steps = [step for block in blocks for step in block]
+    wanted = first_draws(draws)
+    while any(wanted.values()):
+        for block in progress(blocks, len(steps), "evaluating", "steps"):
+            measure_draws(perturber, block, wanted)
+        wanted = further_draws(draws, steps, wanted)
+    for index, block in enumerate(blocks, first_block):
+        if perturber.model.is_half_precision and is_repeated(index):
+            measure_in_float32(in_float32, block)

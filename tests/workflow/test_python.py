@@ -1,0 +1,38 @@
+"""The numbers that `pisoft.evaluate` returns are those that a run has stored, to the bit."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import pisoft
+from pisoft.api.evaluation import NUMBERS
+from pisoft.store.cells import read_prompts
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+COLUMNS = ["value", "low", "high", "n", "n_failed"]
+
+
+@pytest.mark.parametrize("method", ["random", "attention", "saliency"])
+def test_numbers_and_curves_of_a_cell_are_those_of_the_run(finished_once, method):
+    data = finished_once.folder / "results/tiny/data"
+    answer = pisoft.evaluate(
+        finished_once.folder / "toy-model",
+        read_prompts(data / "prompts/toy/toy-sentiment.parquet"),
+        method,
+        pi_grid=(0.2, 0.5, 0.8),
+        draws=2,
+        block_size=2,
+    )
+    keys = {"method": method, "dataset": "toy-sentiment", "protocol": "dynamic"}
+    for kind, metrics in (("statistics", NUMBERS), ("curves", ("pi_soft_ns", "pi_soft_nc"))):
+        stored = pd.read_parquet(data / f"summary/{kind}.parquet")
+        stored = stored[(stored[[*keys]] == pd.Series(keys)).all(axis="columns")]
+        for metric in metrics:
+            of_run = stored[stored["metric"] == metric].sort_values("position")[COLUMNS]
+            found = answer[answer["metric"] == metric][COLUMNS]
+            assert len(found) in (1, 3)
+            pd.testing.assert_frame_equal(
+                found.reset_index(drop=True), of_run.reset_index(drop=True), check_exact=True
+            )
