@@ -108,6 +108,7 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
     fields: dict[str, TextField]
     labels: Labels | None
     id_column: str | None
+    cluster_column: str | None
     answer_column: str | None
 
 

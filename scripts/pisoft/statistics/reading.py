@@ -67,3 +67,9 @@ class Files(dict[str, list[Path]]):
             BenchmarkError: an unreadable file.
         """
         return _rows(self[kind], kind, selection)
+
+    def clusters(self) -> dict[str, str]:
+        """Return the cluster by `sample_id`, from the `datasets` whose records have one."""
+        columns = ["sample_id", "cluster"]
+        tables = [read_table(path, "datasets", columns) for path in self.get("clusters", [])]
+        return {row["sample_id"]: row["cluster"] for of in tables for row in of.to_pylist()}
