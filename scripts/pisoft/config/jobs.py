@@ -108,8 +108,8 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
     fields: dict[str, TextField]
     labels: Labels | None
     id_column: str | None
-    cluster_column: str | None
     answer_column: str | None
+    cluster_column: str | None = None
 
 
 def _samples(config: Config, part: str) -> tuple[int, int] | int | None:

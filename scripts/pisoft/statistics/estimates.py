@@ -23,11 +23,12 @@ from pisoft.statistics.intervals import (
     CONFIDENCE,
     adjusted_ends,
     equivalence_p_values,
+    share_ends,
     skewness,
     summed_roots,
 )
 from pisoft.statistics.mean_tests import bootstrap_tests, holm, resample_counts, sign_flip_tests
-from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.metrics import AVERAGE, SHARES
 from pisoft.statistics.samples import Samples
 
 FEWEST_FOR_INTERVAL = 2  # independent samples of a dataset
@@ -55,8 +56,9 @@ class Estimates:
     def table(self) -> pd.DataFrame:
         """Return the keys and :data:`NUMBERS` of each column.
 
-        Intervals are by Hall's t (:func:`adjusted_ends`) or, without moments, percentiles of the
-        resamples, widened to Student's t (Hesterberg, 2015, section 4.3).
+        Intervals are by Hall's t (:func:`adjusted_ends`), of :data:`SHARES` Wilson's
+        (:func:`share_ends`), or, without moments, percentiles of the resamples, widened to
+        Student's t (Hesterberg, 2015, section 4.3).
         """
         values, resampled = self.replicates.to_numpy()[0], self.replicates.to_numpy()[1:]
         n, n_failed, clusters, datasets, fewest = self.counts.to_numpy().T
@@ -66,6 +68,10 @@ class Estimates:
         roots = np.full((4, values.size), np.nan) if self.roots is None else self.roots.to_numpy()
         below, above = adjusted_ends(roots, reach)
         low, high, errors = values - below, values + above, np.full(values.size, np.nan)
+        if self.roots is not None:
+            shares = self.roots.columns.isin(SHARES, level="metric") & np.isfinite(roots[0])
+            of_shares = share_ends(values, roots[0], reach, clusters)
+            low, high = np.where(shares, of_shares, [low, high])
         for column in np.flatnonzero(np.isfinite(reach)):
             draws = resampled[np.isfinite(resampled[:, column]), column]
             if draws.size:

@@ -14,9 +14,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from pisoft.statistics.intervals import moment_roots
-
-ROUNDING = 1e-12  # of Σ|contributions|; smaller deviations from the mean are taken for rounding
+from pisoft.statistics.intervals import ROUNDING, moment_roots
 
 
 @dataclass(frozen=True)
