@@ -2,14 +2,15 @@
 
 `make bench-combinations RUN=results/…`, or by itself with `--models`, `--datasets`, `--methods`.
 The samples of a finished run are evaluated by the original Soft-NS and Soft-NC (no calibration)
-under every combination of :data:`READINGS`, and the draws of each also with squared distances.
+under every combination of :data:`READINGS`, each with distances and with squared ones.
 Prints a table in Markdown, nearest combination first below the paper's line, and writes
 results/bench/combinations.json with its rows.
 
-Numbers are means over samples, then datasets, then the methods that the paper prints too. How far
-a combination is off is a factor: the geometric mean, over both metrics and these methods, of the
-larger of ours and the paper's number by the smaller. τ is Kendall's, between both orders of the
-methods. The paper's model is larger, so that the pattern counts more than the factor.
+`--methods` are by default those of the run that the paper's table has. Numbers are means over
+samples, then over these methods. A combination is off by a factor: the geometric mean, over both
+metrics and these methods, of the larger of ours and the paper's number by the smaller. τ is
+Kendall's, between both orders of the methods. The paper's model is larger and its reviews are
+whole, so that the pattern (τ, Soft-NC ÷ Soft-NS) says more than the factor.
 """
 
 from __future__ import annotations
@@ -51,10 +52,14 @@ NUMBERS = ("soft_ns", "soft_nc", "expected_retained")
 GRID = (0.25, 0.75)  # the fewest π that settings allow; the original metrics have none
 
 
-def combinations() -> Iterator[dict[str, str]]:
-    """Yield every choice of a value for each of :data:`READINGS`."""
+def combinations(several_steps: bool) -> Iterator[dict[str, str]]:
+    """Yield every choice of a value for each of :data:`READINGS`.
+
+    Without several steps of a sample, there is nothing to aggregate.
+    """
     for values in product(*READINGS.values()):
-        yield dict(zip(READINGS, values, strict=True))
+        if several_steps or "aggregated" not in values:
+            yield dict(zip(READINGS, values, strict=True))
 
 
 def step_numbers(row: Mapping[str, Any], power: int) -> list[float]:
@@ -71,7 +76,8 @@ def cell_rows(cell: draws.Cell, count: int) -> Iterator[dict[str, Any]]:
     """Yield each step's numbers under every combination, by sample."""
     run_settings = cell.settings.evaluation.model_dump() | {"pi_grid": GRID, "draws": count}
     budget = token_budget(cell.settings.token_budget, cell.model.device)
-    for readings in combinations():
+    several_steps = any(len(generation["steps"]) > 1 for _, generation, _ in cell.samples)
+    for readings in combinations(several_steps):
         settings = validate(DrawSettings, {**run_settings, "sampler": "iid", **readings}, "bench")
         perturber = Perturber(cell.model, budget, cell.settings.protocol)
         for block in cell.steps(settings, cell.settings.seed):
@@ -126,24 +132,26 @@ def _line(names: Sequence[str], ours: pd.DataFrame, paper: pd.DataFrame) -> dict
 
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate, print and write."""
-    if len(arguments.models or ()) > 1:
-        raise BenchmarkError("--models: allowed with one model only; run the bench for each")
-    frames = []
-    for path in draws.chosen_files(arguments):
-        cell = draws.read_cell(path, arguments)
-        print(cell.name, file=sys.stderr)
-        method, dataset = path.relative_to(arguments.run / "data/soft").parts[2:4]
-        rows = pd.DataFrame(cell_rows(cell, arguments.draws))
-        frames.append(rows.assign(method=method, dataset=dataset))
-    keys = [*READINGS, "distance", "method"]
-    steps = pd.concat(frames).groupby([*keys, "dataset", "sample_id"], sort=False)[[*NUMBERS]]
-    samples = steps.mean().groupby([*keys, "dataset"], sort=False)
-    means = samples.mean().groupby(keys, sort=False).mean()
+    for kind in ("models", "datasets"):
+        if len(getattr(arguments, kind) or ()) > 1:
+            raise BenchmarkError(f"--{kind}: allowed is one of them; run the bench for each")
     printed = load_published(REPOSITORY / "config/published.csv")
     printed = printed[printed["table"] == "llama verify"].pivot(
         index="method", columns="metric", values="value"
     )
-    means["n"] = samples["soft_ns"].count().groupby(keys, sort=False).sum()
+    if arguments.methods is None:
+        folders = (arguments.run / "data/soft" / arguments.protocol).glob("*/*")
+        arguments.methods = sorted({path.name for path in folders} & {*printed.index})
+    frames = []
+    for path in draws.chosen_files(arguments):
+        cell = draws.read_cell(path, arguments)
+        print(cell.name, file=sys.stderr)
+        method = path.relative_to(arguments.run / "data/soft" / arguments.protocol).parts[1]
+        frames.append(pd.DataFrame(cell_rows(cell, arguments.draws)).assign(method=method))
+    keys = [*READINGS, "distance", "method"]
+    steps = pd.concat(frames).groupby([*keys, "sample_id"], sort=False)[[*NUMBERS]]
+    samples = steps.mean().groupby(keys, sort=False)
+    means = samples.mean().assign(n=samples["soft_ns"].count())
     report_tables({"combinations": table_rows(means, printed.assign(n=0))}, arguments.output)
 
 

@@ -72,4 +72,5 @@ class Files(dict[str, list[Path]]):
         """Return the cluster by `sample_id`, from the `datasets` whose records have one."""
         columns = ["sample_id", "cluster"]
         tables = [read_table(path, "datasets", columns) for path in self.get("clusters", [])]
-        return {row["sample_id"]: row["cluster"] for of in tables for row in of.to_pylist()}
+        rows = [row for table in tables for row in table.to_pylist()]
+        return {row["sample_id"]: row["cluster"] for row in rows if row["cluster"] is not None}

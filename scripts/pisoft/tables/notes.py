@@ -421,7 +421,8 @@ LAYER_STUDY = (
     "how much on equal samples, compare Selected with the best Depth column.",
 )
 ACCURACY = (
-    "Over the n samples that could be evaluated. Accuracy: share whose preferred label word is the "
+    "Over the n samples that could be evaluated, which are balanced by class (equally many per "
+    "label, as far as the source has them). Accuracy: share whose preferred label word is the "
     "right one. Greedy is label: share whose most probable next token, over the whole vocabulary, "
     f"begins a label word. Both are {NOTHING} for open generation. In brackets: Wilson's 95 % "
     "interval. Truncated: prompts shortened to fit. Prompt and output tokens: means per sample. "
