@@ -44,6 +44,7 @@ def test_text_fields_come_back_as_a_mapping(tmp_path):
         "label": None,
         "answer": None,
         "evidence": [{"field": "text", "start": 0, "end": 1}],
+        "cluster": "c",
         "status": "ok",
     }
     write_rows(tmp_path / "d.parquet", "datasets", [row], {})
