@@ -89,7 +89,12 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
             "--files {params.files:q} --outputs {params.outputs:q} > {log:q} 2>&1"
 
 
-summary(("summarise", "soft", "summarise"), of_kinds(*SOFT_KINDS), soft=cells(SOFT))
+summary(
+    ("summarise", "soft", "summarise"),
+    of_kinds(*SOFT_KINDS),
+    soft=cells(SOFT),
+    clusters=CLUSTERS,
+)
 summary(
     ("summarise_ranking", "insertion_deletion", "summarise_ranking"),
     of_kinds("ranking_samples"),
@@ -159,6 +164,7 @@ summary(
     cell=["{model}", "{dataset}"],
     prompts=SOURCES.all_parts(PROMPTS),
     attributions=fitting_cells(ATTRIBUTIONS),
+    clusters=CLUSTERS,
 )
 
 # Can the metrics be trusted? Nothing from here on changes a number of the methods themselves.
@@ -166,6 +172,7 @@ summary(
     ("summarise_controls", "soft", "summarise"),
     of_kinds(*SOFT_KINDS, below="controls/"),
     soft=cells(SOFT, "controls"),
+    clusters=CLUSTERS,
 )
 summary(
     ("summarise_ranking_of_controls", "insertion_deletion", "summarise_ranking"),
@@ -190,6 +197,7 @@ summary(
     ("summarise_permuted_scores", "soft", "summarise"),
     PERMUTED_SAMPLES,
     soft=cells(SOFT, "permuted"),
+    clusters=CLUSTERS,
 )
 summary(
     ("estimate_permutation_baseline", "permutation_baseline", "permuted"),

@@ -145,9 +145,9 @@ def test_whatever_resamples_reads_the_clusters_of_samples(rules):
     summaries = {n: r for n, r in rules.items() if "summarise_results" in r.params.command("", "")}
     for name, rule in summaries.items():
         module = summary_module(rule.params.name)
-        resamples = issubclass(module.Settings, ResamplingJob)
-        assert ("clusters" in dict(rule.input.items())) == resamples, f"rule {name}"
-        assert ("files.clusters()" in inspect.getsource(module)) == resamples, f"rule {name}"
+        has_clusters = "clusters" in dict(rule.input.items())
+        assert has_clusters or not issubclass(module.Settings, ResamplingJob), f"rule {name}"
+        assert ("files.clusters()" in inspect.getsource(module)) == has_clusters, f"rule {name}"
 
 
 def test_paths_hold_no_options(rules):

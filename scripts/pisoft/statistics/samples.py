@@ -104,6 +104,19 @@ class Samples:
         return totals.where(totals > 0)
 
 
+def standard_errors(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
+    """Return the `standard_error` of the mean of each column of samples, and its `n_clusters`.
+
+    Where clusters are fewer than samples, it is cluster-robust; `n_clusters` is NaN elsewhere.
+    """
+    of_means = Samples.of_means(values, clusters)
+    counts = of_means.counts
+    n_clusters = counts["n_clusters"].where(counts["n_clusters"] < counts["n"])
+    scale = np.sqrt(n_clusters / (n_clusters - 1).where(n_clusters > 1))
+    errors = values.sem().mask(n_clusters.notna(), of_means.moment_roots.iloc[0] * scale)
+    return pd.DataFrame({"standard_error": errors, "n_clusters": n_clusters})
+
+
 def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Return the column `value` as samples by keys, in order of appearance; NaN: no row."""
     groups = rows.groupby(list(keys), sort=False, observed=True)

@@ -8,7 +8,7 @@ from statsmodels.api import OLS
 
 from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.estimates import estimate_rows, paired_tests
-from pisoft.statistics.samples import Samples
+from pisoft.statistics.samples import Samples, standard_errors
 
 DRAWING = ResamplingJob(seed=1, resamples=300)
 
@@ -81,6 +81,10 @@ def test_standard_errors_are_those_of_a_regression_with_clusters_of_different_si
     error = of_means.moment_roots.iloc[0, 0] * np.sqrt(count / (count - 1))
     assert error == pytest.approx(fit.bse.iloc[0])
     assert of_means.counts["n_clusters"].tolist() == [count]
+    (row,) = standard_errors(values, clusters).itertuples(index=False)
+    assert row == pytest.approx((fit.bse.iloc[0], count))
+    (row,) = standard_errors(values, {}).itertuples(index=False)
+    assert row == pytest.approx((present.sem(), np.nan), nan_ok=True)
 
 
 def test_intervals_cover_correlated_samples_only_by_their_clusters():
