@@ -28,7 +28,7 @@ BENCH := $(TOOLS)/bench
 
 .DEFAULT_GOAL := help
 .PHONY: $(DEMOS) kills plan fetch export check-scores compare diff test test-all lint docs bench bench-gpu \
-	bench-aggregation bench-readings bench-precision bench-scheduler bench-start-up \
+	bench-aggregation bench-readings bench-combinations bench-precision bench-scheduler bench-start-up \
 	schema simulation families summary readme docs-figures lock audit licences unlock slurm env clean help
 
 ##@ Begin here
@@ -106,6 +106,9 @@ bench-aggregation: $(STAMP) ## tables and figures of full size (3 GB of TMPDIR)
 
 bench-readings: $(STAMP) ## what each reading of the paper changes: CONFIG=…
 	$(BENCH)/readings.py --configfile $(CONFIG) $(CHANGED)
+
+bench-combinations: $(STAMP) ## readings that come near the paper's original metrics: RUN=…
+	$(BENCH)/combinations.py --run $(RUN) $(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)')
 
 bench-precision: $(STAMP) ## effect of half precision: MODEL_FOLDER=… TEXTS=…
 	$(BENCH)/precision.py --model-folder '$(MODEL_FOLDER)' --texts '$(TEXTS)'

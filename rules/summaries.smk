@@ -29,6 +29,12 @@ SAMPLES = of_kinds(*SOFT_KINDS, "ranking_samples", "evidence_samples", "datamode
 CONTROL_SAMPLES = of_kinds(*SOFT_KINDS, "ranking_samples", "datamodel_samples", below="controls/")
 SELECTED_SAMPLES = of_kinds("soft_samples", below="depth_selected/")
 PERMUTED_SAMPLES = of_kinds(*SOFT_KINDS, below="permutation_baseline/")
+# Datasets whose records are not independent; whatever is resampled reads their clusters.
+CLUSTERS = [
+    f"<data>/datasets/{name}.parquet"
+    for name, entry in CONFIG.datasets.items()
+    if entry.cluster_column
+]
 # What a run may have none of: random scores, datasets with evidence or label words.
 EVIDENCE_SAMPLES = if_any("evidence", SAMPLES["evidence_samples"])
 DATAMODEL_SAMPLES = if_any("drawn", SAMPLES["datamodel_samples"])
@@ -83,7 +89,12 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
             "--files {params.files:q} --outputs {params.outputs:q} > {log:q} 2>&1"
 
 
-summary(("summarise", "soft", "summarise"), of_kinds(*SOFT_KINDS), soft=cells(SOFT))
+summary(
+    ("summarise", "soft", "summarise"),
+    of_kinds(*SOFT_KINDS),
+    soft=cells(SOFT),
+    clusters=CLUSTERS,
+)
 summary(
     ("summarise_ranking", "insertion_deletion", "summarise_ranking"),
     of_kinds("ranking_samples"),
@@ -119,16 +130,19 @@ summary(
         *EVIDENCE_SAMPLES,
         *DATAMODEL_SAMPLES,
     ],
+    clusters=CLUSTERS,
 )
 summary(
     ("summarise_advantage", "advantage", "resampling"),
     **of_kinds("curves", "soft_sample_curves"),
+    clusters=CLUSTERS,
 )
 summary(
     ("summarise_sensitivity", "sensitivity", "sensitivity"),
     asked=(2, 4000, 60),
     soft=cells(SOFT),
     operators=cells(SOFT, "operators"),
+    clusters=CLUSTERS,
 )
 summary(
     ("summarise_density", "density", "density"),
@@ -137,6 +151,7 @@ summary(
     prompts=fitting_cells(PROMPTS),
     attributions=fitting_cells(ATTRIBUTIONS),
     soft_samples=SAMPLES["soft_samples"],
+    clusters=CLUSTERS,
 )
 summary(
     ("summarise_accuracy", "accuracy", "run"),
@@ -150,6 +165,7 @@ summary(
     cell=["{model}", "{dataset}"],
     prompts=SOURCES.all_parts(PROMPTS),
     attributions=fitting_cells(ATTRIBUTIONS),
+    clusters=CLUSTERS,
 )
 
 # Can the metrics be trusted? Nothing from here on changes a number of the methods themselves.
@@ -157,6 +173,7 @@ summary(
     ("summarise_controls", "soft", "summarise"),
     of_kinds(*SOFT_KINDS, below="controls/"),
     soft=cells(SOFT, "controls"),
+    clusters=CLUSTERS,
 )
 summary(
     ("summarise_ranking_of_controls", "insertion_deletion", "summarise_ranking"),
@@ -172,22 +189,30 @@ summary(
     soft=cells(RANDOM_SOFT, "controls"),
 )
 summary(("validate_metrics", "metric_validation", "metric_validation"), **OF_CONTROLS)
-summary(("normalise_scores", "normalised_scores", "resampling"), **OF_CONTROLS)
+summary(
+    ("normalise_scores", "normalised_scores", "resampling"),
+    **OF_CONTROLS,
+    clusters=CLUSTERS,
+)
 summary(
     ("summarise_permuted_scores", "soft", "summarise"),
     PERMUTED_SAMPLES,
     soft=cells(SOFT, "permuted"),
+    clusters=CLUSTERS,
 )
 summary(
     ("estimate_permutation_baseline", "permutation_baseline", "permuted"),
     soft_samples=[SAMPLES["soft_samples"], PERMUTED_SAMPLES["soft_samples"]],
+    clusters=CLUSTERS,
 )
 summary(
     ("check_sanity", "sanity_checks", "sanity_checks"),
     prompts=cells(PROMPTS, "checked"),
     attributions=cells(ATTRIBUTIONS, "checked") + cells(ATTRIBUTIONS, "sanity_checks"),
+    clusters=CLUSTERS,
 )
 summary(
     ("summarise_off_distribution", "off_distribution", "resampling"),
     inputs=cells(INPUTS, "inputs"),
+    clusters=CLUSTERS,
 )

@@ -22,9 +22,10 @@ from scipy.stats import skew, ttest_1samp
 
 from pisoft.config.jobs import ResamplingJob
 from pisoft.config.reference import markdown_table
-from pisoft.statistics.estimates import Estimates, Samples, estimate
+from pisoft.statistics.estimates import Estimates, estimate
 from pisoft.statistics.mean_tests import bootstrap_tests, holm, sign_flip_tests
 from pisoft.statistics.metrics import LEVEL
+from pisoft.statistics.samples import Samples
 from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/which-test.md")

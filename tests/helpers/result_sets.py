@@ -75,6 +75,7 @@ CASES = {
 }
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
+PLAIN |= {"n_clusters": None}
 ESTIMATED = {"low", "high", "standard_error", "skewness", *TESTED}
 NUMBERS = ESTIMATED | {"value", "rank"}
 FAILURE = "nonfinite_attribution"

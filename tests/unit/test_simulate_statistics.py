@@ -9,8 +9,9 @@ from scipy.stats import bootstrap
 import pisoft.statistics.estimates as estimates
 import simulate_statistics as simulation
 from pisoft.config.jobs import ResamplingJob
-from pisoft.statistics.estimates import Samples, estimate
+from pisoft.statistics.estimates import estimate
 from pisoft.statistics.mean_tests import bootstrap_tests
+from pisoft.statistics.samples import Samples
 
 
 def test_skewed_methods_are_as_uneven_and_skewed_as_real_ones():

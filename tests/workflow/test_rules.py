@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import shlex
 import sys
@@ -13,11 +14,13 @@ from snakemake.iocontainers import Wildcards
 from helpers.workflow_rules import parsed_rules
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
+from pisoft.config.jobs import ResamplingJob
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.cost.limits import LEAST_RUNTIME, RUNTIME_SAFETY
 from pisoft.cost.plan import LOADING_RULES, plan_run
 from pisoft.views.registry import ENDINGS, displays_in
+from pisoft.workflow.commandline import summary_module
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -129,6 +132,15 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
             minutes = max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
             assert asked(rules[name], "runtime", shard) == minutes, name
             assert asked(rules[name], "runtime", shard, attempt=2) == 2 * minutes, name
+
+
+def test_whatever_resamples_reads_the_clusters_of_samples(rules):
+    summaries = {n: r for n, r in rules.items() if "summarise_results" in r.params.command("", "")}
+    for name, rule in summaries.items():
+        module = summary_module(rule.params.name)
+        has_clusters = "clusters" in dict(rule.input.items())
+        assert has_clusters or not issubclass(module.Settings, ResamplingJob), f"rule {name}"
+        assert ("files.clusters()" in inspect.getsource(module)) == has_clusters, f"rule {name}"
 
 
 def test_paths_hold_no_options(rules):

@@ -512,15 +512,21 @@ def main(arguments: argparse.Namespace) -> None:
     report(rows, arguments.output)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    parser = bench_parser(__doc__, "draws")
+def run_parser(description: str | None, name: str) -> argparse.ArgumentParser:
+    """Return the command line of a bench of a finished run's cells."""
+    parser = bench_parser(description, name)
     parser.add_argument("--run", type=Path, default=Path("results/demo"), help="a finished run")
     parser.add_argument("--protocol", choices=get_args(Protocol), default="dynamic")
     for kind in ("models", "datasets", "methods"):
         parser.add_argument(f"--{kind}", nargs="+", help="names; default: the run's first")
     parser.add_argument("--model-folder", type=Path, help="local weights, if the run has not them")
     parser.add_argument("--samples", type=int, default=20, help="first samples of each dataset")
+    return parser
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = run_parser(__doc__, "draws")
     parser.add_argument("--repetitions", type=int, default=20, help="seeds of Latin masks")
     parser.add_argument(
         "--half-widths", type=float, nargs="+", default=(0.01, 0.005), help="targets of budgets"

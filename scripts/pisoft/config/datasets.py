@@ -136,6 +136,9 @@ class DatasetEntry(Strict):
     labels: Labels | None = Field(None, description="Label column; classification only.")
     id_column: str | None = None
     """Column with a unique id; null: the id is a hash of the texts."""
+    cluster_column: str | None = None
+    """Column with a value that dependent records share, such as their text; intervals and tests then
+    resample these clusters."""
     answer_column: str | None = None
     """Column with a reference answer; stored, not used by the metrics."""
     messages: tuple[Message, ...] = Field(min_length=1, description="The prompt, turn by turn.")

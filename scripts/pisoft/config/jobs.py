@@ -121,6 +121,7 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
     id_column: str | None
     answer_column: str | None
     max_words: int | None = None
+    cluster_column: str | None = None
 
 
 def _samples(config: Config, part: str) -> tuple[int, int] | int | None:

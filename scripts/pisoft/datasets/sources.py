@@ -180,7 +180,8 @@ def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> 
     """Check that files or splits, by origin, have the columns that are named, and equal ones."""
     named: dict[str, str | None]
     named = {f"fields.{name}": field.column for name, field in settings.fields.items()}
-    named |= {"answer_column": settings.answer_column, "id_column": settings.id_column}
+    named |= {name: getattr(settings, name) for name in ("answer_column", "id_column")}
+    named["cluster_column"] = settings.cluster_column
     if settings.labels is not None:
         named["labels.column"] = settings.labels.column
     if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
@@ -230,8 +231,16 @@ def _row(settings: FetchJob, source: Source, index: int) -> Row:
         "evidence": _evidence(settings, source.evidence[index], raw, texts)
         if source.evidence is not None
         else None,
+        "cluster": _cluster(settings, record, where),
         "status": status,
     }
+
+
+def _cluster(settings: FetchJob, record: Mapping[str, Any], where: str) -> str | None:
+    """Return a hash of the value that the records of a cluster share; without one, it has none."""
+    column = settings.cluster_column
+    text = _text(record.get(column), f"{where}: column '{column}'").strip() if column else ""
+    return blake2b(text.encode(), digest_size=8).hexdigest() if text else None
 
 
 def _text(value: Any, where: str) -> str:

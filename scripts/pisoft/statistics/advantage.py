@@ -22,9 +22,10 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.jobs import ResamplingJob
-from pisoft.statistics.estimates import Samples, estimate_rows, sample_matrix
+from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import Samples, sample_matrix
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
@@ -39,11 +40,11 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     weights = {(AT, pi): weight for pi, weight in zip(grid, np.eye(grid.size), strict=True)}
     halves = zip(HALVES, half_weights(grid), strict=False)
     weights |= {(part, ""): weight for part, weight in halves}
-    tables = []
+    tables, clusters = [], files.clusters()
     for (protocol, model), of_model in curves.groupby(["protocol", "model"], sort=False):
         if {CONTROL} < set(of_model["method"]):
             datasets = {
-                str(name): Samples.of_means(_differences(rows, weights))
+                str(name): Samples.of_means(_differences(rows, weights), clusters)
                 for name, rows in of_model.groupby("dataset", sort=False)
             }
             rows = estimate_rows(datasets, settings, tested=HALVES)

@@ -22,7 +22,8 @@ from pisoft.config.jobs import SensitivityJob
 from pisoft.faithfulness.curves import auc, auc_full
 from pisoft.faithfulness.metrics import soft_ns
 from pisoft.seeds import keyed_generator
-from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, Samples
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
+from pisoft.statistics.samples import Samples
 from pisoft.statistics.soft import LOW_PI, metric_of
 from pisoft.statistics.soft_files import Steps, read_soft
 
@@ -121,6 +122,7 @@ def alternative_samples(
     methods: Methods,
     new_draws: Mapping[str, Methods],
     settings: SensitivityJob,
+    clusters: Mapping[str, str],
 ) -> tuple[Samples, dict[str, str]]:
     """Return the areas of a dataset by metric, alternative, half and method.
 
@@ -132,6 +134,7 @@ def alternative_samples(
         methods: areas of the run's draws.
         new_draws: areas of other draws, by alternative.
         settings: clamp and seed.
+        clusters: of samples, by `sample_id`.
 
     Returns:
         Samples, and why alternatives have no value, by alternative.
@@ -161,7 +164,7 @@ def alternative_samples(
     )
     top.loc[:, top.columns.isin(list(missing), level="alternative")] = np.nan
     medians = top.columns.get_level_values("alternative") == MEDIAN
-    return Samples(top, bottom, top.isna().sum(), medians), missing
+    return Samples(top, bottom, top.isna().sum(), medians, clusters), missing
 
 
 def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:

@@ -25,9 +25,10 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from pisoft.config.jobs import DensityJob
-from pisoft.statistics.estimates import Samples, estimate_rows
+from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import Samples
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
@@ -49,11 +50,12 @@ def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
         by_method.setdefault(dataset, {})[method] = densities(steps, method)
     areas = files.rows("soft_samples", model=model)
     areas = areas[areas["metric"].isin(METRICS)].set_index(["dataset", "sample_id"])
-    density, correlations = {}, {}
+    density, correlations, clusters = {}, {}, files.clusters()
     for dataset, frames in by_method.items():
         values = pd.concat(frames, axis="columns", names=["method", "metric"])
-        density[dataset] = Samples.of_means(values)
-        correlations[dataset] = Samples.of_means(correlate(values, areas.loc[dataset]))
+        density[dataset] = Samples.of_means(values, clusters)
+        of_dataset = correlate(values, areas.loc[dataset])
+        correlations[dataset] = Samples.of_means(of_dataset, clusters)
     tested = (ALL, WITHOUT_CONTROL)
     tables = {
         "density": estimate_rows(density, settings),

@@ -23,79 +23,18 @@ from pisoft.statistics.intervals import (
     CONFIDENCE,
     adjusted_ends,
     equivalence_p_values,
-    moment_roots,
+    share_ends,
     skewness,
     summed_roots,
 )
 from pisoft.statistics.mean_tests import bootstrap_tests, holm, resample_counts, sign_flip_tests
-from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.metrics import AVERAGE, SHARES
+from pisoft.statistics.samples import Samples
 
-FEWEST_FOR_INTERVAL = 2  # samples of a dataset
-ROUNDING = 1e-12  # of Σ|contributions|; smaller deviations from the mean are taken for rounding
-NUMBERS = ["value", "low", "high", "standard_error", "skewness", "n", "n_failed"]
+FEWEST_FOR_INTERVAL = 2  # independent samples of a dataset
+NUMBERS = ["value", "low", "high", "standard_error", "skewness", "n", "n_clusters", "n_failed"]
 P_VALUES = ["p_value", "p_adjusted", "p_smallest", "p_sign_flip", "p_sign_flip_adjusted"]
 TESTED = [*P_VALUES, "detectable", "p_equivalence"]
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The measurements of one dataset, samples by columns; `metric` is a level of the columns.
-
-    Attributes:
-        numerators: a column's number is Σ numerators / Σ denominators; NaN: no value.
-        denominators: the same shape.
-        failed: number of failed samples of each column.
-        medians: whether a column's number is the median of its numerators instead.
-    """
-
-    numerators: pd.DataFrame
-    denominators: pd.DataFrame
-    failed: pd.Series
-    medians: Sequence[bool] = ()
-
-    @classmethod
-    def of_means(cls, values: pd.DataFrame, failed: pd.Series | None = None) -> Samples:
-        """Return samples of which means are estimated; NaN counts as failed by default."""
-        present = values.notna()
-        return cls(values, present.astype(float), (~present).sum() if failed is None else failed)
-
-    def of_models(self, models: Collection[str]) -> Samples:
-        """Return the columns of some models; `model` is a level of the columns."""
-        of_models = self.numerators.columns.isin(list(models), level="model")
-        return Samples(
-            self.numerators.loc[:, of_models],
-            self.denominators.loc[:, of_models],
-            self.failed[of_models],
-            np.asarray(self.medians, dtype=bool)[of_models],
-        )
-
-    @property
-    def contributions(self) -> pd.DataFrame:
-        """What each sample contributes to each number; NaN in a column without a number."""
-        return self.numerators.fillna(0.0) / self._totals
-
-    @property
-    def deviations(self) -> pd.DataFrame:
-        """The contributions less what they would be if each sample had the column's number."""
-        contributions = self.contributions
-        deviations = contributions - contributions.sum(skipna=False) * self._shares
-        return deviations.mask(deviations.abs() <= ROUNDING * contributions.abs().sum(), 0.0)
-
-    @property
-    def moment_roots(self) -> pd.DataFrame:
-        """The :func:`moment_roots` of each number, (4, C); NaN for medians."""
-        roots = moment_roots(self.deviations.to_numpy(), self._shares.to_numpy())
-        roots[:, np.flatnonzero(self.medians)] = np.nan
-        return pd.DataFrame(roots, columns=self.numerators.columns)
-
-    @property
-    def _shares(self) -> pd.DataFrame:
-        return self.denominators.where(self.numerators.notna(), 0.0) / self._totals
-
-    @property
-    def _totals(self) -> pd.Series:
-        totals = self.denominators.where(self.numerators.notna()).sum()
-        return totals.where(totals > 0)
 
 
 @dataclass(frozen=True)
@@ -104,7 +43,8 @@ class Estimates:
 
     Attributes:
         replicates: numbers by column, (1 + B, C): of the samples, then of each resample.
-        counts: `n`, `n_failed`, `datasets` and the `fewest` samples of one of these, by column.
+        counts: `n`, `n_failed`, `n_clusters`, `datasets`, and the `fewest` clusters of one of
+            these, by column.
         roots: of the moments of means and ratios of sums, (4, C); NaN for other numbers. None: all
             are others.
     """
@@ -116,17 +56,22 @@ class Estimates:
     def table(self) -> pd.DataFrame:
         """Return the keys and :data:`NUMBERS` of each column.
 
-        Intervals are by Hall's t (:func:`adjusted_ends`) or, without moments, percentiles of the
-        resamples, widened to Student's t (Hesterberg, 2015, section 4.3).
+        Intervals are by Hall's t (:func:`adjusted_ends`), of :data:`SHARES` Wilson's
+        (:func:`share_ends`), or, without moments, percentiles of the resamples, widened to
+        Student's t (Hesterberg, 2015, section 4.3).
         """
         values, resampled = self.replicates.to_numpy()[0], self.replicates.to_numpy()[1:]
-        n, _, datasets, fewest = self.counts.to_numpy().T
-        freedom = np.where(fewest >= FEWEST_FOR_INTERVAL, n - datasets, np.nan)
-        widening = np.sqrt(n / freedom)
+        n, n_failed, clusters, datasets, fewest = self.counts.to_numpy().T
+        freedom = np.where(fewest >= FEWEST_FOR_INTERVAL, clusters - datasets, np.nan)
+        widening = np.sqrt(clusters / freedom)
         reach = widening * stdtrit(freedom, (1 + CONFIDENCE) / 2)
         roots = np.full((4, values.size), np.nan) if self.roots is None else self.roots.to_numpy()
         below, above = adjusted_ends(roots, reach)
         low, high, errors = values - below, values + above, np.full(values.size, np.nan)
+        if self.roots is not None:
+            shares = self.roots.columns.isin(SHARES, level="metric") & np.isfinite(roots[0])
+            of_shares = share_ends(values, roots[0], reach, clusters)
+            low, high = np.where(shares, of_shares, [low, high])
         for column in np.flatnonzero(np.isfinite(reach)):
             draws = resampled[np.isfinite(resampled[:, column]), column]
             if draws.size:
@@ -135,19 +80,9 @@ class Estimates:
                     tail = ndtr(-reach[column])
                     low[column], high[column] = np.quantile(draws, [tail, 1 - tail])
         spread = (low, high, errors, np.where(np.isfinite(reach), skewness(roots), np.nan))
-        numbers = [values, *spread, self.counts["n"], self.counts["n_failed"]]
+        numbers = [values, *spread, n, np.where(clusters < n, clusters, np.nan), n_failed]
         named = dict(zip(NUMBERS, map(np.asarray, numbers), strict=True))
         return self.replicates.columns.to_frame(index=False).assign(**named)
-
-
-def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the column `value` as samples by keys, in order of appearance; NaN: no row."""
-    groups = rows.groupby(list(keys), sort=False, observed=True)
-    samples, names = pd.factorize(rows["sample_id"].astype(object))
-    values = np.full((len(names), groups.ngroups), np.nan)
-    values[samples, groups.ngroup().to_numpy()] = rows["value"]
-    columns = rows.loc[~rows.duplicated(list(keys)), list(keys)].astype(object)
-    return pd.DataFrame(values, names, pd.MultiIndex.from_frame(columns))
 
 
 # Bootstrap --------------------------------------------------------------------------------------
@@ -159,7 +94,7 @@ def estimate(datasets: Mapping[str, Samples], settings: ResamplingJob) -> dict[s
     counts = pd.concat([estimates.counts for estimates in single.values()])
     levels = [*range(counts.index.nlevels)]
     total = counts.groupby(level=levels, sort=False, dropna=False).agg(
-        {"n": "sum", "n_failed": "sum", "datasets": "sum", "fewest": "min"}
+        {"n": "sum", "n_failed": "sum", "n_clusters": "sum", "datasets": "sum", "fewest": "min"}
     )
     weighted = _weigh_datasets([estimates.replicates for estimates in single.values()])
     replicates = sum(weighted[1:], start=weighted[0])
@@ -194,7 +129,8 @@ def estimate_rows(
     tested_samples = {}
     for name, samples in datasets.items():
         is_tested = samples.numerators.columns.isin(list(tested), level="part")
-        tested_samples[name] = Samples.of_means(samples.numerators.loc[:, is_tested])
+        of_tested = samples.numerators.loc[:, is_tested]
+        tested_samples[name] = Samples.of_means(of_tested, samples.clusters)
     keys = [*rows.columns.difference(NUMBERS, sort=False)]
     tests = paired_tests(tested_samples, settings, family)[[*keys, *TESTED]]
     return rows.merge(tests, on=keys, how="left", validate="one_to_one")
@@ -234,18 +170,15 @@ def _of_dataset(samples: Samples, settings: ResamplingJob, dataset: str) -> Esti
     denominators = np.where(present, samples.denominators, 0.0)
     replicates = []
     generator = keyed_generator(settings.seed, "bootstrap", dataset)
-    for counts in resample_counts(generator, len(values), settings.resamples):
+    index = samples.cluster_index
+    for of_clusters in resample_counts(generator, np.unique(index).size, settings.resamples):
+        counts = of_clusters[:, index]
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates.append((counts @ numerators) / (counts @ denominators))
         for column in np.flatnonzero(samples.medians):
             replicates[-1][:, column] = medians(values[:, column], counts)
-    n, columns = present.sum(axis=0), samples.numerators.columns
-    numbers = {"n": n, "n_failed": np.asarray(samples.failed), "datasets": 1, "fewest": n}
-    return Estimates(
-        pd.DataFrame(np.concatenate(replicates), columns=columns),
-        pd.DataFrame(numbers, index=columns),
-        samples.moment_roots,
-    )
+    numbers = pd.DataFrame(np.concatenate(replicates), columns=samples.numerators.columns)
+    return Estimates(numbers, samples.counts, samples.moment_roots)
 
 
 # Tests ------------------------------------------------------------------------------------------
@@ -270,19 +203,22 @@ def paired_tests(
         margin: numbers within it are equivalent to 0; None: equivalence is not tested.
 
     Returns:
-        Keys, `dataset`, `value`, `n` and :data:`TESTED` of every column with a value.
+        Keys, `dataset`, `value`, `n`, `n_clusters` and :data:`TESTED` of every column with a value.
     """
     contributions = _by_dataset({name: one.contributions for name, one in datasets.items()})
     deviations = _by_dataset({name: one.deviations for name, one in datasets.items()})
     roots = _by_dataset({name: one.moment_roots for name, one in datasets.items()})
+    counts = {name: one.counts[["n", "n_clusters", "datasets"]] for name, one in datasets.items()}
     tables = []
     for dataset, by_dataset in contributions.items():
         parts = pd.concat(list(by_dataset.values()))
         parts = parts.loc[:, parts.notna().all()]
         columns, values = parts.columns, parts.sum().to_numpy()
-        counts = [datasets[name].numerators.reindex(columns=columns).count() for name in by_dataset]
-        n, n_datasets = sum(counts).to_numpy(), sum(count > 0 for count in counts).to_numpy()
+        n, clusters, n_datasets = sum(
+            counts[name].reindex(columns, fill_value=0).to_numpy() for name in by_dataset
+        ).T
         rows = columns.to_frame(index=False).assign(dataset=dataset, value=values, n=n)
+        rows["n_clusters"] = np.where(clusters < n, clusters, np.nan)
         families = rows.groupby(list(family), sort=False, dropna=False).ngroup().to_numpy()
         around = {name: frame[columns].to_numpy() for name, frame in deviations[dataset].items()}
         rows = rows.join(bootstrap_tests(parts.to_numpy(), around, families, settings))
@@ -291,7 +227,7 @@ def paired_tests(
         rows["p_equivalence"] = np.nan
         if margin is not None:
             total = summed_roots(frame[columns].to_numpy() for frame in roots[dataset].values())
-            p_values = equivalence_p_values(total, values, margin, n, n - n_datasets)
+            p_values = equivalence_p_values(total, values, margin, clusters, clusters - n_datasets)
             rows["p_equivalence"] = holm(p_values, families)
         tables.append(rows)
     return pd.concat(tables, ignore_index=True)

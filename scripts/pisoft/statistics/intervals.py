@@ -9,12 +9,34 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit  # scipy.stats takes longer to import
 
 CONFIDENCE = 0.95
+ROUNDING = 1e-12  # smaller parts of a number are taken for rounding
 
 
 def half_widths(standard_errors: pd.Series, n: pd.Series) -> pd.Series:
     """Return the half-widths of means' intervals by Student's t; NaN for n < 2 samples."""
     freedom = (n - 1).where(n > 1).astype(np.float64)
     return standard_errors * stdtrit(freedom, (1 + CONFIDENCE) / 2)
+
+
+def share_ends(
+    values: np.ndarray, errors: np.ndarray, reach: np.ndarray, n: np.ndarray
+) -> np.ndarray:
+    """Return the ends of Wilson's intervals of shares, within [0, 1], (2, C).
+
+    As Korn and Graubard (1998) do for surveys, the interval is that of as many numbers 0 or 1 as
+    would have the standard error. If all samples are 0, or all 1, it is that of n of these.
+
+    Args:
+        values: means of numbers between 0 and 1, (C,).
+        errors: their standard errors, (C,).
+        reach: of the intervals, in standard errors, (C,).
+        n: independent samples, (C,).
+    """
+    spread = values * (1 - values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width = reach**2 * np.where(spread > ROUNDING, errors**2 / spread, 1 / n)
+        middle, half = values + width / 2, np.sqrt(np.maximum(width * (spread + width / 4), 0))
+        return np.clip(np.stack([middle - half, middle + half]) / (1 + width), 0, 1)
 
 
 # Hall's t ---------------------------------------------------------------------------------------

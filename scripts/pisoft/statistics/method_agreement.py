@@ -23,6 +23,7 @@ import pandas as pd
 from pisoft.config.jobs import CompareJob
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import standard_errors
 from pisoft.statistics.scores import StepScores, read_scores
 
 METRICS = ("kendall_tau", "top_overlap")
@@ -36,9 +37,13 @@ def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:
     steps = read_scores(prompts, files["attributions"], settings)
     model, dataset = prompts.with_suffix("").parts[-2:]
     samples = agreement_samples(steps, settings.methods)
-    numbers = {"value": samples.mean(), "standard_error": samples.sem()}
     counts = {"n": samples.notna().sum(), "n_failed": samples.isna().sum()}
-    rows = pd.DataFrame(numbers | counts).reset_index().assign(model=model, dataset=dataset)
+    errors = standard_errors(samples, files.clusters())
+    rows = (
+        errors.assign(value=samples.mean(), **counts)
+        .reset_index()
+        .assign(model=model, dataset=dataset)
+    )
     return {"method_agreement": [rows]}
 
 

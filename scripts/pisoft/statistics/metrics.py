@@ -13,6 +13,11 @@ RANKING_METRICS = ("deletion_auc", "insertion_auc")
 EVIDENCE_METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
 # The first is undefined wherever any other is.
 DATAMODEL_METRICS = ("lds_given_count", "lds", "faithfulness_correlation", "infidelity")
+# Means of numbers between 0 and 1, beside :data:`METRICS` also of other summaries.
+SHARES = {
+    *(*RANKING_METRICS, *EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance", "infidelity"),
+    *("mean_score", "gini", "label_probability", "attention"),
+}
 DECIMALS = 12  # numbers equal to so many decimals are ties
 LEVEL = 0.05  # p-values below it are significant
 CONTROL = "random"  # method whose scores depend on nothing

@@ -16,10 +16,11 @@ import pandas as pd
 
 from pisoft.config.jobs import ResamplingJob
 from pisoft.statistics.controls import ORACLE, sample_values
-from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, Samples, estimate
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, estimate
 from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import Samples
 
 CELL = ["protocol", "model", "metric"]
 TAIL = (1 - CONFIDENCE) / 2
@@ -29,22 +30,27 @@ Settings = ResamplingJob
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file, from the samples of methods and controls."""
     datasets: dict[str, dict[tuple[str, ...], pd.DataFrame]] = {}
+    clusters = files.clusters()
     for cell, values in sample_values(files):
         key = tuple(str(cell[name] or "") for name in CELL)
         datasets.setdefault(str(cell["dataset"]), {})[key] = values
     tables = [
-        normalised(cells, dataset, settings).assign(dataset=dataset)
+        normalised(cells, dataset, settings, clusters).assign(dataset=dataset)
         for dataset, cells in datasets.items()
     ]
     return {"normalised_scores": tables}
 
 
 def normalised(
-    cells: Mapping[tuple[str, ...], pd.DataFrame], dataset: str, settings: ResamplingJob
+    cells: Mapping[tuple[str, ...], pd.DataFrame],
+    dataset: str,
+    settings: ResamplingJob,
+    clusters: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return a row per cell, method and control of one dataset, whose name keys the resamples.
 
-    Cells are samples by methods and controls, where higher is better, NaN failed.
+    Cells are samples by methods and controls, where higher is better, NaN failed. `clusters` are
+    those of samples by `sample_id`.
     """
     gains, of_oracle = {}, {}
     for key, values in cells.items():
@@ -57,7 +63,10 @@ def normalised(
     failed = pd.concat({key: gain.isna().sum() for key, gain in gains.items()})
     scores, advantage = (
         estimate({dataset: samples}, settings)[dataset]
-        for samples in (Samples(top, bottom, failed), Samples.of_means(bottom))
+        for samples in (
+            Samples(top, bottom, failed, clusters=clusters),
+            Samples.of_means(bottom, clusters),
+        )
     )
     table = scores.table()
     lowest = advantage.replicates.iloc[1:].quantile(TAIL).to_numpy()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import pandas as pd
 
 from pisoft.config.jobs import ResamplingJob
-from pisoft.statistics.estimates import Samples, estimate_rows
+from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.reading import Files, Summary, load_rows
+from pisoft.statistics.samples import Samples
 from pisoft.store.parquet import OK
 
 MEASURES = ("entropy", "label_probability", "attention", "hidden_norm")
@@ -30,10 +31,11 @@ Settings = ResamplingJob
 
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file, from all `inputs` files `…/{protocol}/{model}/{dataset}.parquet`."""
+    clusters = files.clusters()
     cells: dict[tuple[str, str], dict[str, Samples]] = {}
     for path in files["inputs"]:
         protocol, model, dataset = path.with_suffix("").parts[-3:]
-        samples = Samples.of_means(by_sample(load_rows(path, "inputs")))
+        samples = Samples.of_means(by_sample(load_rows(path, "inputs")), clusters)
         cells.setdefault((protocol, model), {})[dataset] = samples
     frames = [
         estimate_rows(datasets, settings).assign(protocol=protocol, model=model)

@@ -67,3 +67,10 @@ class Files(dict[str, list[Path]]):
             BenchmarkError: an unreadable file.
         """
         return _rows(self[kind], kind, selection)
+
+    def clusters(self) -> dict[str, str]:
+        """Return the cluster by `sample_id`, from the `datasets` whose records have one."""
+        columns = ["sample_id", "cluster"]
+        tables = [read_table(path, "datasets", columns) for path in self.get("clusters", [])]
+        rows = [row for table in tables for row in table.to_pylist()]
+        return {row["sample_id"]: row["cluster"] for row in rows if row["cluster"] is not None}

@@ -48,7 +48,7 @@ def _completed(question: str, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
             rows[field.name] = column.where(column.notna(), "")
         else:  # as a key of columns cannot be NaN, a position that does not apply may be empty
             numbers = column.where(column != "").astype(float)
-            rows[field.name] = numbers.fillna(0) if pa.types.is_integer(field.type) else numbers
+            rows[field.name] = numbers if field.nullable else numbers.fillna(0)
     if len(twice := rows[rows.duplicated(KEYS)]):
         keys = twice[KEYS].iloc[0].to_dict()
         raise ValueError(f"{question}: two numbers of the same keys: {keys}")

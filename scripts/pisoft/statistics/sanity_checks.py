@@ -21,9 +21,10 @@ import pandas as pd
 
 from pisoft.config.jobs import SanityChecksJob
 from pisoft.statistics.density import FEWEST, rank_correlations
-from pisoft.statistics.estimates import Samples, estimate_rows
+from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.metrics import DECIMALS
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import Samples
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.schemas import FILES
 
@@ -50,10 +51,12 @@ def summaries(files: Files, settings: SanityChecksJob) -> dict[str, Summary]:
             )
         of_dataset["rho", "", method, "input", ""] = input_similarities(steps, method)
     names = ["metric", "variant", "method", "part", "position"]
-    tables = []
+    tables, clusters = [], files.clusters()
     for model, datasets in columns.items():
         by_dataset = {
-            dataset: Samples.of_means(pd.concat(correlations, axis="columns", names=names))
+            dataset: Samples.of_means(
+                pd.concat(correlations, axis="columns", names=names), clusters
+            )
             for dataset, correlations in datasets.items()
         }
         tables.append(estimate_rows(by_dataset, settings).assign(model=model))

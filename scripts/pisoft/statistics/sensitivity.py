@@ -50,7 +50,7 @@ def summaries(files: Files, settings: SensitivityJob) -> dict[str, Summary]:
     """Return one file of how far orders change, from all `soft` files."""
     runs = _cells(files["soft"], settings)
     cells = runs | _cells(files.get("operators", []), settings)
-    frames = []
+    frames, clusters = [], files.clusters()
     for (protocol, _, model), datasets in runs.items():
         new_draws = {
             alternative: draws
@@ -58,7 +58,7 @@ def summaries(files: Files, settings: SensitivityJob) -> dict[str, Summary]:
             if name == model and (alternative := _alternative(protocol, other, operator))
         }
         for metric in METRICS:
-            rows = sensitivities(metric, datasets, new_draws, settings)
+            rows = sensitivities(metric, datasets, new_draws, settings, clusters)
             frames += [frame.assign(protocol=protocol, model=model) for frame in rows]
     return {"sensitivity": frames}
 
@@ -90,7 +90,11 @@ def _alternative(protocol: str, other: str, operator: str) -> str | None:
 
 
 def sensitivities(
-    metric: str, datasets: Datasets, new_draws: Mapping[str, Datasets], settings: SensitivityJob
+    metric: str,
+    datasets: Datasets,
+    new_draws: Mapping[str, Datasets],
+    settings: SensitivityJob,
+    clusters: Mapping[str, str],
 ) -> Iterator[pd.DataFrame]:
     """Yield results of one metric, protocol and model, but for the latter two keys.
 
@@ -99,13 +103,14 @@ def sensitivities(
         datasets: by dataset and method, areas of the run's draws.
         new_draws: the same by alternative, under the other routing or with another operator.
         settings: clamp, seed and number of resamples.
+        clusters: of samples, by `sample_id`.
     """
     samples, missing = {}, {}
     for name, methods in datasets.items():
         if any(len(areas.values) for areas in methods.values()):
             of_dataset = {key: draws.get(name, {}) for key, draws in new_draws.items()}
             samples[name], missing[name] = alternative_samples(
-                metric, name, methods, of_dataset, settings
+                metric, name, methods, of_dataset, settings, clusters
             )
     if samples:
         missing[AVERAGE] = {key: why for of in missing.values() for key, why in of.items()}
@@ -134,7 +139,7 @@ def compare_orders(
     ranked = run.columns[run.iloc[0].notna()]
     counts = estimates.counts.xs((RUN, 0), level=("alternative", "half")).droplevel("metric")
     counts = counts.loc[ranked if len(ranked) else counts.index]
-    size = counts.agg({"n": "min", "n_failed": "max", "datasets": "min", "fewest": "min"})
+    size = counts.agg({**dict.fromkeys(counts, "min"), "n_failed": "max"})
     taus, facts = {}, []
     for name in alternatives:
         halves = replicates[name]

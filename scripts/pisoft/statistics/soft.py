@@ -34,6 +34,7 @@ from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import summary_table
+from pisoft.statistics.samples import standard_errors
 from pisoft.statistics.soft_files import Steps, read_soft
 from pisoft.store.schemas import FILES
 
@@ -75,12 +76,15 @@ Settings = SummariseJob
 
 def summaries(files: Files, settings: SummariseJob) -> dict[str, Summary]:
     """Return files of samples, of mean curves and of samples' curves, from all `soft` files."""
-    tables = summarise(files["soft"], settings.minimum_h0, settings.clamp)
+    tables = summarise(files["soft"], settings.minimum_h0, settings.clamp, files.clusters())
     return dict(zip(("soft_samples", "curves", "soft_sample_curves"), tables, strict=True))
 
 
 def summarise(
-    paths: Iterable[Path], minimum_h0: float, clamp: Clamp
+    paths: Iterable[Path],
+    minimum_h0: float,
+    clamp: Clamp,
+    clusters: Mapping[str, str] | None = None,
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
     """Summarise `soft` files, one cell in memory at a time; see :func:`summarise_cells`.
 
@@ -106,7 +110,7 @@ def summarise_cells(
         of_curves = _curve_rows(steps, curves)
         samples.append(summary_table("soft_samples", [of_samples.assign(**cell.keys)]))
         sample_curves.append(summary_table("soft_sample_curves", [of_curves.assign(**cell.keys)]))
-        means[cell] = _mean_curves(steps, curves)
+        means[cell] = _mean_curves(steps, curves, clusters or {})
     curves_table = summary_table("curves", _on_common_grid(means))
     return pa.concat_tables(samples), curves_table, pa.concat_tables(sample_curves)
 
@@ -205,14 +209,14 @@ def _curve_rows(steps: Steps, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def _mean_curves(
-    steps: Steps, curves: Mapping[str, np.ndarray]
+    steps: Steps, curves: Mapping[str, np.ndarray], clusters: Mapping[str, str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return means over samples with their standard errors, by metric and π, and counts."""
     parts = {}
     for metric, curve in curves.items():
-        frame = pd.DataFrame(curve[:, 1:], columns=steps.grid)
-        numbers = {"value": frame.mean(), "standard_error": frame.sem(ddof=1)}
-        parts[f"pi_soft_{metric}"] = pd.DataFrame(numbers)
+        frame = pd.DataFrame(curve[:, 1:], steps.ok, steps.grid)
+        errors = standard_errors(frame, clusters)
+        parts[f"pi_soft_{metric}"] = errors.assign(value=frame.mean())
     counts = {"n": len(steps.ok), "n_failed": len(steps.status) - len(steps.ok)}
     return pd.concat(parts, names=["metric", "position"]), counts
 
@@ -235,5 +239,6 @@ def _on_common_grid(
                 f"{common.tolist()}; delete its soft file and run the workflow again"
             )
         rows = curves.reindex(every).reset_index().assign(**cell.keys, **counts)
-        half_width = half_widths(rows["standard_error"], rows["n"])
+        independent = rows["n_clusters"].fillna(rows["n"])
+        half_width = half_widths(rows["standard_error"], independent)
         yield rows.assign(low=rows["value"] - half_width, high=rows["value"] + half_width)

@@ -17,18 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.jobs import UncertaintyJob
-from pisoft.statistics.estimates import (
-    TESTED,
-    Estimates,
-    Samples,
-    estimate,
-    paired_tests,
-    sample_matrix,
-)
+from pisoft.statistics.estimates import TESTED, Estimates, estimate, paired_tests
 from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
 from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import Samples, sample_matrix
 from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.store.parquet import OK, read_table
 from pisoft.store.schemas import SCHEMAS
@@ -60,7 +54,7 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
     The files are `soft_samples.parquet` and, if there are any, `ranking_samples.parquet`,
     `evidence_samples.parquet` and `datamodel_samples.parquet`.
     """
-    paths = files["samples"]
+    paths, clusters = files["samples"], files.clusters()
     reported, components = {}, []
     for dataset in settings.datasets:  # one at a time, as all samples may be many
         columns = [*KEYS, "sample_id", "value", "status"]
@@ -69,7 +63,8 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
         if len(rows):
             values = sample_matrix(rows, KEYS)
             failed = rows.assign(failed=rows["status"] != OK).groupby(KEYS)["failed"].sum()
-            reported[dataset] = reported_samples(values, failed.reindex(values.columns))
+            failed = failed.reindex(values.columns)
+            reported[dataset] = reported_samples(values, failed, clusters)
             components += variance_components(values, dataset)
     ranked, tested = [], []
     for of_models in by_datasets(reported):
@@ -111,7 +106,7 @@ def by_datasets(datasets: Mapping[str, Samples]) -> list[dict[str, Samples]]:
 def rank_rows(statistics: pd.DataFrame) -> list[pd.DataFrame]:
     """Return rank, mean rank and share of first ranks as rows of their own."""
     ranked = statistics.dropna(subset="rank")
-    keys = ranked[[*KEYS, "dataset", "n", "n_failed"]]
+    keys = ranked[[*KEYS, "dataset", "n", "n_clusters", "n_failed"]]
     interval = {"low": ranked["rank_low"], "high": ranked["rank_high"]}
     parts = [keys.assign(part="rank", value=ranked["rank"], **interval)]
     parts += [keys.assign(part=name, value=ranked[name]) for name in ("mean_rank", "best_share")]
@@ -161,7 +156,9 @@ def read_samples(
     return rows.assign(**texts)
 
 
-def reported_samples(values: pd.DataFrame, failed: pd.Series) -> Samples:
+def reported_samples(
+    values: pd.DataFrame, failed: pd.Series, clusters: Mapping[str, str]
+) -> Samples:
     """Return the samples of every reported metric of a dataset, from those of sample metrics."""
     keys = values.columns.to_frame(index=False)
     chosen = pd.concat(
@@ -177,7 +174,8 @@ def reported_samples(values: pd.DataFrame, failed: pd.Series) -> Samples:
         over = pd.MultiIndex.from_frame(rows[KEYS].assign(metric=metric))
         denominators[pd.MultiIndex.from_frame(rows[KEYS])] = values[over].to_numpy()
     medians = [METRICS[name].median for name in chosen["metric"]]
-    return Samples(numerators, denominators, failed.iloc[chosen.index].set_axis(columns), medians)
+    failed = failed.iloc[chosen.index].set_axis(columns)
+    return Samples(numerators, denominators, failed, medians, clusters)
 
 
 def with_ranks(estimates: Estimates) -> pd.DataFrame:
@@ -216,15 +214,16 @@ def differences(datasets: Mapping[str, Samples]) -> dict[str, Samples]:
         first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
         pair_keys = keys.iloc[first].assign(other=keys["method"].to_numpy()[second])
         pair_keys["with_control"] = (pair_keys[["method", "other"]] == CONTROL).any(axis="columns")
-        names = pd.MultiIndex.from_frame(pair_keys)
+        names, index = pd.MultiIndex.from_frame(pair_keys), samples.numerators.index
         numerators, denominators = (
             frame.reindex(columns=pd.MultiIndex.from_frame(keys)).to_numpy()
             for frame in (samples.numerators, samples.denominators)
         )
         by_dataset[dataset] = Samples(
-            pd.DataFrame(numerators[:, first] - numerators[:, second], columns=names),
-            pd.DataFrame(denominators[:, first], columns=names),
+            pd.DataFrame(numerators[:, first] - numerators[:, second], index, names),
+            pd.DataFrame(denominators[:, first], index, names),
             pd.Series(0, index=names),
+            clusters=samples.clusters,
         )
     return by_dataset
 

@@ -67,6 +67,7 @@ _RECORD = (
     _LABEL,
     _optional("answer", _TEXT, "reference answer; no metric uses it"),
     _optional("evidence", pa.list_(_SPAN), "known evidence: character offsets into a field"),
+    _optional("cluster", _TEXT, "shared by records that resemble each other; null: none does"),
     _STATUS,
 )
 _CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
@@ -92,6 +93,7 @@ RESULT = (
         "skewness", _REAL, "of the value over samples of this size; far from 0: poor interval"
     ),
     _N,
+    _optional("n_clusters", _WHOLE, "clusters of these samples; null: samples are independent"),
     _FAILED,
     _optional("rank", _REAL, "1 is best; ties share the mean rank"),
     Column("best", _TEXT, "best method of a metric and dataset, which p-values are against"),

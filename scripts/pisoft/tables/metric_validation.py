@@ -9,14 +9,17 @@ import numpy as np
 from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Entry, Table
+from pisoft.tables.layout import Entry, Table, interval_text, number_text
 from pisoft.views.registry import display
-from pisoft.views.view import MISSING, Number, Results, View
+from pisoft.views.view import MISSING, Keys, Number, Results, View
 
-SHARES = {
+ORDER = {  # neighbours of the order that is to be recovered
     "oracle_over_noisy": "Oracle > noisy",
     "noisy_over_random": "Noisy > random",
     "random_over_anti-oracle": "Random > anti-oracle",
+}
+SHARES = {
+    **ORDER,
     "oracle_over_random": "Oracle > random",
     "ladder": "Ladder τ",
 }
@@ -58,11 +61,25 @@ def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
         outcomes = {
             "recovered by": [line for line in needed if np.isfinite(needed[line])],
             "not recovered with these samples by": [
-                line for line in needed if not np.isfinite(needed[line])
+                line + _confused(whole, {**lines[line], "dataset": dataset})
+                for line in needed
+                if not np.isfinite(needed[line])
             ],
         }
         parts = [f"{words}: {', '.join(labels)}" for words, labels in outcomes.items() if labels]
         yield f"{of_dataset}: the order of the means is {'; '.join(parts)}."
+
+
+def _confused(whole: Results, keys: Keys) -> str:
+    """Say which neighbours of the order fewest samples have right, and how many have."""
+    numbers = {label: whole.number({**keys, "part": part}) for part, label in ORDER.items()}
+    shares = {label: number for label, number in numbers.items() if not np.isnan(number.value)}
+    if not shares:
+        return ""
+    label = min(shares, key=lambda label: shares[label].value)
+    share = shares[label]
+    interval = interval_text(share.low, share.high, 2)
+    return f" ({label} in {number_text(share.value, 2)} {interval} of the samples)"
 
 
 def _place(key: tuple[str, str]) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.formatting import NOTHING
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
-from pisoft.statistics.metrics import AVERAGE, LEVEL, METRICS
+from pisoft.statistics.metrics import AVERAGE, LEVEL, METRICS, SHARES
 from pisoft.store.parquet import OK, meanings
 from pisoft.views.view import Keys, Results
 
@@ -33,10 +33,11 @@ def marks(results: Results, margin: float | None) -> list[str]:
         results: methods with their tests against the best.
         margin: of equivalence; None: that was not tested.
     """
+    of_shares = f" {OF_SHARES}" if results.rows["metric"].isin(SHARES).any() else ""
     explained = [
-        f"{INTERVAL} Bold: the best of its column. ≈: its mean is not significantly different "
-        f"(paired bootstrap-t test of a mean difference of 0 on the common samples, p ≥ {LEVEL}, "
-        f"{FAMILIES}). ?: not tested, as there are no common samples."
+        f"{INTERVAL}{of_shares} Bold: the best of its column. ≈: its mean is not significantly "
+        "different (paired bootstrap-t test of a mean difference of 0 on the common samples, "
+        f"p ≥ {LEVEL}, {FAMILIES}). ?: not tested, as there are no common samples."
     ]
     rows = results.rows[results.rows["p_adjusted"].notna()]
     if len(rows):
@@ -54,12 +55,13 @@ def marks(results: Results, margin: float | None) -> list[str]:
             f"≡: equivalent to the best, within ±{margin:g} (two one-sided tests of the mean "
             f"difference, p < {LEVEL}, corrected by Holm over the same pairs)."
         )
-    return [*explained, poor_intervals(results)]
+    return [*explained, poor_intervals(results), clusters(results.rows, results.datasets)]
 
 
 def poor_intervals(results: Results) -> str:
     """Say how many intervals are of few and skewed samples, and where most; nothing if none is."""
     rows = results.rows[(results.rows["dataset"] != AVERAGE) & results.rows["skewness"].notna()]
+    rows = rows[~rows["metric"].isin(SHARES)]
     of_samples = rows["skewness"].abs() * np.sqrt(rows["n"])
     poor = rows[(rows["n"] < FEW) & (of_samples > SKEWED)]
     if poor.empty:
@@ -98,7 +100,16 @@ def samples(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
         fewest, most, failed = counts.loc[name]
         n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
         listed.append(f"{datasets[name]} {n}" + (f" (at most {failed} failed)" if failed else ""))
-    return f"Samples per dataset: {'; '.join(listed)}."
+    return f"Samples per dataset: {'; '.join(listed)}. {clusters(rows, datasets)}".rstrip()
+
+
+def clusters(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
+    """Say how many clusters the samples are in, where there are fewer of these."""
+    counts = rows.groupby("dataset")["n_clusters"].max().dropna()
+    listed = ", ".join(f"{label} {counts[d]:.0f}" for d, label in datasets.items() if d in counts)
+    if not listed:
+        return ""
+    return f"Clusters of samples, which intervals and tests take for independent: {listed}."
 
 
 def of_average(coverage: Results) -> list[str]:
@@ -217,6 +228,7 @@ def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
 
 BOOTSTRAP = "In brackets: 95 % bootstrap interval over samples."
 INTERVAL = "In brackets: 95 % interval over samples, by Student's t adjusted for skewness."
+OF_SHARES = "Of numbers between 0 and 1 it is Wilson's, with the variance of the samples."
 TEST = "p: two-sided bootstrap-t test of {}, corrected by step-down over all {}"
 SEVERAL_STEPS = "An answer of several evaluated tokens counts as their mean."
 AREAS = (
@@ -260,8 +272,7 @@ EVIDENCE_RECOVERY = (
     "Agreement with evidence that people have marked or a generator has planted is plausibility. A "
     "plausible explanation need not be faithful to the model, which may rely on other words.",
     "Ties are ordered at random (the mean over all orders is given) and are one threshold of "
-    f"AUPRC. {SEVERAL_STEPS} An interval without width says that all samples agree, not that new "
-    "ones would.",
+    f"AUPRC. {SEVERAL_STEPS}",
 )
 DATAMODEL_SCORES = (
     "This table takes no forward pass. Its masks are those of random scores, at every π and at "
@@ -309,8 +320,8 @@ SENSITIVITY = (
 OFF_DISTRIBUTION = (
     "What the model makes of inputs of which random tokens are ablated, whatever the methods: each "
     "perturbable token is kept with probability π. Means over a few masks, a sample's evaluated "
-    f"steps, and samples. {INTERVAL} No column has a better direction: they show how far such "
-    "inputs are from the clean one.",
+    f"steps, and samples. {INTERVAL} {OF_SHARES} No column has a better direction: they show how "
+    "far such inputs are from the clean one.",
     "Entropy and probability are of the next token. Attention: what the last position pays to the "
     "ablated tokens, mean over heads and layers; before: to the same tokens of the clean input. "
     "Norm: of the last layer's output at the last position, relative to that of the clean input. "
@@ -410,7 +421,8 @@ LAYER_STUDY = (
     "how much on equal samples, compare Selected with the best Depth column.",
 )
 ACCURACY = (
-    "Over the n samples that could be evaluated. Accuracy: share whose preferred label word is the "
+    "Over the n samples that could be evaluated, which are balanced by class (equally many per "
+    "label, as far as the source has them). Accuracy: share whose preferred label word is the "
     "right one. Greedy is label: share whose most probable next token, over the whole vocabulary, "
     f"begins a label word. Both are {NOTHING} for open generation. In brackets: Wilson's 95 % "
     "interval. Too long: records of more words than the dataset's `max_words`, which are not "

@@ -204,6 +204,15 @@ def test_several_answers_are_kept_on_a_line_each(tmp_path):
     assert rows[0]["answer"] == "one\ntwo"
 
 
+def test_records_that_share_the_value_of_a_column_are_a_cluster(tmp_path):
+    records = [{"text": f"t{k}", "label": 1, "of": of} for k, of in enumerate(["a ", "b", "a", ""])]
+    source = json_lines(tmp_path / "f", records)
+    clusters = [row["cluster"] for row in fetch(settings(source, cluster_column="of"))]
+    assert clusters[0] == clusters[2] != clusters[1]
+    assert clusters[3] is None, "nothing is shared"
+    assert {row["cluster"] for row in fetch(settings(source))} == {None}
+
+
 def test_only_the_first_sentences_are_kept(tmp_path):
     records = [{"text": " One. Two. Three.", "label": 1}]
     fields = {"text": TextField(column="text", first_sentences=2)}
@@ -222,6 +231,7 @@ def test_only_the_first_sentences_are_kept(tmp_path):
         ({"labels": Labels(column="lable", words={1: "a", 0: "b"})}, "labels.column", "lable"),
         ({"answer_column": "answer"}, "answer_column", "answer"),
         ({"id_column": "id"}, "id_column", "id"),
+        ({"cluster_column": "of"}, "cluster_column", "of"),
     ],
 )
 def test_an_absent_column_is_named_with_what_is_there(check, changes, key, column, two_records):

@@ -17,16 +17,10 @@ import pisoft
 from helpers.sign_flips import step_down
 from pisoft.config.jobs import ResamplingJob
 from pisoft.seeds import keyed_generator
-from pisoft.statistics.estimates import (
-    Samples,
-    estimate,
-    estimate_rows,
-    medians,
-    paired_tests,
-    sample_matrix,
-)
+from pisoft.statistics.estimates import estimate, estimate_rows, medians, paired_tests
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.orders import ranks
+from pisoft.statistics.samples import Samples, sample_matrix
 
 NAN = np.nan
 
@@ -313,7 +307,8 @@ TIED = """
 import json
 import numpy as np, pandas as pd
 from pisoft.config.jobs import ResamplingJob
-from pisoft.statistics.estimates import P_VALUES, Samples, estimate, estimate_rows, paired_tests
+from pisoft.statistics.estimates import P_VALUES, estimate, estimate_rows, paired_tests
+from pisoft.statistics.samples import Samples
 from pisoft.statistics.orders import ranks
 settings = ResamplingJob(seed=1, resamples=1000)
 generator = np.random.default_rng(1)

@@ -3,13 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t, ttest_1samp
+from scipy.stats import norm, t, ttest_1samp
+from statsmodels.stats.proportion import proportion_confint
 
 from pisoft.statistics.intervals import (
     adjusted_ends,
     equivalence_p_values,
     half_widths,
     moment_roots,
+    share_ends,
     skewness,
     summed_roots,
 )
@@ -92,3 +94,39 @@ def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalen
     assert skewness(roots).tolist() == [0]
     assert equivalence(np.full(5, 0.5), 0.6) == 0
     assert equivalence(np.full(5, 0.5), 0.4) == 1
+
+
+# Shares -----------------------------------------------------------------------------------------
+
+
+def of_shares(values):
+    """The ends of the intervals of means of values between 0 and 1, (n, C)."""
+    n, columns = values.shape
+    reach = np.full(columns, np.sqrt(n / (n - 1)) * t.ppf(0.975, n - 1))
+    errors = values.std(axis=0) / np.sqrt(n)
+    return share_ends(values.mean(axis=0), errors, reach, np.full(columns, n))
+
+
+@pytest.mark.parametrize("hits", [0, 3, 11, 20])
+def test_shares_of_0_and_1_have_wilsons_interval(hits):
+    ends = share_ends(*(np.array([x]) for x in (hits / 20, np.sqrt(hits * (20 - hits) / 20**3),
+                                                norm.ppf(0.975), 20)))  # fmt: skip
+    assert ends.ravel() == pytest.approx(proportion_confint(hits, 20, method="wilson"))
+
+
+@pytest.mark.parametrize("n", [12, 40])
+@pytest.mark.parametrize(
+    ("draw", "mean", "least"),
+    [
+        (lambda generator, size: generator.binomial(1, 0.05, size), 0.05, 0.93),
+        (lambda generator, size: generator.binomial(1, 0.9, size), 0.9, 0.93),
+        (lambda generator, size: generator.binomial(3, 0.9, size) / 3, 0.9, 0.93),
+        (lambda generator, size: generator.beta(2, 5, size), 2 / 7, 0.93),
+        (lambda generator, size: generator.beta(5, 0.3, size), 5 / 5.3, 0.89),  # skewness -3
+    ],
+)
+def test_intervals_of_shares_cover_and_stay_between_0_and_1(draw, mean, least, n):
+    values = draw(np.random.default_rng(4), (n, 3000)).astype(float)
+    low, high = of_shares(values)
+    assert ((low >= 0) & (high <= 1)).all()
+    assert least <= ((low <= mean) & (mean <= high)).mean() < 0.99

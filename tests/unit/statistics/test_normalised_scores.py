@@ -13,7 +13,7 @@ from pisoft.store.parquet import read_rows
 
 def by_method(values):
     settings = ResamplingJob(seed=1, resamples=200)
-    rows = normalised({("dynamic", "llama", "m"): values}, "sst2", settings)
+    rows = normalised({("dynamic", "llama", "m"): values}, "sst2", settings, {})
     return rows.set_index("method")
 
 

@@ -6,8 +6,12 @@ from pandas.testing import assert_frame_equal
 
 from helpers.estimated_results import estimated
 from helpers.sign_flips import step_down
+from pisoft.config.jobs import UncertaintyJob
 from pisoft.statistics.metrics import METRICS
-from pisoft.statistics.results import select
+from pisoft.statistics.reading import Files
+from pisoft.statistics.results import select, summary_table
+from pisoft.statistics.uncertainty import summaries
+from pisoft.store.parquet import write_rows
 
 
 def rows_of(values, dataset="sst2", metric="auc_pi_soft_nc", status="ok"):
@@ -268,3 +272,36 @@ def test_equivalence_and_detectable_differences_stand_beside_the_tests_with_the_
         assert table.loc[other, column] == pairs.loc[("a", "b"), column]
         assert np.isnan(table.loc[best, column])
     assert estimated(rows).comparisons["p_equivalence"].isna().all()
+
+
+def test_clusters_of_samples_stand_beside_n_and_widen_intervals(tmp_path):
+    values = {
+        name: list(np.repeat([k, k + 0.3, k - 0.4, k + 0.1], 3)) for k, name in enumerate("ab")
+    }
+    rows = samples_of(values)
+    names = sorted({row["sample_id"] for row in rows}, key=lambda name: int(name[1:]))
+    records = [
+        {"sample_id": name, "fields": {}, "label": None, "answer": None, "evidence": None,
+         "cluster": f"c{k // 3}" if k < 9 else None, "status": "ok"}
+        for k, name in enumerate(names)
+    ]  # fmt: skip
+    write_rows(tmp_path / "soft_samples.parquet", "soft_samples", rows, {})
+    write_rows(tmp_path / "datasets.parquet", "datasets", records, {})
+    files = Files(samples=[tmp_path / "soft_samples.parquet"])
+    settings = UncertaintyJob(datasets=("sst2",), seed=1, resamples=50, equivalence_margin=None)
+    alone = summaries(files, settings)
+    found = summaries(Files(files, clusters=[tmp_path / "datasets.parquet"]), settings)
+    tables = {
+        question: select(summary_table(question, found[question]).to_pandas(), dataset="sst2")
+        for question in ("statistics", "comparisons", "ranks")
+    }
+    for rows in tables.values():
+        assert (rows["n"] == 12).all()
+    for question in ("statistics", "comparisons"):
+        assert (tables[question]["n_clusters"] == 3 + 3).all(), (
+            "three clusters, three by themselves"
+        )
+    (single,) = alone["statistics"]
+    wider = tables["statistics"].set_index(["metric", "method"])["standard_error"]
+    before = single[single["dataset"] == "sst2"].set_index(["metric", "method"])["standard_error"]
+    assert (wider > 1.1 * before).all()

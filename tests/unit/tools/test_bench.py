@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+import combinations
 import draws
 import pisoft
 import precision
@@ -149,6 +150,32 @@ def test_the_bench_of_precision_finds_more_rounding_where_logits_are_rounded(
     distance = {kind: float(row["a draw's distance"]) for kind, row in rows.items()}
     assert distance["float32"] < 1e-5 < distance["bfloat16"]
     assert rows["bfloat16, logits rounded"] != rows["bfloat16"]
+
+
+def test_combined_readings_are_sorted_by_how_far_they_are_from_the_paper(
+    finished, tmp_path, monkeypatch
+):
+    few = {"scope": ("content", "all"), "mask": ("token",), "normalisation": ("minmax", "rank")}
+    monkeypatch.setattr(combinations, "READINGS", {**few, "step_scores": ("own", "aggregated")})
+    options = ["--run", str(finished), "--draws", "2", "--samples", "3"]
+    paper, *lines = run_bench(combinations, tmp_path / "c.json", *options)["combinations"]
+    assert (paper["scope"], paper["Soft-NS"], paper["off by a factor of"]) == ("paper", 0.132, 1)
+    assert len({tuple(line.values())[:5] for line in lines}) == len(lines) == 2 * 2 * 2 * 2
+    assert {line["n"] for line in lines} == {3}
+    off = [line["off by a factor of"] for line in lines]
+    assert off == sorted(off)
+    for line in lines:
+        factors = [line["Soft-NS"] / 0.132, line["Soft-NC"] / 0.005]
+        expected = sqrt(np.prod([max(x, 1 / x) for x in factors]))
+        assert line["off by a factor of"] == pytest.approx(expected)
+
+
+def test_numbers_of_a_step_are_those_of_its_draws():
+    row = {"status": "ok", "h0": 0.5, "achieved": 0.25, "perturbable": 8}
+    row |= {"ns_distances": [0.1, 0.7], "nc_distances": [0.2, 0.4]}
+    assert combinations.step_numbers(row, 1) == pytest.approx([0.4, 0.6, 2])
+    assert combinations.step_numbers(row, 2) == pytest.approx([0.48, 0.4, 2])
+    assert np.isnan(combinations.step_numbers({"status": "nonfinite_logits"}, 1)).all()
 
 
 def test_the_bench_of_start_up_runs(tmp_path, monkeypatch):

@@ -1,0 +1,127 @@
+"""The measurements of a dataset, samples by columns.
+
+Samples of one cluster, such as questions about the same text, are not independent. A number is the
+same ratio of sums, whether over samples or over clusters: so whatever needs independent ones
+(standard errors, skewness, resamples, sign flips) is of the clusters' sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from pisoft.statistics.intervals import ROUNDING, moment_roots
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The measurements of one dataset, samples by columns; `metric` is a level of the columns.
+
+    Attributes:
+        numerators: a column's number is Σ numerators / Σ denominators; NaN: no value.
+        denominators: the same shape.
+        failed: number of failed samples of each column.
+        medians: whether a column's number is the median of its numerators instead.
+        clusters: by `sample_id`, of samples that are not independent of others of their cluster.
+    """
+
+    numerators: pd.DataFrame
+    denominators: pd.DataFrame
+    failed: pd.Series
+    medians: Sequence[bool] = ()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_means(cls, values: pd.DataFrame, clusters: Mapping[str, str] | None = None) -> Samples:
+        """Return samples of which means are estimated; NaN counts as failed."""
+        present = values.notna()
+        return cls(values, present.astype(float), (~present).sum(), clusters=clusters or {})
+
+    def of_models(self, models: Collection[str]) -> Samples:
+        """Return the columns of some models; `model` is a level of the columns."""
+        of_models = self.numerators.columns.isin(list(models), level="model")
+        return Samples(
+            self.numerators.loc[:, of_models],
+            self.denominators.loc[:, of_models],
+            self.failed[of_models],
+            np.asarray(self.medians, dtype=bool)[of_models],
+            self.clusters,
+        )
+
+    @cached_property
+    def cluster_index(self) -> np.ndarray:
+        """Which of the G clusters each sample is in, (n,); one by itself is a cluster, too."""
+        samples = self.numerators.index
+        if not self.clusters:
+            return np.arange(len(samples))
+        return pd.factorize(samples.map(lambda name: self.clusters.get(name, name)))[0]
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """By column `n`, `n_failed`, `n_clusters`, `datasets` (1) and `fewest`, the clusters."""
+        present = self.numerators.notna()
+        clusters = self._by_cluster(present).gt(0).sum()
+        counts = {"n": present.sum(), "n_failed": np.asarray(self.failed), "n_clusters": clusters}
+        return pd.DataFrame({**counts, "datasets": 1, "fewest": clusters})
+
+    @property
+    def contributions(self) -> pd.DataFrame:
+        """What each cluster contributes to each number, (G, C); NaN in a column without one."""
+        return self._by_cluster(self.numerators.fillna(0.0) / self._totals)
+
+    @property
+    def deviations(self) -> pd.DataFrame:
+        """The contributions less what they would be if each sample had the column's number."""
+        contributions = self.contributions
+        deviations = contributions - contributions.sum(skipna=False) * self._shares
+        return deviations.mask(deviations.abs() <= ROUNDING * contributions.abs().sum(), 0.0)
+
+    @property
+    def moment_roots(self) -> pd.DataFrame:
+        """The :func:`moment_roots` of each number, (4, C); NaN for medians."""
+        roots = moment_roots(self.deviations.to_numpy(), self._shares.to_numpy())
+        roots[:, np.flatnonzero(self.medians)] = np.nan
+        return pd.DataFrame(roots, columns=self.numerators.columns)
+
+    def _by_cluster(self, of_samples: pd.DataFrame) -> pd.DataFrame:
+        """Add up what samples of the same cluster have, (n, C), to (G, C)."""
+        if not self.clusters:
+            return of_samples
+        return of_samples.groupby(self.cluster_index).sum(min_count=1)
+
+    @property
+    def _shares(self) -> pd.DataFrame:
+        of_samples = self.denominators.where(self.numerators.notna(), 0.0) / self._totals
+        return self._by_cluster(of_samples)
+
+    @property
+    def _totals(self) -> pd.Series:
+        totals = self.denominators.where(self.numerators.notna()).sum()
+        return totals.where(totals > 0)
+
+
+def standard_errors(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
+    """Return the `standard_error` of the mean of each column of samples, and its `n_clusters`.
+
+    Where clusters are fewer than samples, it is cluster-robust; `n_clusters` is NaN elsewhere.
+    """
+    of_means = Samples.of_means(values, clusters)
+    counts = of_means.counts
+    n_clusters = counts["n_clusters"].where(counts["n_clusters"] < counts["n"])
+    scale = np.sqrt(n_clusters / (n_clusters - 1).where(n_clusters > 1))
+    errors = values.sem().mask(n_clusters.notna(), of_means.moment_roots.iloc[0] * scale)
+    return pd.DataFrame({"standard_error": errors, "n_clusters": n_clusters})
+
+
+def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the column `value` as samples by keys, in order of appearance; NaN: no row."""
+    groups = rows.groupby(list(keys), sort=False, observed=True)
+    samples, names = pd.factorize(rows["sample_id"].astype(object))
+    values = np.full((len(names), groups.ngroups), np.nan)
+    values[samples, groups.ngroup().to_numpy()] = rows["value"]
+    columns = rows.loc[~rows.duplicated(list(keys)), list(keys)].astype(object)
+    return pd.DataFrame(values, names, pd.MultiIndex.from_frame(columns))

@@ -1,0 +1,104 @@
+"""Clusters of samples: numbers as without them, standard errors, tests and coverage."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from statsmodels.api import OLS
+
+from pisoft.config.jobs import ResamplingJob
+from pisoft.statistics.estimates import estimate_rows, paired_tests
+from pisoft.statistics.samples import Samples, standard_errors
+
+DRAWING = ResamplingJob(seed=1, resamples=300)
+
+
+def skewed(n, columns=3, shift=0.4):
+    """Skewed ratios of n samples, some of which failed; the last column is a median."""
+    generator = np.random.default_rng(n)
+    names = pd.MultiIndex.from_product([["m"], range(columns)], names=["metric", "method"])
+    values = generator.gamma(1, size=(n, columns)) - shift
+    values[generator.random(values.shape) < 0.1] = np.nan
+    top, bottom = (
+        pd.DataFrame(of, [f"s{k}" for k in range(n)], names)
+        for of in (values, generator.gamma(3, size=values.shape))
+    )
+    return Samples(top, bottom, top.isna().sum(), [False] * (columns - 1) + [True])
+
+
+def of_clusters(samples, clusters):
+    return Samples(
+        samples.numerators, samples.denominators, samples.failed, samples.medians, clusters
+    )
+
+
+def twice(samples):
+    """Every sample and a copy of it, which is in the same cluster."""
+    top, bottom = (
+        pd.concat([frame, frame.set_axis(frame.index + "'")])
+        for frame in (samples.numerators, samples.denominators)
+    )
+    clusters = {name: name.rstrip("'") for name in top.index}
+    return Samples(top, bottom, 2 * samples.failed, samples.medians, clusters)
+
+
+def numbers(of_dataset):
+    """Estimates and tests of a small dataset, beside a large one that has no clusters."""
+    datasets = {"d": of_dataset, "other": skewed(20)}
+    rows = estimate_rows(datasets, DRAWING)
+    tests = paired_tests(datasets, DRAWING, ["metric"], margin=0.5)
+    return rows, tests
+
+
+def test_clusters_of_a_single_sample_change_no_bit():
+    samples = skewed(14)
+    alone = of_clusters(samples, {name: f"of {name}" for name in samples.numerators.index})
+    for one, other in zip(numbers(samples), numbers(alone), strict=True):
+        assert_frame_equal(one, other, check_exact=True)
+        assert one["n_clusters"].isna().all()
+
+
+def test_copies_in_the_clusters_of_their_originals_add_nothing_but_to_n():
+    samples = skewed(14)
+    for once, doubled in zip(numbers(samples), numbers(twice(samples)), strict=True):
+        counts = [name for name in ("n", "n_failed", "n_clusters") if name in once]
+        assert_frame_equal(once.drop(columns=counts), doubled.drop(columns=counts), rtol=1e-9)
+        of_both = once["dataset"] == "d"
+        assert (doubled["n"] - once["n"])[of_both].tolist() == once["n"][of_both].tolist()
+        assert doubled["n_clusters"][of_both].tolist() == once["n"][of_both].tolist()
+        assert doubled["n_clusters"][once["dataset"] == "other"].isna().all()
+
+
+def test_standard_errors_are_those_of_a_regression_with_clusters_of_different_sizes():
+    samples = skewed(40, columns=2)
+    values = samples.numerators.iloc[:, [0]]
+    clusters = {name: str(k // 3 if k < 20 else k) for k, name in enumerate(values.index)}
+    of_means = Samples.of_means(values, clusters)
+    present = values.iloc[:, 0].dropna()
+    groups = pd.factorize(present.index.map(clusters))[0]
+    fit = OLS(present, np.ones(len(present))).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    count = groups.max() + 1
+    error = of_means.moment_roots.iloc[0, 0] * np.sqrt(count / (count - 1))
+    assert error == pytest.approx(fit.bse.iloc[0])
+    assert of_means.counts["n_clusters"].tolist() == [count]
+    (row,) = standard_errors(values, clusters).itertuples(index=False)
+    assert row == pytest.approx((fit.bse.iloc[0], count))
+    (row,) = standard_errors(values, {}).itertuples(index=False)
+    assert row == pytest.approx((present.sem(), np.nan), nan_ok=True)
+
+
+def test_intervals_cover_correlated_samples_only_by_their_clusters():
+    """100 samples in 44 clusters, half of the variance between these."""
+    generator = np.random.default_rng(2)
+    cluster = np.sort(np.r_[np.arange(44), generator.integers(44, size=56)])
+    shared, single = generator.normal(size=(2, 100, 2000))
+    columns = pd.MultiIndex.from_product([["m"], range(2000)], names=["metric", "method"])
+    names = [f"s{k}" for k in range(100)]
+    values = pd.DataFrame((shared[cluster] + single) / np.sqrt(2), names, columns)
+    clusters = dict(zip(names, map(str, cluster), strict=True))
+    covered = []
+    for of_means in (Samples.of_means(values), Samples.of_means(values, clusters)):
+        rows = estimate_rows({"d": of_means}, DRAWING).query("dataset == 'd'")
+        covered.append(((rows["low"] <= 0) & (rows["high"] >= 0)).mean())
+    assert covered[0] < 0.86
+    assert 0.935 < covered[1] < 0.965
