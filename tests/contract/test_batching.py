@@ -139,14 +139,13 @@ def test_any_budget_and_any_memory_that_holds_one_sample_give_the_same_rows(stag
         assert_same(sorted_rows(stage, model, block, LARGE), expected)
 
 
-@pytest.mark.parametrize("stage", CASES)
+@pytest.mark.parametrize("stage", [s for s in STAGES if not s.startswith("attribution")])
 def test_a_sample_that_never_fits_is_a_row_and_the_others_go_on(stage, model):
+    """Of attribution, whose layers may be computed again, test_engine.py tells the same."""
     with Memory() as alone:
         expected = sorted_rows(stage, model, OTHERS, longest(OTHERS))
     with Memory(1.05 * alone.peak):
         found = sorted_rows(stage, model, [LONG, *OTHERS], LARGE)
-    long = [row for row in found if row["sample_id"] == "long"]
-    assert {row["status"] for row in long} <= {TOO_LONG_FOR_MEMORY, OK}
-    if not stage.startswith("attribution"):  # whose layers may be computed again, or not matter
-        assert {row["status"] for row in long} == {TOO_LONG_FOR_MEMORY}
+    rows = [row for row in found if row["sample_id"] == "long"]
+    assert {row["status"] for row in rows} == {TOO_LONG_FOR_MEMORY}
     assert_same([row for row in found if row["sample_id"] != "long"], expected)

@@ -61,7 +61,9 @@ def of_samples(samples):
         masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * count)
         words = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
         ids = {"input_ids": sample.prompt_ids, "token_texts": ["x"] * count}
-        answered = {"output_ids": sample.output_ids, "target_ids": sample.target_ids}
+        texts = ["x"] * len(sample.output_ids)
+        answered = {"output_ids": sample.output_ids, "output_token_texts": texts}
+        answered["target_ids"] = sample.target_ids
         pairs.append(
             (
                 prompt(sample.sample_id, []) | ids | masks | words,
