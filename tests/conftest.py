@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -23,6 +24,12 @@ hypothesis.settings.register_profile(
     "shared-cores", parent=hypothesis.settings.default, deadline=None
 )
 hypothesis.settings.load_profile("shared-cores")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what libraries have loaded out of garbage collection, which tests ask for often."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers.attributions import attribute
 from helpers.evaluations import distances
+from helpers.loaded_models import local_model
 from helpers.random_models import SMALL, VOCABULARY, samples
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods
-from pisoft.config.jobs import LoadedModel
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.layers import checkpointed_layers
@@ -40,14 +40,7 @@ def loaded(folder, dtype):
         parameter.data.mul_(4 if parameter.dim() > 1 else 1)
     network.save_pretrained(folder)
     numbered_tokenizer(VOCABULARY).save_pretrained(folder)
-    settings = LoadedModel(
-        name="toy",
-        repository=None,
-        revision=None,
-        dtype=dtype,
-        quantization="nf4",
-        device="cpu",
-    )
+    settings = local_model(dtype=dtype, quantization="nf4")
     four_bit = load_model(settings, folder)
     exact = LlamaForCausalLM._from_config(copy.deepcopy(CONFIG), attn_implementation=ATTENTION_NAME)
     exact.load_state_dict(network.to(getattr(torch, dtype)).state_dict())

@@ -54,6 +54,26 @@ def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
     }
 
 
+def of_samples(samples):
+    """Return a row of `prompts` and one of `generations` for each sample; all of it is content."""
+    pairs = []
+    for sample in samples:
+        count = len(sample.prompt_ids)
+        masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * count)
+        words = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
+        ids = {"input_ids": sample.prompt_ids, "token_texts": ["x"] * count}
+        texts = ["x"] * len(sample.output_ids)
+        answered = {"output_ids": sample.output_ids, "output_token_texts": texts}
+        answered["target_ids"] = sample.target_ids
+        pairs.append(
+            (
+                prompt(sample.sample_id, []) | ids | masks | words,
+                answer(sample.sample_id, predicted="Yes", steps=sample.steps) | answered,
+            )
+        )
+    return pairs
+
+
 def attribution(sample_id, raw, step=0, status="ok"):
     """Return a row of `attributions`; `raw` are the scores of the content tokens."""
     whole = None if raw is None else [9.0] * len(BEFORE) + list(raw) + [-9.0] * len(AFTER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -48,7 +49,14 @@ SHAPES = {
 def twins(
     shape: str, dtype: torch.dtype = torch.float64, layers: int = 3
 ) -> tuple[LanguageModel, torch.nn.Module]:
-    """Return the probed model and an eager model with the same weights."""
+    """Return the probed model and an eager model with the same weights, both the caller's alone."""
+    return copy.deepcopy(_tried_twins(shape, dtype, layers))
+
+
+@cache
+def _tried_twins(
+    shape: str, dtype: torch.dtype, layers: int
+) -> tuple[LanguageModel, torch.nn.Module]:
     config_class, model_class, extra = SHAPES[shape]
     size = {"num_hidden_layers": layers, "head_dim": 8, "max_position_embeddings": 128}
     config = config_class(**SMALL | size | extra)

@@ -137,7 +137,7 @@ class DatasetEntry(Strict):
     id_column: str | None = None
     """Column with a unique id; null: the id is a hash of the texts."""
     cluster_column: str | None = None
-    """Column with a value that dependent records share, such as their text; intervals and tests then
+    """Column with a value that dependent records share, such as their text; intervals and tests
     resample these clusters."""
     answer_column: str | None = None
     """Column with a reference answer; stored, not used by the metrics."""

@@ -93,13 +93,16 @@ def summarise(
             different π grids.
     """
     cells = ((FILES["soft"].cell(path), read_soft(path, minimum_h0)) for path in paths)
-    return summarise_cells(cells, clamp)
+    return summarise_cells(cells, clamp, clusters)
 
 
 def summarise_cells(
-    cells: Iterable[tuple[Cell, Steps]], clamp: Clamp
+    cells: Iterable[tuple[Cell, Steps]], clamp: Clamp, clusters: Mapping[str, str] | None = None
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return samples, mean curves and samples' curves of cells, as tables of these three kinds."""
+    """Return samples, mean curves and samples' curves of cells, as tables of these three kinds.
+
+    `clusters` are those of samples that are not independent, by `sample_id`.
+    """
     samples, sample_curves = (
         [summary_table(kind, [])] for kind in ("soft_samples", "soft_sample_curves")
     )

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from helpers.attributions import attribute, build
+from helpers.quick_cases import each_value_quick
 from helpers.random_models import EAGER, SHAPES, samples, twins
 from pisoft.errors import BenchmarkError
 
 
-@pytest.mark.parametrize("layers", [1, 2, None])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "layers"), each_value_quick(SHAPES, [1, 2, None]))
 def test_equals_the_mean_of_the_models_own_maps(shape, layers):
     model, plain = twins(shape)
     found = attribute("attention", model, samples(), layers=layers)
@@ -29,6 +29,7 @@ def test_only_the_last_layer_is_read_unless_more_are_asked_for():
     assert all(torch.equal(a, b) for a, b in zip(default, last, strict=True))
 
 
-def test_more_layers_than_the_model_has_are_refused():
+@pytest.mark.parametrize("name", ["attention", "grad_ellm", "value_zeroing"])
+def test_more_layers_than_the_model_has_are_refused(name):
     with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
-        build("attention", layers=4).check(twins("llama-gqa")[0])
+        build(name, layers=4).check(twins("llama-gqa")[0])

@@ -12,13 +12,15 @@ import attribute
 import evaluate_soft
 from helpers.attributions import attribute as attributed
 from helpers.attributions import build
+from helpers.explained_rows import of_samples
 from helpers.limited_memory import Memory
+from helpers.loaded_models import local_model
 from helpers.random_models import samples, twins
 from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
 from pisoft.config.evaluation import DrawSettings, EvaluationSettings
-from pisoft.config.jobs import AttributeJob, EvaluateJob, LoadedModel
+from pisoft.config.jobs import AttributeJob, EvaluateJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.cell import evaluations_of_sample
 from pisoft.faithfulness.perturbation import Perturber
@@ -103,27 +105,6 @@ def test_unknown_methods_name_the_nearest_match():
         load_method("salency")
 
 
-def block_of(chosen):
-    """Rows of `prompts` and `generations` of samples."""
-    return [
-        (
-            {
-                "sample_id": sample.sample_id,
-                "input_ids": sample.prompt_ids,
-                "content_mask": [True] * len(sample.prompt_ids),
-            },
-            {
-                "sample_id": sample.sample_id,
-                "status": "ok",
-                "output_ids": sample.output_ids,
-                "steps": sample.steps,
-                "target_ids": sample.target_ids,
-            },
-        )
-        for sample in chosen
-    ]
-
-
 class Recording(AttributionMethod):
     """Scores tokens by their ids, and keeps which samples it was given."""
 
@@ -174,7 +155,7 @@ def clock(monkeypatch):
 
 def test_the_first_run_is_not_timed(model, clock):
     method = Clocked(clock)
-    block = block_of(samples())
+    block = of_samples(samples())
     warm_up(method, model, block)
     assert method.calls == [["single"]], "the shortest sample, once"
     rows = attribute_block(method, model, block)
@@ -185,7 +166,7 @@ def test_the_first_run_is_not_timed(model, clock):
 
 def test_shares_of_a_batch_add_up_to_its_time_and_follow_the_tokens_read(model, clock):
     method = Clocked(clock, token_budget=36)
-    rows = attribute_block(method, model, block_of(samples()))
+    rows = attribute_block(method, model, of_samples(samples()))
     assert method.calls == [["long", "same"], ["short", "single"]]
     seconds = {(row["sample_id"], row["step"]): row["seconds"] for row in rows}
     assert seconds["long", 0] + seconds["long", 5] + seconds["same", 0] == pytest.approx(136)
@@ -240,15 +221,16 @@ CPU_ERROR = RuntimeError(
 )
 
 
-@pytest.mark.parametrize("error", [CUDA_ERROR, CPU_ERROR, MemoryError()], ids=["cuda", "cpu", "py"])
-@pytest.mark.parametrize("limit", [18, 36, 40])
+@pytest.mark.parametrize(
+    ("limit", "error"), [(18, CUDA_ERROR), (36, CPU_ERROR), (40, MemoryError())]
+)
 def test_batches_that_do_not_fit_are_halved_without_losing_or_reordering_a_row(model, limit, error):
     chosen = [
         *samples(),
         *(replace(sample, sample_id=f"{n}") for n, sample in enumerate(samples())),
     ]
     method = Hungry(1024, limit, error)
-    rows = attribute_block(method, model, block_of(chosen))
+    rows = attribute_block(method, model, of_samples(chosen))
     assert scores_of(rows) == expected_scores(chosen)
     assert method.failures > 0
     assert method.context.token_budget // 18 * 18 <= limit, "rows of the longest sample"
@@ -258,7 +240,7 @@ def test_the_lower_budget_is_kept_for_the_next_blocks_and_said(model, caplog):
     method = Hungry(72, 36)
     with caplog.at_level("INFO"):
         for _ in range(3):
-            attribute_block(method, model, block_of(samples()))
+            attribute_block(method, model, of_samples(samples()))
     assert method.failures == 1
     assert caplog.messages == ["out of memory; token_budget is lowered to 36"]
     assert method.calls == [["long", "same"], ["short", "single"]] * 3
@@ -267,7 +249,7 @@ def test_the_lower_budget_is_kept_for_the_next_blocks_and_said(model, caplog):
 def test_a_single_sample_lowers_the_budget_of_the_methods_own_batches(model):
     method = Hungry(1024, 20)
     (long, *_) = samples()
-    rows = attribute_block(method, model, block_of([long]))
+    rows = attribute_block(method, model, of_samples([long]))
     assert scores_of(rows) == expected_scores([long])
     assert method.context == Context(seed=0, token_budget=32), "one row of 18 tokens fits, not two"
 
@@ -276,7 +258,7 @@ def test_a_sample_that_does_not_fit_alone_fails_at_every_step_and_the_others_go_
     method = Hungry(1024, 10)
     chosen = samples()
     for _ in range(2):
-        rows = attribute_block(method, model, block_of(chosen))
+        rows = attribute_block(method, model, of_samples(chosen))
         assert [(row["sample_id"], row["step"]) for row in rows] == [
             (sample.sample_id, step) for sample in chosen for step in sample.steps
         ]
@@ -294,19 +276,19 @@ def test_a_sample_that_does_not_fit_alone_fails_at_every_step_and_the_others_go_
 def needed(model, sample, **options):
     """Peak bytes of a sample alone, as it is and with checkpointed layers."""
     with Memory() as whole:
-        attribute_block(build("saliency", token_budget=1), model, block_of([sample]))
+        attribute_block(build("saliency", token_budget=1), model, of_samples([sample]))
     with Memory() as less, checkpointed_layers(model):
-        attribute_block(build("saliency", token_budget=1), model, block_of([sample]))
+        attribute_block(build("saliency", token_budget=1), model, of_samples([sample]))
     return whole.peak, less.peak
 
 
 def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_bit(caplog):
     deep, _ = twins("llama-gqa", layers=8)
     long, *others = samples()
-    expected = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+    expected = attribute_block(build("saliency", token_budget=1), deep, of_samples(samples()))
     whole, less = needed(deep, long)
     with Memory((whole + less) / 2), caplog.at_level("INFO"):
-        rows = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+        rows = attribute_block(build("saliency", token_budget=1), deep, of_samples(samples()))
     assert list(map(scores_row, rows)) == list(map(scores_row, expected))
     said = [message for message in caplog.messages if "computed again" in message]
     assert said == [
@@ -314,7 +296,7 @@ def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_
         "backward pass"
     ]
     with Memory(less * 0.9):
-        rows = attribute_block(build("saliency", token_budget=1), deep, block_of(samples()))
+        rows = attribute_block(build("saliency", token_budget=1), deep, of_samples(samples()))
     assert [row["status"] for row in rows] == ["too_long_for_memory"] * 2 + ["ok"] * len(others)
     assert list(map(scores_row, rows[2:])) == list(map(scores_row, expected[2:]))
 
@@ -324,15 +306,15 @@ def test_points_of_a_path_are_taken_one_by_one_before_a_sample_is_given_up(model
     (long, *_) = samples()
     chosen = {"steps": 6, "attributed_function": "logit"}
     expected = attribute_block(
-        build("integrated_gradients", token_budget=1, **chosen), model, block_of([long])
+        build("integrated_gradients", token_budget=1, **chosen), model, of_samples([long])
     )
     with Memory() as one:
         attribute_block(
-            build("integrated_gradients", token_budget=1, **chosen), model, block_of([long])
+            build("integrated_gradients", token_budget=1, **chosen), model, of_samples([long])
         )
     with Memory(one.peak * 1.2):
         method = build("integrated_gradients", token_budget=999, internal_batch_size=6, **chosen)
-        rows = attribute_block(method, model, block_of([long]))
+        rows = attribute_block(method, model, of_samples([long]))
     assert [row["status"] for row in rows] == ["ok", "ok"]
     for row, other in zip(rows, expected, strict=True):
         assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-6)
@@ -341,7 +323,7 @@ def test_points_of_a_path_are_taken_one_by_one_before_a_sample_is_given_up(model
 def test_any_other_error_of_a_method_is_left_as_it_is(model):
     method = Hungry(1024, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        attribute_block(method, model, block_of(samples()))
+        attribute_block(method, model, of_samples(samples()))
     assert method.failures == 1, "it is not tried again"
 
 
@@ -353,7 +335,7 @@ def test_time_of_an_attempt_that_failed_is_not_counted(model, clock):
                 raise torch.OutOfMemoryError
             return scores
 
-    rows = attribute_block(FailsLate(clock, token_budget=72), model, block_of(samples()))
+    rows = attribute_block(FailsLate(clock, token_budget=72), model, of_samples(samples()))
     assert sum(row["seconds"] for row in rows) == pytest.approx(18 * 2 + 6 * 2)
 
 
@@ -375,36 +357,15 @@ def test_a_sample_longer_than_the_context_is_named_with_the_option_to_set(model)
 def job(tmp_path):
     """Files of a job, and its command line."""
     twins("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
-    prompt_rest = {
-        "evidence_mask": None,
-        "prompt_text": "",
-        "label": None,
-        "label_token_ids": [],
-        "label_words": [],
-    }
-    greedy = ("greedy_token_id", "greedy_token_text", "greedy_is_label")
-    absent = ("predicted_label", "label", "correct", *greedy)
-    prompts, generations = [], []
-    for prompt, generation in block_of(samples()):
-        masks = dict.fromkeys(
-            ("content_mask", "user_mask", "bos_mask"), [True] * len(prompt["input_ids"])
-        )
-        texts = {"token_texts": ["x"] * len(prompt["input_ids"])}
-        prompts.append(
-            {**prompt, **masks, **texts, **prompt_rest, "truncated": False, "status": "ok"}
-        )
-        generations.append(
-            {**generation, "output_text": "", "output_token_texts": [], **dict.fromkeys(absent)}
-        )
-    write_rows(tmp_path / "prompts.parquet", "prompts", prompts, {})
-    write_rows(tmp_path / "generations.parquet", "generations", generations, {})
+    for kind, rows in zip(
+        ("prompts", "generations"), zip(*of_samples(samples()), strict=True), strict=True
+    ):
+        write_rows(tmp_path / f"{kind}.parquet", kind, rows, {})
     settings = AttributeJob(
-        model=LoadedModel(
-            name="toy", repository=None, revision=None, dtype="float32", quantization="none",
-            device="cpu",
-        ),
+        model=local_model(),
         reinitialised_layers=None, masked_model=None, target="label", step_scores=None,
-        method="my_method", options={}, seed=1, block_size=2, token_budget=72,
+        method="my_method", options={}, seed=1,
+        block_size=2, token_budget=72,
     )  # fmt: skip
     return argparse.Namespace(
         settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",

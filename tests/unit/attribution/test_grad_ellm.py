@@ -7,12 +7,12 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
+from helpers.attributions import attribute
+from helpers.quick_cases import each_value_quick
 from helpers.random_models import EAGER, SHAPES, samples, twins
 from pisoft.attribution import load_method
-from pisoft.attribution.base import Context
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
-from pisoft.models.model import Batch
 
 OPTIONS = [
     dict(zip(("layers", "token_weights", "heads"), values, strict=True))
@@ -98,17 +98,11 @@ def plain_grad_ellm(plain, sample, step, target, options):
     return torch.relu(total).detach()
 
 
-@pytest.mark.parametrize(
-    "options", OPTIONS + READINGS, ids=lambda options: "-".join(map(str, options.values()))
-)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "options"), each_value_quick(SHAPES, OPTIONS + READINGS))
 def test_equals_the_plain_implementation(shape, options):
     model, _ = twins(shape)
-    method = load_method("grad_ellm")
     chosen = samples_with_content()
-    scores = method(method.Options(**options), Context(seed=0)).attribute(
-        model, Batch(chosen, model.device)
-    )
+    scores = attribute("grad_ellm", model, chosen, **options)
     for sample, found in zip(chosen, scores, strict=True):
         if len(set(sample.prompt_ids)) == 1 and len(sample.prompt_ids) > 1:
             continue  # equal tokens make λ a quotient of rounding errors in both
@@ -121,41 +115,26 @@ def test_equals_the_plain_implementation(shape, options):
 def test_tokens_outside_every_window_have_no_score(options):
     """The last position of the only layer that is summed sees the last seven of 13 tokens."""
     model, _ = twins("mistral-sliding")
-    method = load_method("grad_ellm")
-    batch = Batch(samples_with_content()[:1], model.device)
-    built = method(method.Options(layers=1, **options), Context(seed=0))
-    first = built.attribute(model, batch)[0][0]
+    first = attribute("grad_ellm", model, samples_with_content()[:1], layers=1, **options)[0][0]
     assert (first[:6] == 0).all()
     assert (first[6:] > 0).any()
 
 
-def test_more_layers_than_the_model_has_are_refused():
-    model, _ = twins("llama-gqa")
-    method = load_method("grad_ellm")
-    with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
-        method(method.Options(layers=4), Context(seed=0)).check(model)
-
-
 def test_layers_that_are_clipped_are_all_layers():
     model, _ = twins("llama-gqa")
-    method = load_method("grad_ellm")
-    found = []
-    for options in ({"layers": 4, "clip_layers": True}, {}, {"layers": 2, "clip_layers": True}):
-        built = method(method.Options(**options), Context(seed=0))
-        built.check(model)
-        found.append(torch.cat(built.attribute(model, Batch(samples()[:1], model.device))))
-    clipped, every, fewer = found
+    clipped, every, fewer = (
+        torch.cat(attribute("grad_ellm", model, samples()[:1], **options))
+        for options in ({"layers": 4, "clip_layers": True}, {}, {"layers": 2, "clip_layers": True})
+    )
     assert torch.equal(clipped, every)
     assert not torch.equal(fewer, every)
 
 
 def test_the_readings_differ():
     model, _ = twins("llama-gqa")
-    batch = Batch(samples_with_content()[:1], model.device)
-    method = load_method("grad_ellm")
     readings = [{}, {"similarity": "cosine"}, {"normalise_over": "content"}, {"relu": "sum"}]
     found = [
-        method(method.Options(**options), Context(seed=0)).attribute(model, batch)[0]
+        attribute("grad_ellm", model, samples_with_content()[:1], **options)[0]
         for options in readings
     ]
     for first, second in itertools.combinations(found, 2):
@@ -164,10 +143,8 @@ def test_the_readings_differ():
 
 def test_samples_that_do_not_say_what_their_content_is_are_named():
     model, _ = twins("llama-gqa")
-    method = load_method("grad_ellm")
-    built = method(method.Options(normalise_over="content"), Context(seed=0))
     with pytest.raises(BenchmarkError, match="sample long: which prompt tokens are content is not"):
-        built.attribute(model, Batch(samples(), model.device))
+        attribute("grad_ellm", model, samples(), normalise_over="content")
 
 
 @pytest.mark.parametrize("option", [{"similarity": "cosine"}, {"normalise_over": "content"}])

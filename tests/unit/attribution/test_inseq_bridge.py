@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from helpers.quick_cases import each_value_quick
 from helpers.random_models import SHAPES, twins
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
@@ -49,11 +50,11 @@ def attribute(loaded, prompt, output, **options):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"layers": 2, "token_weights": "original"}, {"heads": "per_head"}],
-    ids=lambda options: "-".join(map(str, options.values())) or "default",
+    ("shape", "options"),
+    each_value_quick(
+        SHAPES, [{}, {"layers": 2, "token_weights": "original"}, {"heads": "per_head"}]
+    ),
 )
-@pytest.mark.parametrize("shape", SHAPES)
 def test_scores_are_our_own_for_every_generated_token(load, shape, options):
     model, plain = twins(shape)
     expected = ours(model, PROMPT, ANSWER, **options).float()

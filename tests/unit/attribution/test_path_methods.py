@@ -1,4 +1,4 @@
-"""Integrated gradients, gradient SHAP, DeepLIFT and rollout against independent computations."""
+"""Gradients, their integrals and means, DeepLIFT and rollout against independent computations."""
 
 import numpy as np
 import pytest
@@ -7,34 +7,57 @@ from captum.attr import DeepLift, IntegratedGradients
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
 from helpers.attributions import attribute, build
+from helpers.quick_cases import each_value_quick
 from helpers.random_models import EAGER, SHAPES, samples, twins
 from pisoft.attribution.deeplift import RESCALED
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import Batch
 from pisoft.seeds import keyed_generator
 
+REDUCE = {
+    "saliency": lambda embeddings, gradients: gradients.norm(dim=-1),
+    "input_x_gradient": lambda embeddings, gradients: (embeddings * gradients).norm(dim=-1),
+}
 
-def explained(model, plain):
-    """Yield sample index, row, embeddings, reference baseline and probability, step by step."""
+
+def explained(plain, function="probability"):
+    """Yield sample index, row, prompt length, embeddings, reference baseline and what is explained.
+
+    The last is a function of embeddings (B, T, d), (B,).
+    """
     table = plain.get_input_embeddings().weight.detach()
     for index, sample in enumerate(samples()):
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
             ids = torch.tensor([*sample.prompt_ids, *sample.output_ids[:step]])
             baseline = table[torch.where(ids == 2, ids, 0)]
 
-            def probability(embeddings, target=target):
+            def value(embeddings, target=target):
                 logits = plain(inputs_embeds=embeddings).logits[:, -1]
-                return logits.softmax(dim=-1)[:, target]
+                return (logits if function == "logit" else logits.softmax(dim=-1))[:, target]
 
-            yield index, row, len(sample.prompt_ids), table[ids], baseline, probability
+            yield index, row, len(sample.prompt_ids), table[ids], baseline, value
 
 
-@pytest.mark.parametrize("options", [{}, {"internal_batch_size": 3}, {"steps": 5}])
+@pytest.mark.parametrize("function", ["probability", "logit"])
+@pytest.mark.parametrize("method", REDUCE)
 @pytest.mark.parametrize("shape", SHAPES)
+def test_gradients_equal_autograd_step_by_step(shape, method, function):
+    model, plain = twins(shape)
+    found = attribute(method, model, samples(), attributed_function=function)
+    for index, row, prompt, x, _, value in explained(plain, function):
+        inputs = x.clone().requires_grad_(True)
+        (gradients,) = torch.autograd.grad(value(inputs[None]).sum(), inputs)
+        expected = REDUCE[method](x, gradients)[:prompt]
+        torch.testing.assert_close(found[index][row], expected, **EAGER)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"), each_value_quick(SHAPES, [{}, {"internal_batch_size": 3}, {"steps": 5}])
+)
 def test_integrated_gradients_equal_captums(shape, options):
     model, plain = twins(shape)
     found = attribute("integrated_gradients", model, samples(), **options)
-    for index, row, prompt, x, baseline, probability in explained(model, plain):
+    for index, row, prompt, x, baseline, probability in explained(plain):
         expected = IntegratedGradients(probability).attribute(
             x[None], baseline[None], n_steps=options.get("steps", 16), method="gausslegendre"
         )
@@ -71,7 +94,7 @@ def test_deeplift_is_what_captum_computes(shape):
     model, plain = twins(shape)
     found = attribute("deeplift", model, samples())
 
-    for index, row, prompt, x, baseline, probability in explained(model, plain):
+    for index, row, prompt, x, baseline, probability in explained(plain):
 
         class Explained(torch.nn.Module):
             def __init__(self, inner=probability):
@@ -110,7 +133,7 @@ def test_deeplift_is_refused_on_models_with_modules_that_captum_rescales():
 def test_gradient_shap_is_the_mean_over_its_random_points(shape):
     model, plain = twins(shape)
     found = attribute("gradient_shap", model, samples(), draws=3)
-    for index, row, prompt, x, baseline, probability in explained(model, plain):
+    for index, row, prompt, x, baseline, probability in explained(plain):
         points = keyed_generator(1, "gradient_shap", samples()[index].sample_id).random(3)
         assert len(set(points)) == 3
         total = torch.zeros_like(x)

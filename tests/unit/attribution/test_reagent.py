@@ -8,7 +8,9 @@ import torch
 from scipy.special import logit, softmax
 
 from helpers.attributions import attribute, build, random_masked_model
+from helpers.explained_rows import of_samples
 from helpers.planted_model import FILLERS, planted_model, planted_samples
+from helpers.quick_cases import one_quick
 from helpers.random_models import SHAPES, samples, twins
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
@@ -56,7 +58,7 @@ def plain_probe(plain, ids, output, target, candidates, probabilities, generator
     return shares, False
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", one_quick(SHAPES))
 def test_batched_probes_equal_a_plain_loop(shape):
     model, plain = twins(shape)
     masked = random_masked_model()
@@ -110,11 +112,13 @@ def planted_ranks(**options):
     )
 
 
+@pytest.mark.slow
 def test_the_planted_word_ranks_first():
     """The rule is met as soon as the word is among the tokens kept, so eight probes decide."""
     assert np.mean(planted_ranks(num_probes=8) == 0) >= 0.95
 
 
+@pytest.mark.slow
 def test_the_papers_two_probes_put_the_planted_word_among_the_tokens_kept():
     assert np.mean(planted_ranks() < KEEP) >= 0.9
 
@@ -132,16 +136,7 @@ def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_said():
 
     def rows(chosen, top_k):
         method = build("reagent", stopping_condition_top_k=top_k, max_probe_steps=2)
-        generation = {"status": "ok", "output_ids": [worst], "steps": [0], "target_ids": [worst]}
-        pair = (
-            {
-                "sample_id": chosen.sample_id,
-                "input_ids": chosen.prompt_ids,
-                "content_mask": [True] * len(chosen.prompt_ids),
-            },
-            {"sample_id": chosen.sample_id, **generation},
-        )
-        return attribute_block(method, model, [pair])
+        return attribute_block(method, model, of_samples([chosen]))
 
     (row,) = rows(hopeless, 1)
     assert row["converged"] is False

@@ -5,6 +5,7 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 from helpers.attributions import attribute, build
+from helpers.quick_cases import each_value_quick
 from helpers.random_models import SHAPES, VOCABULARY, samples, twins
 from pisoft.errors import BenchmarkError
 from pisoft.models.layers import CLOSED_FORM, OWN_FORWARD, layer_form
@@ -64,8 +65,7 @@ def distances_one_by_one(model, ids, final_norm=True):
     return distances
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "options"), each_value_quick(SHAPES, OPTIONS))
 def test_equals_zeroing_one_value_vector_at_a_time(shape, options):
     model = twins(shape)[0]
     ruled_out = 0
@@ -193,8 +193,3 @@ def test_a_decoder_that_does_more_than_the_final_norm_is_refused():
     with pytest.raises(BenchmarkError, match=r"'value_zeroing': .* followed by more than a norm"):
         build("value_zeroing").check(model)
     build("value_zeroing", final_norm=False).check(model)
-
-
-def test_more_layers_than_the_model_has_are_refused():
-    with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
-        build("value_zeroing", layers=4).check(twins("llama-gqa")[0])

@@ -119,6 +119,7 @@ def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
         assert half_width(steps, metric) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_mean_of_very_many_draws():
     """95 % intervals of 60 seeds; fewer than 51 would be far out (probability below 0.2 %)."""
     model, _ = twins("llama-gqa")

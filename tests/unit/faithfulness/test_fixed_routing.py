@@ -77,11 +77,10 @@ def test_the_plain_forward_is_the_models_own(shape):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)  # eager softmax: float32
 
 
-@pytest.mark.parametrize("budget", [1, 30, 10_000])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_draw_equals_the_plain_forward(shape, budget):
+def test_every_draw_equals_the_plain_forward(shape):
     model, plain = twins(shape)
-    found = distances(model, TARGET, MASKS, budget, "fixed")
+    found = distances(model, TARGET, MASKS, 30, "fixed")
     np.testing.assert_allclose(found, plain_distances(plain, MASKS), atol=1e-7)
 
 

@@ -16,6 +16,7 @@ from scipy.special import softmax
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers.evaluations import evaluated
+from helpers.quick_cases import each_value_quick
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
@@ -98,9 +99,10 @@ def kept_evidence(probabilities):
     return known
 
 
-@pytest.mark.parametrize("mask", ["token", "element"])
-@pytest.mark.parametrize("sampler", ["iid", "latin"])
-@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+@pytest.mark.parametrize(
+    ("protocol", "sampler", "mask"),
+    each_value_quick(["dynamic", "fixed"], ["iid", "latin"], ["token", "element"]),
+)
 def test_both_metrics_are_the_known_ones_at_every_pi(model, head, protocol, sampler, mask):
     settings = EvaluationSettings(pi_grid=GRID, draws=DRAWS, sampler=sampler, mask=mask)
     row = {"sample_id": "s", "step": 0, "raw_scores": RAW.tolist(), "status": "ok"}

@@ -24,7 +24,7 @@ def over_samples(sampler, tokens, count, index=2):
 
 
 @pytest.mark.parametrize("sampler", ["iid", "latin"])
-def test_each_bit_is_kept_with_its_score(sampler):
+def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
     scores = np.array([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
     count = 3000
     for of_draw in over_samples(sampler, len(scores), count):
@@ -34,12 +34,7 @@ def test_each_bit_is_kept_with_its_score(sampler):
         for found, score in zip(kept[1:-1], scores[1:-1], strict=True):
             assert binomtest(int(found), count, score).pvalue > 1e-4
         assert kstest(of_draw[:, 2], "uniform").pvalue > 1e-4
-
-
-@pytest.mark.parametrize("sampler", ["iid", "latin"])
-def test_bits_of_the_tokens_of_a_draw_are_uncorrelated(sampler):
-    for of_draw in over_samples(sampler, 4, 3000):
-        off_diagonal = np.corrcoef(of_draw.T)[np.triu_indices(4, 1)]
+        off_diagonal = np.corrcoef(of_draw.T)[np.triu_indices(len(scores), 1)]
         assert np.abs(off_diagonal).max() < 0.08
 
 
@@ -151,7 +146,7 @@ def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
     for number, raw in enumerate(score_shapes(tokens, generator)):
         scores, counts = calibrated(raw)
         for index, (own, count) in enumerate(zip(scores, counts, strict=True)):
-            for draw in range(20):
+            for draw in range(5):
                 kept = counted(own, (1, f"{number}", 0), index, draw)
                 assert kept.shape == (tokens, 1)
                 assert kept.sum() == pytest.approx(count, abs=1e-6), (number, index, draw)
@@ -162,7 +157,7 @@ def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
 def test_counted_masks_keep_each_token_with_its_score(pi):
     raw = np.linspace(0, 1, 12) ** 3
     ((scores,), _) = calibrated(raw, (pi,))
-    draws = 20_000
+    draws = 4_000
     source = masks_of("count", 1, "a", 0, (12, 1), GRID, draws)
     share = np.mean([source.kept(0, draw, scores)[:, 0] for draw in range(draws)], axis=0)
     errors = np.sqrt(scores * (1 - scores) / draws)
@@ -171,7 +166,7 @@ def test_counted_masks_keep_each_token_with_its_score(pi):
 
 def test_counted_masks_of_the_original_metrics_keep_the_floor_or_the_ceiling_of_the_sum():
     scores = np.array([0.0, 0.2, 0.3, 1.0, 0.9, 0.05])  # 2.45 in all
-    draws = 20_000
+    draws = 4_000
     source = masks_of("count", 1, "a", 0, (6, 1), GRID, draws)
     kept = np.stack([source.kept(ORIGINAL, draw, scores)[:, 0] for draw in range(draws)])
     assert set(kept.sum(axis=1)) == {2, 3}
@@ -184,7 +179,7 @@ def test_counted_masks_of_the_original_metrics_keep_the_floor_or_the_ceiling_of_
 def test_a_single_token_is_kept_with_the_probability_pi():
     scores, _ = calibrated(np.array([0.5]), (0.3,))
     assert scores == pytest.approx(0.3)
-    draws = 20_000
+    draws = 4_000
     source = masks_of("count", 1, "a", 0, (1, 1), GRID, draws)
     share = np.mean([source.kept(0, draw, scores[0]) for draw in range(draws)])
     assert abs(share - 0.3) <= 4.5 * np.sqrt(0.3 * 0.7 / draws)

@@ -39,25 +39,20 @@ def embeddings(plain):
     return plain.get_input_embeddings().weight.detach()[torch.tensor(IDS)]
 
 
-@pytest.mark.parametrize("operator", ["zero", "mean", "unknown"])
+@pytest.mark.parametrize("operator", ["mean", "unknown"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_another_embedding_stands_in_place_of_a_token(shape, operator):
     model, plain = twins(shape)
     weights = plain.get_input_embeddings().weight.detach()
     tokenizer = numbered_tokenizer(VOCABULARY)
-    fill = {
-        "zero": torch.zeros(weights.shape[1], dtype=weights.dtype),
-        "mean": weights.mean(dim=0),
-        "unknown": weights[tokenizer.unk_token_id],
-    }[operator]
+    fill = weights.mean(dim=0) if operator == "mean" else weights[tokenizer.unk_token_id]
     ablated = []
     for mask in MASKS:
         inputs = embeddings(plain).clone()
         inputs[PERTURBABLE[~mask]] = fill
         ablated.append((inputs, torch.arange(len(IDS))))
-    for budget in (1, 30, 10_000):
-        found = distances(model, TARGET, MASKS, budget, operator=operator)
-        np.testing.assert_allclose(found, plain_distances(plain, ablated), atol=1e-6)
+    found = distances(model, TARGET, MASKS, 30, operator=operator)
+    np.testing.assert_allclose(found, plain_distances(plain, ablated), atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -69,9 +64,8 @@ def test_hidden_tokens_might_as_well_not_be_there(shape):
         there = [np.setdiff1d(np.arange(len(IDS)), PERTURBABLE[~mask]) for mask in MASKS]
         shorter = [(embeddings(plain)[places], torch.from_numpy(places)) for places in there]
         expected = plain_distances(plain, shorter)
-    for budget in (1, 30, 10_000):
-        found = distances(model, TARGET, MASKS, budget, operator="hide")
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+    found = distances(model, TARGET, MASKS, 30, operator="hide")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @torch.no_grad()

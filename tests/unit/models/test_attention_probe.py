@@ -20,14 +20,6 @@ def ids():
     return torch.randint(0, VOCABULARY, (2, LENGTH), generator=torch.Generator().manual_seed(0))
 
 
-def test_logits_without_a_probe_equal_eager(models, ids):
-    model, plain = models
-    expected = plain(ids).logits
-    torch.testing.assert_close(
-        model.logits(model.hidden_states(model.embed(ids))), expected, **EAGER
-    )
-
-
 def test_recorded_probabilities_and_outputs_equal_eager(models, ids):
     model, plain = models
     seen = {}

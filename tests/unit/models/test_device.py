@@ -3,8 +3,7 @@
 import logging
 import os
 import pwd
-import subprocess
-import sys
+import signal
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +13,6 @@ import torch
 
 from pisoft.models import device
 from pisoft.models.device import choose_device, peak_memory, reset_peak_memory, synchronise
-
-CLAIM = (
-    "import sys; from pisoft.models.device import _claim; print(_claim(sys.argv[1]), flush=True)"
-)
 
 
 @pytest.fixture
@@ -35,23 +30,23 @@ def gpus(monkeypatch):
         claim.close()
 
 
-def process_that_claims(name, **options):
+def process_that_claims(name):
     """Start a process that claims a name and keeps it; return it and whether the name was free."""
-    code = f"{CLAIM.replace('sys.argv[1]', repr(name))}; sys.stdin.read()"
-    folder = Path(device.__file__).parents[2]
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(folder)}, **options,
-    )  # fmt: skip
-    return process, process.stdout.readline().strip() == "True"
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, b"free" if device._claim(name) else b"held")
+        signal.alarm(600)
+        signal.pause()
+    free = os.read(read, 4) == b"free"
+    os.close(read)
+    os.close(write)
+    return child, free
 
 
-def end(*processes):
-    for process in processes:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
+def end(child):
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize(

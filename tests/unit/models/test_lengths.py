@@ -8,6 +8,7 @@ from helpers.attributions import build
 from helpers.eager_reference import NAME, EagerModel, logits, observed
 from helpers.evaluations import masks_of
 from helpers.families import network
+from helpers.quick_cases import one_quick
 from helpers.random_models import VOCABULARY
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution.engine import attribute_block
@@ -74,7 +75,9 @@ def test_distances_are_those_of_inputs_read_alone(models, protocol):
             assert distance == pytest.approx((1 - overlap) ** 0.5, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["saliency", "integrated_gradients", "occlusion", "reagent"])
+@pytest.mark.parametrize(
+    "name", one_quick(["saliency", "integrated_gradients", "occlusion", "reagent"])
+)
 def test_scores_of_a_step_are_those_of_its_input_read_alone(models, name):
     model, plain = models
     eager = EagerModel(plain, FAMILY, model._load_tokenizer)
@@ -99,7 +102,7 @@ def test_scores_of_a_step_are_those_of_its_input_read_alone(models, name):
 @torch.no_grad()
 def test_answers_are_those_of_prompts_read_alone(models):
     model, plain = models
-    given = prompts([*range(8, 24)] * 4)
+    given = prompts([*range(8, 24)] * 2)
     for number, prompt in enumerate(given):
         ids = np.random.default_rng(number).integers(3, VOCABULARY, len(prompt["input_ids"]))
         prompt |= {"sample_id": str(number), "input_ids": ids.tolist()}

@@ -8,26 +8,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from helpers.evaluations import distances
+from helpers.loaded_models import local_model
 from helpers.random_models import twins
-from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models import loading
 from pisoft.models.loading import compile_layers, load_model, model_facts
-
-
-def settings(**changes):
-    return LoadedModel(
-        **{
-            "name": "toy",
-            "repository": None,
-            "revision": None,
-            "dtype": "float32",
-            "quantization": "none",
-            "device": "cpu",
-        }
-        | changes
-    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +33,7 @@ def tf32():
 @pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
-    model = load_model(settings(dtype=dtype), folder)
+    model = load_model(local_model(dtype=dtype), folder)
     assert next(model.network.parameters()).dtype == getattr(torch, dtype)
     logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
     assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
@@ -56,10 +42,11 @@ def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dt
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++ on a CPU")
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_a_compiled_model_gives_the_same_draws(folder, protocol):
-    plain, compiled = load_model(settings(), folder), load_model(settings(), folder)
+    plain, compiled = load_model(local_model(), folder), load_model(local_model(), folder)
     compile_layers(compiled)
     target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33], np.array([2, 3, 5]), 5)
     masks = np.random.default_rng(0).random((6, 3)) < 0.5
@@ -74,13 +61,13 @@ def test_a_compiled_model_gives_the_same_draws(folder, protocol):
 
 def test_folders_that_hold_no_model_are_named(tmp_path, folder):
     with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
-        load_model(settings(), tmp_path / "absent")
+        load_model(local_model(), tmp_path / "absent")
     with pytest.raises(BenchmarkError, match=f"{tmp_path} has no weights .* it holds nothing"):
-        load_model(settings(), tmp_path)
+        load_model(local_model(), tmp_path)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     (tmp_path / "model.safetensors").write_bytes(b"broken")
     with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
-        load_model(settings(), tmp_path)
+        load_model(local_model(), tmp_path)
 
 
 def test_only_a_missing_interface_is_called_one(folder, monkeypatch):
@@ -89,7 +76,7 @@ def test_only_a_missing_interface_is_called_one(folder, monkeypatch):
 
     monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", fail)
     with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
-        load_model(settings(), folder)
+        load_model(local_model(), folder)
 
 
 def test_the_tokenizer_is_of_the_commit_that_the_weights_are_of(folder, monkeypatch):
@@ -100,28 +87,28 @@ def test_the_tokenizer_is_of_the_commit_that_the_weights_are_of(folder, monkeypa
 
     monkeypatch.setattr(loading, "pretrained_network", moved)
     monkeypatch.setattr(loading, "load_tokenizer", lambda model, _: model.revision)
-    assert load_model(settings(revision="main"), folder)._load_tokenizer() == "c0ffee"
+    assert load_model(local_model(revision="main"), folder)._load_tokenizer() == "c0ffee"
 
 
 def test_pickled_weights_are_refused(tmp_path, folder):
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     torch.save({}, tmp_path / "pytorch_model.bin")
     with pytest.raises(BenchmarkError, match="safetensors"):
-        load_model(settings(), tmp_path)
+        load_model(local_model(), tmp_path)
 
 
 def test_a_missing_gpu_is_said(folder):
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
     with pytest.raises(BenchmarkError, match="torch finds no CUDA device"):
-        load_model(settings(device="cuda"), folder)
+        load_model(local_model(device="cuda"), folder)
     with pytest.raises(BenchmarkError, match=r"resources\.gpu: 1 is asked for, .* `device: cpu`"):
-        load_model(settings(device="auto"), folder, gpus=1)
+        load_model(local_model(device="auto"), folder, gpus=1)
 
 
 def test_a_repository_that_cannot_be_had_is_named():
     with pytest.raises(BenchmarkError, match="model 'toy': 'nobody/nothing'"):
-        load_model(settings(repository="nobody/nothing", revision="main"), None)
+        load_model(local_model(repository="nobody/nothing", revision="main"), None)
 
 
 def save_without(folder, source, drop, **extra):
@@ -150,18 +137,18 @@ def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, ext
     """Transformers fills them with random numbers, and every row was ok."""
     save_without(tmp_path / "model", folder, drop, **extra)
     with pytest.raises(BenchmarkError, match=rf"model 'toy': .*{problem}"):
-        load_model(settings(), tmp_path / "model")
+        load_model(local_model(), tmp_path / "model")
 
 
 def test_a_tied_head_is_no_missing_weight(tmp_path):
     twins("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
-    assert load_model(settings(), tmp_path).layers == 3
+    assert load_model(local_model(), tmp_path).layers == 3
 
 
 def test_four_bit_weights_keep_their_gradients(tmp_path):
     """A CPU's other kernel has no backward pass: gradients would silently be wrong."""
     twins("llama-gqa")[1].save_pretrained(tmp_path)
-    model = load_model(settings(dtype="bfloat16", quantization="nf4"), tmp_path)
+    model = load_model(local_model(dtype="bfloat16", quantization="nf4"), tmp_path)
     layers = [m for m in model.network.modules() if type(m).__name__ == "Linear4bit"]
     assert len(layers) == 3 * 7, "seven projections in each of three layers"
     for layer in layers:

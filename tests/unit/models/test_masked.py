@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 from tokenizers import normalizers
 from transformers import RobertaModel
 
+from helpers.loaded_models import local_model
+from helpers.quick_cases import one_quick
 from helpers.random_masked_models import bert, numbered, roberta
 from helpers.random_models import VOCABULARY
 from helpers.tiny_tokenizers import (
@@ -18,7 +21,6 @@ from helpers.tiny_tokenizers import (
     mistral_tokenizer,
     numbered_tokenizer,
 )
-from pisoft.config.jobs import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.masked import _places, load_masked_model, replacements, shared_vocabulary
 from pisoft.models.tokenizer import load_tokenizer
@@ -52,14 +54,6 @@ def text_of(tokenizer, ids):
     anchor = tokenizer("x\n", add_special_tokens=False)["input_ids"]
     whole = tokenizer.decode([*anchor, *ids], clean_up_tokenization_spaces=False)
     return whole[len(tokenizer.decode(anchor, clean_up_tokenization_spaces=False)) :]
-
-
-def settings(**changes):
-    values = {
-        "name": "toy", "repository": None, "revision": None, "dtype": "float32",
-        "quantization": "none", "device": "auto",
-    }  # fmt: skip
-    return LoadedModel(**values | changes)
 
 
 def check_proposals(tokenizer, ids, candidates, probabilities):
@@ -287,9 +281,17 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_a_loaded_model_proposes_what_the_saved_one_did(folder):
+CUT = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+
+
+@pytest.mark.parametrize("truncation", [None, CUT])
+def test_a_loaded_model_proposes_what_the_saved_one_did(folder, tmp_path, truncation):
+    """Also if its tokenizer.json says to cut off what the prompts have beyond 8 tokens."""
+    shutil.copytree(folder, tmp_path / "saved")
+    file = tmp_path / "saved/tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"truncation": truncation}))
     tokenizer = llama_tokenizer()
-    loaded = load_masked_model(settings(), folder, CPU)
+    loaded = load_masked_model(local_model(), file.parent, CPU)
     assert not loaded.network.training
     assert not any(p.requires_grad for p in loaded.network.parameters())
     assert loaded.context == 64
@@ -303,9 +305,9 @@ def test_a_loaded_model_proposes_what_the_saved_one_did(folder):
 
 def test_the_settings_can_keep_it_on_the_cpu(folder):
     meta = torch.device("meta")
-    assert load_masked_model(settings(), folder, meta).network.device == meta
-    assert load_masked_model(settings(device="cpu"), folder, meta).network.device == CPU
-    half = load_masked_model(settings(dtype="bfloat16"), folder, CPU)
+    assert load_masked_model(local_model(device="auto"), folder, meta).network.device == meta
+    assert load_masked_model(local_model(device="cpu"), folder, meta).network.device == CPU
+    half = load_masked_model(local_model(dtype="bfloat16"), folder, CPU)
     assert next(half.network.parameters()).dtype == torch.bfloat16
     tokenizer = llama_tokenizer()
     check_proposals(
@@ -317,13 +319,13 @@ def test_the_settings_can_keep_it_on_the_cpu(folder):
 
 def test_folders_that_hold_no_masked_model_are_named(folder, tmp_path):
     with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
-        load_masked_model(settings(), tmp_path / "absent", CPU)
+        load_masked_model(local_model(), tmp_path / "absent", CPU)
     with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
-        load_masked_model(settings(), tmp_path, CPU)
+        load_masked_model(local_model(), tmp_path, CPU)
     shutil.copytree(folder, tmp_path / "broken")
     (tmp_path / "broken/model.safetensors").write_bytes(b"broken")
     with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
-        load_masked_model(settings(), tmp_path / "broken", CPU)
+        load_masked_model(local_model(), tmp_path / "broken", CPU)
 
 
 def test_pickled_weights_are_refused(folder, tmp_path):
@@ -331,14 +333,14 @@ def test_pickled_weights_are_refused(folder, tmp_path):
     (tmp_path / "pickled/model.safetensors").unlink()
     torch.save({}, tmp_path / "pickled/pytorch_model.bin")
     with pytest.raises(BenchmarkError, match="safetensors"):
-        load_masked_model(settings(), tmp_path / "pickled", CPU)
+        load_masked_model(local_model(), tmp_path / "pickled", CPU)
 
 
 def test_a_model_without_a_mask_token_is_refused(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "maskless")
     llama_tokenizer().save_pretrained(tmp_path / "maskless")
     with pytest.raises(BenchmarkError, match="model 'toy': its tokenizer has no mask token"):
-        load_masked_model(settings(), tmp_path / "maskless", CPU)
+        load_masked_model(local_model(), tmp_path / "maskless", CPU)
 
 
 def test_a_head_that_was_never_trained_is_refused_and_not_drawn_at_random(folder, tmp_path):
@@ -346,7 +348,7 @@ def test_a_head_that_was_never_trained_is_refused_and_not_drawn_at_random(folder
     network = RobertaModel(roberta().network.config, add_pooling_layer=False)
     network.save_pretrained(tmp_path / "headless")
     with pytest.raises(BenchmarkError, match=r"model 'toy': its weights lack lm_head\."):
-        load_masked_model(settings(), tmp_path / "headless", CPU)
+        load_masked_model(local_model(), tmp_path / "headless", CPU)
 
 
 def test_a_context_is_the_shorter_of_the_tokenizer_s_and_the_positions():
@@ -364,25 +366,12 @@ def test_a_context_is_the_shorter_of_the_tokenizer_s_and_the_positions():
 
 @pytest.fixture(scope="module")
 def real_masked(shared):
-    return load_masked_model(settings(name="mlm"), shared / "models/tiny-roberta-mlm", CPU)
+    return load_masked_model(local_model(name="mlm"), shared / "models/tiny-roberta-mlm", CPU)
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", one_quick(REAL))
 def test_real_models_get_proposals_for_every_ordinary_token(real_masked, shared, name):
-    tokenizer = load_tokenizer(settings(name=name), shared / "models" / name)
+    tokenizer = load_tokenizer(local_model(name=name), shared / "models" / name)
     ids = prompt(tokenizer)
     replaced = check_proposals(tokenizer, ids, *replacements(real_masked, tokenizer, ids, 10, 2048))
     assert sum(replaced) > 0.7 * len(ids)
-
-
-def test_a_tokenizer_saved_with_truncation_still_sees_the_whole_prompt(real_masked, shared):
-    """Its tokenizer.json cuts at 128 tokens unless told otherwise."""
-    name = "tiny-llama-chat"
-    tokenizer = load_tokenizer(settings(name=name), shared / "models" / name)
-    words = "the film was a long and quiet story of two friends in the city . " * 12
-    near = tokenizer(words, add_special_tokens=False)["input_ids"]
-    assert 128 < len(near) < real_masked.context - 2
-    changed = [*near[:-1], near[0]]
-    first = replacements(real_masked, tokenizer, near, 5, 16384)[1]
-    second = replacements(real_masked, tokenizer, changed, 5, 16384)[1]
-    assert not torch.equal(first[0], second[0]), "the last token counts for the first"

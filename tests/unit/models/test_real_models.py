@@ -4,16 +4,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from helpers.quick_cases import one_quick
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.base import Context
 from pisoft.config.datasets import FileDataset
-from pisoft.config.evaluation import RankingSettings
 from pisoft.config.jobs import FetchJob, PromptJob, loaded_model
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
 from pisoft.datasets.sampling import sample
 from pisoft.datasets.sources import fetch
-from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.models.generation import classify
 from pisoft.models.loading import load_model
 from pisoft.models.masked import load_masked_model
@@ -30,7 +29,7 @@ def config(shared, root):
     return load_config(raw, root / "config/catalogue", "config/local.yaml", load_method)
 
 
-@pytest.fixture(scope="module", params=["tiny-llama-chat", "tiny-mistral-chat"])
+@pytest.fixture(scope="module", params=one_quick(["tiny-llama-chat", "tiny-mistral-chat"]))
 def answered(request, config, shared):
     """Return a model, its folder, its SST-2 prompts and its answers to them."""
     folder = shared / "models" / request.param
@@ -86,31 +85,6 @@ def test_every_method_scores_real_prompts_alone_as_in_a_batch(answered, masked, 
         (alone,) = method.attribute(model, Batch([sample_], model.device))
         assert scores.isfinite().all()
         torch.testing.assert_close(scores, alone, rtol=1e-3, atol=1e-4 * alone.max().item())
-
-
-def test_ranking_equals_one_forward_of_the_unpatched_model_per_shortened_prompt(answered):
-    model, folder, prompts, rows = answered
-    plain = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
-    block = []
-    for prompt, row in zip(prompts[:3], rows, strict=False):
-        scores = [
-            float(-place) for place in range(len(prompt["input_ids"]))
-        ]  # the first ones first
-        block.append((prompt, row, {"status": "ok", "raw_scores": scores}))
-    evaluator = RankingEvaluator(model, RankingSettings(steps=6), "content", 1, token_budget=300)
-    found = iter(evaluator.evaluate_block(block))
-    for prompt, row, _ in block:
-        content = [place for place, inside in enumerate(prompt["content_mask"]) if inside]
-        counts = [round(step * len(content) / 6) for step in range(1, 7)]
-        for removed in ([content[:n] for n in counts], [content[n:] for n in counts]):
-            flips = []
-            for gone in removed:
-                ids = [token for i, token in enumerate(prompt["input_ids"]) if i not in gone]
-                with torch.no_grad():
-                    logits = plain(torch.tensor([ids])).logits[0, -1, prompt["label_token_ids"]]
-                word = prompt["label_words"][int(logits.argmax())]
-                flips.append(word != row["predicted_label"])
-            assert next(found)["flips"] == flips
 
 
 def test_local_records_are_read_from_the_given_root(config, shared):

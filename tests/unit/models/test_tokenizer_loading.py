@@ -4,23 +4,13 @@ import json
 
 import pytest
 
+from helpers.loaded_models import local_model
 from helpers.tiny_tokenizers import llama_tokenizer
 from pisoft.config.datasets import HubDataset, TextField
-from pisoft.config.jobs import FetchJob, LoadedModel
+from pisoft.config.jobs import FetchJob
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.models.tokenizer import load_tokenizer, model_context
-
-
-def model(repository="o/name"):
-    return LoadedModel(
-        name="m",
-        repository=repository,
-        revision="main",
-        dtype="float32",
-        quantization="none",
-        device="cpu",
-    )
 
 
 def write_model(folder, tokenizer, **config):
@@ -31,21 +21,21 @@ def write_model(folder, tokenizer, **config):
 
 def test_a_local_folder_is_read_without_the_hub(tmp_path):
     write_model(tmp_path / "m", llama_tokenizer())
-    tokenizer = load_tokenizer(model(None), tmp_path / "m")
+    tokenizer = load_tokenizer(local_model(), tmp_path / "m")
     assert tokenizer.encode("good film") == llama_tokenizer().encode("good film")
     assert tokenizer.chat_template == llama_tokenizer().chat_template
-    assert model_context(model(None), tmp_path / "m") == 77
+    assert model_context(local_model(), tmp_path / "m") == 77
 
 
 def test_a_model_that_states_no_context_has_none(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "mamba"}')
-    assert model_context(model(None), tmp_path) is None
+    assert model_context(local_model(), tmp_path) is None
 
 
 def test_an_absent_folder_is_named(tmp_path):
     for load in (load_tokenizer, model_context):
-        with pytest.raises(BenchmarkError, match=r"model 'm': no such folder: .*nowhere"):
-            load(model(None), tmp_path / "nowhere")
+        with pytest.raises(BenchmarkError, match=r"model 'toy': no such folder: .*nowhere"):
+            load(local_model(), tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("content", [None, "{", "{}"])
@@ -53,8 +43,8 @@ def test_a_folder_without_a_usable_tokenizer_is_one_clear_error(content, tmp_pat
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
         (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    with pytest.raises(BenchmarkError, match="model 'm': ") as error:
-        load_tokenizer(model(None), tmp_path)
+    with pytest.raises(BenchmarkError, match="model 'toy': ") as error:
+        load_tokenizer(local_model(), tmp_path)
     assert str(tmp_path) in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -62,8 +52,8 @@ def test_a_folder_without_a_usable_tokenizer_is_one_clear_error(content, tmp_pat
 @pytest.mark.parametrize("name", ["tiny-llama-chat", "tiny-mistral-chat", "stories-260k"])
 def test_real_tokenizers_load(name, shared):
     folder = shared / "models" / name
-    assert load_tokenizer(model(None), folder).is_fast
-    assert model_context(model(None), folder) == (512 if name == "stories-260k" else 1024)
+    assert load_tokenizer(local_model(), folder).is_fast
+    assert model_context(local_model(), folder) == (512 if name == "stories-260k" else 1024)
 
 
 def test_a_hub_dataset_is_read_with_its_configuration_split_and_revision(monkeypatch):

@@ -202,7 +202,7 @@ def test_attention_that_cannot_be_held_is_refused(monkeypatch):
         "pisoft.models.attention.AttentionReplay.__call__",
         lambda _, inputs, default: inputs.weighted_values(inputs.probabilities()),
     )
-    model = twins("llama-gqa")[0]
+    model = LanguageModel(twins("llama-gqa")[0].network, "toy")
     model.require("attention", "test")
     with pytest.raises(BenchmarkError, match="with its attention held, it answers as with"):
         model.require("fixed routing", "test")

@@ -1,0 +1,16 @@
+"""Settings of models that tests load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pisoft.config.jobs import LoadedModel
+
+
+def local_model(**changes: Any) -> LoadedModel:
+    """Return settings of a model in a folder, in float32 on the CPU, with some changed."""
+    values = {
+        "name": "toy", "repository": None, "revision": None, "dtype": "float32",
+        "quantization": "none", "device": "cpu",
+    }  # fmt: skip
+    return LoadedModel(**values | changes)
