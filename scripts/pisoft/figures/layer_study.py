@@ -16,7 +16,6 @@ from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
-DODGE = 1.04
 # Both weightings look like the methods that have them in the other figures.
 STYLES = dict(
     zip(
@@ -36,15 +35,15 @@ STYLES = dict(
 def plot(view: View) -> Figure:
     """Draw the AUC over depth, one line per token weighting.
 
-    Points are means over the samples that had no part in selecting a depth, the same as in the
-    table; error bars are 95 % confidence intervals (Student's t).
+    Lines are means over the samples that had no part in selecting a depth, the same as in the
+    table; bands are 95 % confidence intervals (Student's t).
     """
     rows = view.results("depths", part=REST).rows
     labels = {weights: grad_ellm_label(weights) for weights in rows["method"].unique()}
 
     def fill(panel: Axes, metric: str) -> None:
-        lines(panel, select(rows, metric=metric), labels, dodge=DODGE, styles=STYLES)
+        lines(panel, select(rows, metric=metric), labels, STYLES)
         over_layers(panel, rows["position"], "Decoder layers summed, counted from the last")
 
     panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
-    return draw(f"{view.where} · {n_text(rows)}", panels, (9.2, 4.2))
+    return draw(view, panels, 2.9, n_text(rows))

@@ -9,14 +9,14 @@ from pisoft.views.registry import display
 from pisoft.views.view import View
 
 COLUMNS = (
-    Column("Accuracy ↑", {"metric": "accuracy"}, with_interval(3)),
-    Column("Greedy is label", {"metric": "greedy_is_label"}, with_interval(3)),
+    Column("Accuracy ↑", {"metric": "accuracy"}, with_interval),
+    Column("Greedy is label", {"metric": "greedy_is_label"}, with_interval),
     Column("Truncated", {"metric": "truncated"}, plain(0)),
     Column("Prompt tokens", {"metric": "mean_prompt_tokens"}, plain(1)),
     Column("Output tokens", {"metric": "mean_output_tokens"}, plain(1)),
-    Column("n", {"metric": "truncated"}, lambda number: Entry(number_text(number.n, 0))),
+    Column("Samples", {"metric": "truncated"}, lambda number: Entry(number_text(number.n, 0))),
     Column(
-        "n failed", {"metric": "truncated"}, lambda number: Entry(number_text(number.n_failed, 0))
+        "Failed", {"metric": "truncated"}, lambda number: Entry(number_text(number.n_failed, 0))
     ),
 )
 
@@ -27,4 +27,4 @@ def table(view: View) -> Table:
     results = view.results("accuracy")
     lines = each("dataset", results.datasets)
     made = blocks(results, each("model", view.settings.models), lines, COLUMNS, sparse=True)
-    return grid_table(view, results, COLUMNS, made, notes.ACCURACY, "Dataset")
+    return grid_table(view, results, COLUMNS, made, [notes.text("accuracy")], "Dataset")

@@ -10,16 +10,11 @@ from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
+from pisoft.views.labels import CONTROL_PAIRS
 from pisoft.views.registry import display
 from pisoft.views.view import MISSING, Number, Results, View
 
-SHARES = {
-    "oracle_over_noisy": "Oracle > noisy",
-    "noisy_over_random": "Noisy > random",
-    "random_over_anti-oracle": "Random > anti-oracle",
-    "oracle_over_random": "Oracle > random",
-    "ladder": "Ladder τ",
-}
+SHARES = {**CONTROL_PAIRS, "ladder": "Noise order (τ)"}
 NEEDED = "samples_needed"
 
 
@@ -37,13 +32,13 @@ def table(view: View) -> Table:
         for protocol, metric in sorted(keys, key=_place)
     }
     columns = [
-        *grid.columns("part", SHARES, grid.with_interval(2)),
+        *grid.columns("part", SHARES, grid.with_interval),
         grid.Column("Means in order", {"part": "means_in_order"}, grid.plain(2)),
         grid.Column("Samples needed", {"part": NEEDED}, _needed),
     ]
     made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
     counts = notes.samples(whole.rows, whole.datasets)
-    below = [*_verdicts(whole, lines), *notes.METRIC_VALIDATION, counts]
+    below = [*_verdicts(whole, lines), notes.of_table("metric_validation"), counts]
     return grid.grid_table(view, results, columns, made, below, corner="Metric")
 
 

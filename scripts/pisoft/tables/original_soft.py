@@ -33,6 +33,6 @@ def table(view: View) -> Table:
         families=view.settings.families,
     )
     marks = notes.marks(results, view.settings.equivalence_margin)
-    below = [notes.ORIGINAL, *marks, notes.clamp(view.settings.clamp)]
+    below = [notes.of_table("original_soft"), *marks, notes.clamp(view.settings.clamp)]
     below += notes.of_coverage(coverage)
     return grid_table(view, results, grid, made, below)
