@@ -70,7 +70,7 @@ def draw(
 
 def heading(view: View, *more: str) -> str:
     """Return a figure's title: what it shows; below of what, and more, such as `n = 98`."""
-    return f"{view.title}\n{' · '.join((view.where, *more))}"
+    return "\n".join(filter(None, (view.title, " · ".join((view.where, *more)))))
 
 
 def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:

@@ -11,6 +11,7 @@ from functools import partial
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from pisoft.figures.panels import draw, lines, n_text, over_pi
 from pisoft.figures.style import line_styles
@@ -21,6 +22,7 @@ from pisoft.views.view import View
 
 MOST_LEADERS = 4  # of the best and those not significantly different from them, that are in colour
 OTHERS = "#D4D4D4"
+LEGEND_BELOW = 0.4  # inches
 
 
 @display(
@@ -59,32 +61,36 @@ def standings(rows: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
     significantly different from it, of many the first :data:`MOST_LEADERS`; the paper's own; random
     scores; the lowest.
     """
-    rows = select(rows, method=methods).dropna(subset="value").set_index("method")
-    rows = rows.sort_values("value", ascending=False, kind="stable")
+    rows = rows.dropna(subset="value").sort_values("value", ascending=False, kind="stable")
     best = rows["rank"] == rows["rank"].min()
-    tied = ~best & (rows["p_adjusted"] >= LEVEL)
-    leading = rows.index[best | tied][:MOST_LEADERS]
-    coloured = rows.index.isin([*leading, *PROPOSED, CONTROL, *rows.index[-1:]])
-    return rows.assign(best=best, tied=tied, coloured=coloured)
+    rows = rows.assign(best=best, tied=~best & (rows["p_adjusted"] >= LEVEL))
+    rows = select(rows, method=methods).set_index("method")
+    leading = rows.index[rows["best"] | rows["tied"]][:MOST_LEADERS]
+    return rows.assign(coloured=rows.index.isin([*leading, *PROPOSED, CONTROL, *rows.index[-1:]]))
 
 
 def _draw_lines(
     panel: Axes, rows: pd.DataFrame, areas: pd.DataFrame, methods: Mapping[str, str]
 ) -> None:
     """Draw the others in grey, and on top of them those in colour with their bands."""
-    for _, line in rows.sort_values("position").groupby("method"):
-        panel.plot(line["position"], line["value"], color=OTHERS, linewidth=0.8, zorder=1)
     labels = {
         row.Index: f"{row.value:.3f}  {methods[row.Index]}{' ≈' * row.tied}"
         for row in areas[areas["coloured"]].itertuples()
     }
+    others = rows[~rows["method"].isin(labels)].sort_values("position")
+    for _, line in others.groupby("method"):
+        panel.plot(line["position"], line["value"], color=OTHERS, linewidth=0.8, zorder=1)
     lines(panel, rows, labels, styles=line_styles(methods))
     handles, _ = panel.get_legend_handles_labels()
     if len(areas) > len(labels):
         handles += panel.plot([], [], color=OTHERS, label=f"{len(areas) - len(labels)} others")
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "frameon": False}
+    assert panel.figure is not None
+    below = ScaledTranslation(0, -LEGEND_BELOW, panel.figure.dpi_scale_trans)
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "frameon": False}
+    place |= {"bbox_transform": panel.transAxes + below}
     legend = panel.legend(handles=handles, title="AUC", handlelength=3, alignment="left", **place)
-    for text, best in zip(legend.get_texts(), areas["best"], strict=False):
+    drawn = areas.loc[areas["coloured"], "best"]
+    for text, best in zip(legend.get_texts(), drawn, strict=False):
         text.set_weight("bold" if best else "normal")
     leading = areas["best"] | areas["tied"]
     title = f"Best or tied (≈): {leading.sum()} of {len(areas)} methods"

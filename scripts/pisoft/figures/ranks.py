@@ -60,7 +60,7 @@ def _draw_ranks(
     order = wide.sort_values(["rank", "mean_rank"], kind="stable").index
     missing = [label for name, label in methods.items() if name not in order]
     ordered = select(rows, part="rank").set_index("method").reindex(order)
-    label = "Rank, 95 % interval (← 1 is best)\nbars: no significant difference"
+    label = "Rank, 95 % interval (← 1 is best)\n≈: no significant difference"
     dots(panel, ordered.rename_axis("method").reset_index(), methods, label)
     if missing:
         panel.set_xlabel(f"{label}\nNo rank: {', '.join(missing)}")
@@ -73,10 +73,8 @@ def _draw_ranks(
     joined = groups(pairs, [*order])
     for x, group in zip(np.linspace(*BARS, len(joined)), joined, strict=True):
         style = {"color": GREY, "marker": "o", "markersize": 2.5, "linewidth": 1.2}
-        places = [order.get_loc(name) for name in group]
-        (bar,) = panel.plot([x] * len(group), places, **style, **beside)
-        bar.set_clip_path(None)  # the layout leaves room only for what is not clipped
-        bar.set_clip_box(None)
+        panel.plot([x] * len(group), [order.get_loc(name) for name in group], **style, **beside)
+    panel.text(BARS[1], -1, "≈", ha="right", va="center", **beside)  # the layout leaves it room
 
 
 def groups(pairs: pd.DataFrame, order: list[str]) -> list[list[str]]:

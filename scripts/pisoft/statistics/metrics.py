@@ -65,7 +65,7 @@ METRICS = {
     "auc_low_pi_soft_nc": Metric("AUC π-Soft-NC, π ≤ 0.3 ↑", "auc_low_pi_soft_nc"),
     "soft_ns": Metric("Soft-NS ↑", "soft_ns"),
     "soft_nc": Metric("Soft-NC ↑", "soft_nc"),
-    "expected_retained": Metric("Retained tokens", "expected_retained", None),
+    "expected_retained": Metric("E[R]", "expected_retained", None),
     "h0": Metric("H₀", "h0", None),
     "lds": Metric("LDS ↑", "lds"),
     "lds_given_count": Metric("LDS given count ↑", "lds_given_count"),

@@ -57,7 +57,7 @@ def test_deletion_is_best_where_highest_and_insertion_where_lowest():
 
 def test_a_dataset_that_cannot_be_ranked_is_named_and_in_no_mean():
     table = ranking_of()
-    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
+    assert table.columns == ("Rank", "SST2", "IMDb", "Average")
     assert set(table.values["dataset"]) == {"sst2", "imdb", "average"}
     for note in (
         "Left out: WikiBio, because none.",

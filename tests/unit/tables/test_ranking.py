@@ -29,7 +29,7 @@ def texts_of(table, method, block=0):
 
 def test_auc_table_shows_means_over_samples_and_their_mean_over_datasets():
     table = auc_of(sample_rows(MEANS))
-    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
+    assert table.columns == ("Rank", "SST2", "IMDb", "Average")
     assert [block.title for block in table.blocks[:2]] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
     for block in (0, 1):
         assert list(ranks_of(table, block).items()) == [
