@@ -83,7 +83,7 @@ def _draw_lines(
     lines(panel, rows, labels, styles=line_styles(methods))
     handles, _ = panel.get_legend_handles_labels()
     if len(areas) > len(labels):
-        handles += panel.plot([], [], color=OTHERS, label=f"{len(areas) - len(labels)} others")
+        handles += panel.plot([], [], color=OTHERS, label=f"others: {len(areas) - len(labels)}")
     assert panel.figure is not None
     below = ScaledTranslation(0, -LEGEND_BELOW, panel.figure.dpi_scale_trans)
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "frameon": False}

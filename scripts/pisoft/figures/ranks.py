@@ -74,7 +74,8 @@ def _draw_ranks(
     for x, group in zip(np.linspace(*BARS, len(joined)), joined, strict=True):
         style = {"color": GREY, "marker": "o", "markersize": 2.5, "linewidth": 1.2}
         panel.plot([x] * len(group), [order.get_loc(name) for name in group], **style, **beside)
-    panel.text(BARS[1], -1, "≈", ha="right", va="center", **beside)  # the layout leaves it room
+    if joined:  # the layout leaves room for texts, not for what is drawn beside a panel
+        panel.text(BARS[1], -1, "≈", ha="right", va="center", **beside)
 
 
 def groups(pairs: pd.DataFrame, order: list[str]) -> list[list[str]]:

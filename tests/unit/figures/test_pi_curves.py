@@ -60,7 +60,7 @@ def test_the_best_the_tied_the_paper_s_random_scores_and_the_worst_are_named():
             "Grad-ELLM (original)",
             "Random",
             "Last",
-            "7 others",
+            "others: 7",
         ]
         styles = line_styles(MANY)
         named = {"m0", "m2", "grad_ellm", "grad_ellm_original", "random", "last"}
