@@ -115,7 +115,7 @@ def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case,
         assert sum(width for _, width in table.spanners) in (0, len(table.columns))
         assert table.values.empty or {"n", "n_failed"} <= {*table.values}
         if len(result_sets.CASES[case].datasets) == 1:
-            assert not [text for text in (*table.columns, *table.notes) if "Avg" in text]
+            assert not [text for text in (*table.columns, *table.notes) if "Average" in text]
 
 
 @pytest.mark.parametrize("name", displays_in("figures"))

@@ -6,13 +6,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.errors import BenchmarkError, in_one_line
-from pisoft.figures.pi_curves_all import draw_curves
+from pisoft.figures.pi_curves_all import by_method
 from pisoft.statistics.metrics import CURVE_METRICS
 
 
 @in_one_line
 def plot(answer: pd.DataFrame) -> Figure:
-    """Draw π-Soft-NS and π-Soft-NC over π with their 95 % intervals, one line per method.
+    """Draw π-Soft-NS and π-Soft-NC over π with their 95 % intervals, a panel per method.
 
     Args:
         answer: what :func:`pisoft.evaluate` returns, or several of them, by `pandas.concat`.
@@ -27,4 +27,4 @@ def plot(answer: pd.DataFrame) -> Figure:
     if len(cells) > 1:
         raise BenchmarkError(f"answer: must be of one model and protocol, got {cells}")
     title = "{}, {} routing".format(*cells[0])
-    return draw_curves(title, rows, {name: name for name in rows["method"].unique()})
+    return by_method(title, rows, {name: name for name in rows["method"].unique()})

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import draw, n_text, scatter
+from pisoft.figures.panels import dot_panels, n_text
+from pisoft.figures.style import theme
 from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
@@ -15,7 +13,7 @@ from pisoft.views.registry import display
 from pisoft.views.view import Number, View
 
 MEASURE = "mean_score"
-AMONG = {"all": "all methods", "without random": "without random scores"}
+PARTS = ["all", "without random"]
 
 
 @display(
@@ -24,25 +22,24 @@ AMONG = {"all": "all methods", "without random": "without random scores"}
     reads=("statistics", "density", "density_correlations"),
 )
 def plot(view: View) -> Figure:
-    """Draw each method at its mean score and mean AUC; titles have their rank correlation."""
+    """Draw each method's mean score and mean AUCs, sparse methods above dense ones.
+
+    Titles have Spearman's ρ between the mean score and the AUC, with and without random scores.
+    """
     density = view.results("density", metric=MEASURE)
     areas = view.results("statistics", metric=AUC_METRICS, method=density.methods).rows
     correlations = view.results("density_correlations", other=MEASURE).rows
-
-    def fill(panel: Axes, metric: str) -> None:
-        scatter(panel, density.rows, select(areas, metric=metric), density.methods)
-        texts = [
-            f"Spearman's ρ, {AMONG[row.part]}: {_number_text(row)}"
-            for row in select(correlations, metric=metric).itertuples()
-        ]
-        panel.set_title("\n".join(texts), fontsize="small")
-        panel.set_xlabel("Mean score (→ dense)")
-
-    return draw(
-        f"{view.heading} · {n_text(areas)}",
-        {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS},
-        (9.2, 5.0),
-    )
+    shown = {"Mean score (dense →)": density.rows}
+    titles = ["Spearman's ρ with the mean score:\nwithout Random:"]
+    for metric in AUC_METRICS:
+        shown[METRICS[metric].label] = select(areas, metric=metric)
+        tested = select(correlations, metric=metric).set_index("part").reindex(PARTS)
+        titles.append("\n".join(map(_number_text, tested.itertuples())))
+    figure = dot_panels(view, shown, density.methods, n_text(areas))
+    with theme():
+        for panel, title in zip(figure.axes, titles, strict=True):
+            panel.set_title(title, fontsize="small", loc="right")
+    return figure
 
 
 def _number_text(number: Number) -> str:

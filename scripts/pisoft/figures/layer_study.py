@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pisoft.config.studies import grad_ellm_label
-from pisoft.figures.panels import draw, lines, n_text, over_layers
+from pisoft.figures.panels import draw, heading, lines, n_text, over_layers
 from pisoft.figures.style import line_styles
 from pisoft.statistics.layer_study import REST
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
@@ -16,7 +16,6 @@ from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
-DODGE = 1.04
 # Both weightings look like the methods that have them in the other figures.
 STYLES = dict(
     zip(
@@ -36,15 +35,15 @@ STYLES = dict(
 def plot(view: View) -> Figure:
     """Draw the AUC over depth, one line per token weighting.
 
-    Points are means over the samples that had no part in selecting a depth, the same as in the
-    table; error bars are 95 % confidence intervals (Student's t).
+    Lines are means over the samples that had no part in selecting a depth, the same as in the
+    table; bands are 95 % confidence intervals (Student's t).
     """
     rows = view.results("depths", part=REST).rows
     labels = {weights: grad_ellm_label(weights) for weights in rows["method"].unique()}
 
     def fill(panel: Axes, metric: str) -> None:
-        lines(panel, select(rows, metric=metric), labels, dodge=DODGE, styles=STYLES)
+        lines(panel, select(rows, metric=metric), labels, STYLES)
         over_layers(panel, rows["position"], "Decoder layers summed, counted from the last")
 
     panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
-    return draw(f"{view.where} · {n_text(rows)}", panels, (9.2, 4.2))
+    return draw(heading(view, n_text(rows)), panels, 2.9)

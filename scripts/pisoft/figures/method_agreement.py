@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.figures import panels
-from pisoft.figures.style import theme
+from pisoft.figures.style import WIDTH, theme
 from pisoft.statistics.method_agreement import METRICS, with_averages
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
@@ -35,11 +35,11 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     several = len(results.datasets) > 1
     titles = {AVERAGE: "Mean over datasets"} if several else {}
     titles |= results.datasets
-    side, lines = max(2.4, 0.3 * len(methods)), -(-len(titles) // 2)
+    side, lines = max(1.8, 0.19 * len(methods)), -(-len(titles) // 2)
     gap = 2 * lines - len(titles)  # beside the means, so that columns end alike
     heights = (*[side + 0.3] * lines, 0.15)
     with theme():
-        figure = Figure(figsize=(2 * side + 1.6, sum(heights) + 2.6), layout="constrained")
+        figure = Figure(figsize=(WIDTH, sum(heights) + 1.9), layout="constrained")
         grid = figure.add_gridspec(1 + lines, 2, height_ratios=heights)
         for index, (dataset, title) in enumerate(titles.items()):
             line, column = divmod(index + (gap if index else 0), 2)
@@ -50,11 +50,12 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             )
             panels.heatmap(panel, tau, panels.TAU)
             panels.heatmap(panel, overlap.T, panels.OVERLAP)
-            panels.mark_gaps(panel, np.isnan(tau) & np.isnan(overlap.T))
+            gaps = np.isnan(tau) & np.isnan(overlap.T)
+            panels.mark_gaps(panel, gaps & ~np.eye(len(gaps), dtype=bool))
             names = list(methods.values())
             panels.name_cells(panel, names if line == lines - 1 else [], [] if column else names)
             panel.set_title(f"{title} · {panels.n_text(shown)}", fontsize="medium")
-        figure.suptitle(view.heading, fontsize="medium")
+        figure.suptitle(panels.heading(view))
         panels.add_scale(
             figure.add_subplot(grid[lines, 0]),
             panels.TAU,

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.figures import panels
-from pisoft.figures.style import theme
+from pisoft.figures.style import WIDTH, theme
 from pisoft.statistics.metric_agreement import Labels, metric_agreement, ordering_metrics
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
@@ -37,17 +37,20 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     metrics, left_out = ordering_metrics(results.rows)
     rows = metric_agreement(results.rows, metrics, results.datasets)
     small = results.datasets if len(results.datasets) > 1 else {}
-    side, abreast = max(2.4, 0.3 * len(metrics)), min(PANELS_ABREAST, len(small))
-    heights = [side + 0.8, *([1.8 * -(-len(small) // abreast)] if small else []), 1.0]
+    side, abreast = max(2.4, 0.24 * len(metrics)), min(PANELS_ABREAST, len(small))
+    heights = [side + 0.8, *([1.4 * -(-len(small) // abreast)] if small else []), 1.0]
     with theme():
-        figure = Figure(figsize=(side + 3.2, sum(heights)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
         parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)
         top, *middle, bottom = parts[:, 0]
         panel, average = top.subplots(), _triangle(rows, AVERAGE, metrics)
         panels.heatmap(panel, average, panels.TAU)
-        panels.mark_gaps(panel, np.isnan(average) & np.tri(len(metrics), k=-1, dtype=bool))
-        named = [f"{label}  {number}" for number, label in enumerate(metrics.values(), start=1)]
-        panels.name_cells(panel, [str(1 + index) for index in range(len(named))], named, rotation=0)
+        panels.mark_gaps(panel, np.isnan(average) & np.tri(len(average), dtype=bool))
+        numbers = [str(number) for number in range(1, len(metrics) + 1)]
+        named = map("  ".join, zip(metrics.values(), numbers, strict=True))
+        panels.name_cells(panel, numbers[:-1], [*named][1:], rotation=0)
+        first = "".join([*metrics.values()][:1])
+        panel.set_xlabel(f"1: {first}", fontsize="small")
         large = "Mean over datasets" if small else "".join(results.datasets.values())
         panel.set_title(large, fontsize="small")
         for part in middle:
@@ -58,19 +61,18 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             for panel in axes[len(small) :]:
                 panel.set_axis_off()
         most = 0 if rows.empty else rows["n"].max()
-        title = f"{view.heading} · {most} methods"
-        figure.suptitle(title + _left_out_text(left_out), fontsize="medium")
+        figure.suptitle(panels.heading(view, f"{most} methods") + _left_out_text(left_out))
         panels.add_scale(bottom.add_axes((0.3, 0.75, 0.4, 0.15)), panels.TAU, panels.TAU_MEANING)
     return figure, rows
 
 
 def _triangle(rows: pd.DataFrame, dataset: str, metrics: Labels) -> np.ndarray:
-    """Return a dataset's τ, (M, M): the second metric's line, the first one's column."""
+    """Return a dataset's τ, (M - 1, M - 1): the second metric's line, the first one's column."""
     wide = select(rows, dataset=dataset).pivot(
         index=["part", "other"], columns=["protocol", "metric"], values="value"
     )
     names = pd.MultiIndex.from_tuples(list(metrics))
-    return wide.reindex(index=names, columns=names).to_numpy(dtype=float)
+    return wide.reindex(index=names[1:], columns=names[:-1]).to_numpy(dtype=float)
 
 
 def _left_out_text(metrics: Labels) -> str:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, draw, lines, n_text, over_pi
-from pisoft.figures.style import theme
+from pisoft.figures.panels import GREY, Panel, draw, heading, lines, n_text, over_pi
+from pisoft.figures.style import LineStyle, theme
+from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.results import select
+from pisoft.views.labels import CONTROL_PAIRS
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
-METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
-PAIRS = {
-    "oracle_over_random": "Oracle > random",
-    "oracle_over_noisy": "Oracle > noisy",
-    "noisy_over_random": "Noisy > random",
-    "random_over_anti-oracle": "Random > anti-oracle",
-}
 CHANCE = 0.5
+# Of the metrics, where lines are no methods.
+STYLES = {"pi_soft_ns": LineStyle("black", "", "-"), "pi_soft_nc": LineStyle("#0B4FB3", "", "--")}
 
 
 @display(
@@ -29,30 +27,31 @@ CHANCE = 0.5
     cells="controls",
 )
 def plot(view: View) -> Figure:
-    """Draw the controls' means over π above, and how often one is better below."""
-    results = view.results("metric_validation", metric=METRICS)
+    """Draw the controls' means over π above, and below how often each pair is in order."""
+    results = view.results("metric_validation", metric=CURVE_METRICS)
     means = results.select(part="mean")
     controls = {name: means.methods[name] for name in means.rows["method"].unique()}
-    pairs = results.select(part=PAIRS)
-    shares = pairs.rows.assign(method=pairs.rows["part"])
-    above = {
+
+    def fill_pair(panel: Axes, part: str) -> None:
+        rows = select(results.rows, part=part)
+        lines(panel, rows.assign(method=rows["metric"]), CURVE_METRICS, STYLES)
+        panel.axhline(CHANCE, color=GREY, linewidth=0.8, linestyle=":")
+        panel.set(title=CONTROL_PAIRS[part], xlim=(0, 1), ylim=(-0.03, 1.03), ylabel="")
+        panel.set(xlabel="π", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+
+    above: dict[str, Panel] = {
         label: partial(lines, rows=select(means.rows, metric=metric), labels=controls)
-        for metric, label in METRICS.items()
+        for metric, label in CURVE_METRICS.items()
     }
-    below = {
-        f"{label.rstrip(' ↑')}, share in this order ↑": partial(
-            lines, rows=select(shares, metric=metric), labels=PAIRS
-        )
-        for metric, label in METRICS.items()
-    }
-    title = f"{view.heading} · {n_text(results.rows)}"
-    figure = draw(title, above | below, (10.4, 7.6), legend=False, columns=len(METRICS))
-    over_pi(figure.axes[: len(METRICS)], means.rows["value"])
-    over_pi(figure.axes[len(METRICS) :], shares["value"])
-    for panel in figure.axes[len(METRICS) :]:
-        panel.axhline(CHANCE, color=GREY, linewidth=1)
-        panel.set_ylim(-0.03, 1.03)
+    below = {part: partial(fill_pair, part=part) for part in CONTROL_PAIRS}
+    rows = [[label for label in above for _ in range(2)], [*below]]
+    n = n_text(results.rows)
+    figure = draw(heading(view, n), above | below, 5.4, rows=rows, height_ratios=[1.6, 1])
+    over_pi(figure.axes[: len(above)], means.rows["value"])
+    first = figure.axes[len(above)]
+    first.set_ylabel("Share of samples ↑")
     with theme():
-        for panel in figure.axes[1::2]:
-            panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        first.legend(fontsize="small", loc="best")
+    for panel in figure.axes[len(above) + 1 :]:
+        panel.tick_params(labelleft=False)
     return figure

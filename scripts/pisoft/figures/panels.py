@@ -1,8 +1,9 @@
-"""The kinds of panels that figures are made of: lines, dots, heatmaps and scatter plots."""
+"""The kinds of panels that figures are made of: lines, dots and heatmaps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,18 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from pisoft.figures.style import LineStyle, NotebookFigure, line_styles, theme
+from pisoft.figures.style import WIDTH, LineStyle, NotebookFigure, line_styles, theme
 from pisoft.formatting import NOTHING, signed
+from pisoft.views.view import View
 
 GREY = "#4D4D4D"
-MARKED_EVERY = 3  # grid points; a marker on each would hide the lines
+MARKERS = 6  # on a line; one on each point of the grid would hide it
 BAND_OPACITY = 0.22  # of a single band; many lie on top of one another
 MARGIN = 0.25  # above and below the lines, in spans of the lines
-LEGEND_CHARACTERS = 120  # that fit side by side below the panels
+LEGEND_CHARACTERS = 110  # that fit side by side below the panels
 HANDLE_CHARACTERS = 9  # width of a line sample and its gaps
-LINE_HEIGHT = 0.27  # inches per dot
-NUMBER_SIZE = 6.5  # points, in a heatmap
+LINE_HEIGHT = 0.19  # inches per dot
+NUMBER_SIZE = 5.5  # points, in a heatmap
 Look = tuple[str, float, float]  # a colour map that any colour vision can read, and its range
 TAU: Look = ("RdBu", -1.0, 1.0)  # blue agrees
 OVERLAP: Look = ("Purples", 0.0, 1.0)
@@ -35,37 +37,45 @@ Panel = Callable[[Axes], None]
 def draw(
     title: str,
     panels: Mapping[str, Panel],
-    size: tuple[float, float],
+    height: float,
     legend: bool = True,
-    columns: int | None = None,
+    rows: Sequence[Sequence[str]] = (),
     **layout: Any,
 ) -> Figure:
     """Return panels side by side, each with its label at the y axis, and one legend below.
 
     Args:
-        title: above the panels.
+        title: above the panels; see :func:`heading`.
         panels: by label, a function that fills the axes and may change how they look.
-        size: inches.
+        height: inches.
         legend: whether there is one; lines may be named beside the panels instead.
-        columns: panels in a row; None: all of them.
-        layout: as :meth:`matplotlib.figure.Figure.subplots` takes it.
+        rows: labels of each row's panels, one several times if it is wider; `.` is no panel.
+            Without, all panels are in one row.
+        layout: as :meth:`matplotlib.figure.Figure.subplot_mosaic` takes it.
     """
     with theme():
-        figure = NotebookFigure(figsize=size, layout="constrained")
-        columns = columns or len(panels)
-        axes = list(
-            figure.subplots(-(-len(panels) // columns), columns, squeeze=False, **layout).flat
-        )
-        for panel, (label, fill) in zip(axes, panels.items(), strict=False):
-            panel.set_ylabel(label)
-            seaborn.despine(ax=panel)
-            fill(panel)
-        for panel in axes[len(panels) :]:
-            panel.set_axis_off()
-        figure.suptitle(title, fontsize="medium")
+        figure = NotebookFigure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.subplot_mosaic([*map(list, rows or [panels])], **layout)
+        for label, fill in panels.items():
+            axes[label].set_ylabel(label)
+            seaborn.despine(ax=axes[label])
+            fill(axes[label])
+        figure.suptitle(title)
         if legend:
             legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])
     return figure
+
+
+def heading(view: View, *more: str) -> str:
+    """Return a figure's title: what it shows; below of what, and more, such as `n = 98`."""
+    return "\n".join(filter(None, (view.title, " · ".join((view.where, *more)))))
+
+
+def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
+    """Arrange panels in rows, see :func:`draw`; the last one is filled up with empty places."""
+    names = [*names]
+    names += "." * (-len(names) % columns)
+    return [names[first : first + columns] for first in range(0, len(names), columns)]
 
 
 def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
@@ -73,13 +83,8 @@ def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
     longest = max((len(handle.get_label()) for handle in handles), default=0)
     columns = max(1, min(len(handles), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
     if handles:
-        figure.legend(
-            handles=handles,
-            loc="outside lower center",
-            ncols=columns,
-            frameon=False,
-            handlelength=3.5,
-        )
+        place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+        figure.legend(handles=handles, handlelength=3, **place)
 
 
 def n_text(rows: pd.DataFrame) -> str:
@@ -91,9 +96,9 @@ def n_text(rows: pd.DataFrame) -> str:
     return "n = " + "\N{EN DASH}".join(ends)
 
 
-def or_no_value(label: str, *values: float) -> str:
-    """Return a label that says so if any of its values is missing."""
-    return f"{label} (no value)" if np.isnan(values).any() else label
+def or_no_value(label: str, value: float) -> str:
+    """Return a label that says so if its value is missing."""
+    return f"{label} (no value)" if np.isnan(value) else label
 
 
 # Lines ------------------------------------------------------------------------------------------
@@ -103,43 +108,36 @@ def lines(
     panel: Axes,
     rows: pd.DataFrame,
     labels: Mapping[str, str],
-    dodge: float | None = None,
     styles: Mapping[str, LineStyle] | None = None,
 ) -> None:
-    """Draw a line over `position` for each method, with 95 % intervals.
+    """Draw a line over `position` for each method, with a band of 95 % intervals.
 
     Args:
         panel: where.
         rows: results; `method`, `position`, `value`, `low` and `high` are read.
         labels: of the methods, in the order of the legend.
-        dodge: None: intervals are bands; else error bars, and this is the factor between the
-            positions of neighbours, so that the bars do not overlap.
         styles: of the methods, if not their usual ones.
     """
     looks = styles or line_styles(labels)
     for index, (name, label) in enumerate(labels.items()):
         line, look = rows[rows["method"] == name].sort_values("position"), looks[name]
-        named = label if line["value"].notna().any() else f"{label} (no value)"
-        style = {**look.point, **look.line, "linewidth": 1.4, "label": named}
-        if dodge is not None:
-            positions = line["position"] * dodge ** (index - (len(labels) - 1) / 2)
-            panel.errorbar(
-                positions, line["value"], error_lengths(line), markersize=7, capsize=3, **style
-            )
-            continue
-        every = (index % MARKED_EVERY, MARKED_EVERY)  # markers of neighbours lie side by side
-        panel.plot(line["position"], line["value"], markevery=every, markersize=5, **style)
-        panel.fill_between(
-            line["position"], line["low"], line["high"], color=look.colour, linewidth=0
+        every = max(1, len(line) // MARKERS)
+        panel.plot(
+            line["position"],
+            line["value"],
+            markevery=(index % every, every),  # markers of neighbours lie side by side
+            markersize=4,
+            linewidth=1.2,
+            label=or_no_value(label, line["value"].max()),
+            **look.point | look.line,
         )
-    if dodge is None:
-        for band in panel.collections:
-            band.set_alpha(BAND_OPACITY / len(panel.collections) ** 0.5)
+        draw_band(panel, line, look.colour, BAND_OPACITY / len(labels) ** 0.5)
 
 
-def error_lengths(rows: pd.DataFrame) -> list[pd.Series]:
-    """Return how far each interval reaches below and above its value."""
-    return [rows["value"] - rows["low"], rows["high"] - rows["value"]]
+def draw_band(panel: Axes, line: pd.DataFrame, colour: str, opacity: float = BAND_OPACITY) -> None:
+    """Draw the intervals of a line."""
+    ends = line["position"], line["low"], line["high"]
+    panel.fill_between(*ends, color=colour, linewidth=0, alpha=opacity)
 
 
 def over_pi(panels: Sequence[Axes], values: pd.Series) -> None:
@@ -178,32 +176,41 @@ def dots(panel: Axes, rows: pd.DataFrame, labels: Mapping[str, str], label: str)
     looks = line_styles(labels)
     for index, row in enumerate(rows.itertuples()):
         look = looks[row.method]
-        panel.plot([row.low, row.high], [index, index], color=look.colour, linewidth=2.5)
-        panel.plot(row.value, index, markersize=8, **look.point)
-    named = [or_no_value(labels[row.method], row.value) for row in rows.itertuples()]
-    panel.set_yticks(range(len(rows)), named)
+        panel.plot([row.low, row.high], [index, index], color=look.colour, linewidth=1.8)
+        panel.plot(row.value, index, markersize=5, **look.point)
+        if np.isnan(row.value):
+            beside: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "va": "center"}
+            panel.text(0.5, index, "no value", ha="center", style="italic", **beside)
+    panel.set_yticks(range(len(rows)), [labels[method] for method in rows["method"]])
     panel.set_ylim(len(rows) - 0.5, -0.5)
     panel.set_xlabel(label)
     panel.set_ylabel("")
 
 
-def scatter(panel: Axes, across: pd.DataFrame, up: pd.DataFrame, labels: Mapping[str, str]) -> None:
-    """Draw each method at two numbers, with the 95 % intervals of both.
+def dot_panels(
+    view: View,
+    results: Mapping[str, pd.DataFrame],
+    labels: Mapping[str, str],
+    n: str,
+    highest_first: bool = False,
+) -> Figure:
+    """Return panels of dots (:func:`dots`) with the methods in order of the first panel.
 
     Args:
-        panel: where.
-        across, up: results, at most one for each method.
+        view: what the figure is of.
+        results: by the label of each panel's x axis.
         labels: of the methods.
+        highest_first: whether the highest value is on top.
     """
-    looks = line_styles(labels)
-    across, up = (rows.set_index("method").reindex(list(labels)) for rows in (across, up))
-    for name, label in labels.items():
-        x, y, look = across.loc[name], up.loc[name], looks[name]
-        panel.plot([x["low"], x["high"]], [y["value"]] * 2, color=look.colour, linewidth=1.2)
-        panel.plot([x["value"]] * 2, [y["low"], y["high"]], color=look.colour, linewidth=1.2)
-        named = or_no_value(label, x["value"], y["value"])
-        style = {**look.point, "linestyle": "none", "markersize": 8, "label": named}
-        panel.plot(x["value"], y["value"], **style)
+    first = next(iter(results.values())).set_index("method")["value"].reindex([*labels])
+    order = first.sort_values(ascending=not highest_first, kind="stable").index
+
+    def fill(panel: Axes, label: str) -> None:
+        rows = results[label].set_index("method").reindex(order).rename_axis("method")
+        dots(panel, rows.reset_index(), labels, label)
+
+    panels = {label: partial(fill, label=label) for label in results}
+    return draw(heading(view, n), panels, 1.3 + LINE_HEIGHT * len(order), legend=False, sharey=True)
 
 
 # Heatmaps ---------------------------------------------------------------------------------------
@@ -248,8 +255,8 @@ def _short(value: float) -> str:
 
 
 def mark_gaps(panel: Axes, gaps: np.ndarray) -> None:
-    """Write a dash into the cells that lack a value, the diagonal left out."""
-    for line, column in np.argwhere(gaps & ~np.eye(len(gaps), dtype=bool)):
+    """Write a dash into the cells that lack a value."""
+    for line, column in np.argwhere(gaps):
         panel.text(column + 0.5, line + 0.5, NOTHING, ha="center", va="center", size=NUMBER_SIZE)
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, LINE_HEIGHT, dots, draw, n_text
+from pisoft.figures.panels import GREY, dot_panels, n_text
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
 from pisoft.views.registry import display
@@ -21,18 +18,17 @@ from pisoft.views.view import View
     cells="permuted",
 )
 def plot(view: View) -> Figure:
-    """Draw each method's mean gain over datasets with its 95 % confidence interval, best first."""
+    """Draw each method's mean gain over datasets with its 95 % confidence interval.
+
+    The best by π-Soft-NS is on top.
+    """
     gains = view.results("permutation_baseline", part="gain")
     gains = gains.select(dataset=gains.summary)
-
-    def fill(panel: Axes, metric: str) -> None:
-        label = METRICS[metric].label.rstrip(" ↑")
-        rows = select(gains.rows, metric=metric).sort_values("value", ascending=False)
-        dots(panel, rows, gains.methods, f"Gain in {label} (better →)")
+    shown = {
+        f"Gain in {METRICS[metric].label}": select(gains.rows, metric=metric)
+        for metric in AUC_METRICS
+    }
+    figure = dot_panels(view, shown, gains.methods, n_text(gains.rows), highest_first=True)
+    for panel in figure.axes:
         panel.axvline(0, color=GREY, linewidth=1)
-
-    return draw(
-        f"{view.heading} · {n_text(gains.rows)}",
-        {metric: partial(fill, metric=metric) for metric in AUC_METRICS},
-        (10.4, 1.6 + LINE_HEIGHT * len(gains.methods)),
-    )
+    return figure

@@ -6,44 +6,72 @@ from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from pisoft.figures.panels import draw, lines, n_text, over_pi
-from pisoft.statistics.metrics import CURVE_METRICS
+from pisoft.figures.panels import (
+    GREY,
+    Panel,
+    draw,
+    draw_band,
+    heading,
+    in_rows,
+    legend_below,
+    n_text,
+    or_no_value,
+)
+from pisoft.figures.style import line_styles, theme
+from pisoft.statistics.metrics import CONTROL, CURVE_METRICS
 from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
+COLUMNS = 5  # of panels
+ROW_HEIGHT = 1.25  # inches
+DASHES = dict(zip(CURVE_METRICS, ("-", (0, (3, 1.5))), strict=True))
+
 
 @display(
-    title="Curves over the retaining probability, all methods",
+    title="Every method over the retaining probability",
     by=("protocol", "model", "dataset"),
     reads=("curves",),
 )
 def plot(view: View) -> Figure:
-    """Draw π-Soft-NS and π-Soft-NC over the retaining probability, one line per method.
-
-    Bands are 95 % confidence intervals of the mean over samples (Student's t). A method without any
-    value has no line; the legend says so.
-    """
+    """Draw a panel for each method: its curves, and those of random scores in grey."""
     curves = view.results("curves")
-    return draw_curves(view.where, curves.rows, curves.methods)
+    return by_method(heading(view, n_text(curves.rows)), curves.rows, curves.methods)
 
 
-def draw_curves(title: str, rows: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
-    """Return both metrics over the retaining probability, from results `curves` of methods."""
-    panels = {
-        label: partial(lines, rows=select(rows, metric=metric), labels=labels)
+def by_method(title: str, rows: pd.DataFrame, methods: Mapping[str, str]) -> Figure:
+    """Return a small panel for each method: π-Soft-NS and π-Soft-NC over π, with 95 % intervals.
+
+    Curves of random scores, if they are among the rows, are in every panel.
+    """
+    looks, values = line_styles(methods), rows.groupby("method")["value"].max()
+
+    def fill(panel: Axes, name: str) -> None:
+        for method, colour in {CONTROL: GREY, name: looks[name].colour}.items():
+            for metric, dash in DASHES.items():
+                line = select(rows, method=method, metric=metric).sort_values("position")
+                panel.plot(line["position"], line["value"], color=colour, linestyle=dash)
+                draw_band(panel, line, colour)
+        panel.axhline(0, color=GREY, linewidth=0.6)
+        panel.set_title(or_no_value(methods[name], values[name]), fontsize="small")
+        panel.set(xlim=(0, 1), xticks=(0, 0.5, 1), xlabel="π", ylabel="")
+
+    panels: dict[str, Panel] = {name: partial(fill, name=name) for name in methods}
+    grid = in_rows(panels, COLUMNS)
+    height = 1.1 + ROW_HEIGHT * len(grid)
+    figure = draw(title, panels, height, False, grid, sharex=True, sharey=True)
+    keys = [
+        Line2D([], [], color="black", linestyle=DASHES[metric], label=label)
         for metric, label in CURVE_METRICS.items()
-    }
-    figure = draw(f"{title} · {n_text(rows)}", panels, (9.2, 4.6))
-    return of_one_range(figure, rows["value"])
-
-
-def of_one_range(figure: Figure, values: pd.Series) -> Figure:
-    """Let panels begin at 0, unless π-Soft-NS is negative, as it may be where it is not clamped."""
-    over_pi(figure.axes, values)
-    if not values.min() < 0:
-        for panel in figure.axes:
-            panel.set_ylim(bottom=0)
+    ]
+    if CONTROL in values:
+        keys.append(Line2D([], [], color=GREY, label=f"in grey: {methods[CONTROL]}"))
+    for panel in figure.axes:
+        panel.label_outer()
+    with theme():
+        legend_below(figure, keys)
     return figure

@@ -8,7 +8,7 @@ between methods. (b) On one sample, each method's own power α brings its scores
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.figures.panels import legend_below, n_text
-from pisoft.figures.style import LineStyle, line_styles, theme
+from pisoft.figures.panels import heading, legend_below, n_text
+from pisoft.figures.style import WIDTH, LineStyle, line_styles, theme
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.results import select
 from pisoft.statistics.scores import StepScores, read_scores
@@ -31,8 +31,7 @@ from pisoft.views.registry import display
 from pisoft.views.view import Results, View
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
-PLACES = (np.s_[:, 0], np.s_[0, 1], np.s_[1, 1], np.s_[:, 2])  # of panels (a), (b) twice, (c)
-POINT_SIZE = 8
+POINT_SIZE = 5
 Looks = Mapping[str, LineStyle]  # by method
 
 
@@ -115,25 +114,24 @@ def plot(view: View) -> Figure:
     alphas = {path.parts[-2]: read_alphas(path, pi) for path in soft}
     steps = read_scores(prompts, scores, settings)
     example = calibrated(steps, alphas, settings.score_floor)
-    return plot_protocol(shares, example, curves, pi, settings.where(cell))
+    return plot_protocol(replace(view, cell=cell), shares, example, curves, pi)
 
 
 def plot_protocol(
-    shares: pd.DataFrame, example: Calibrated | None, curves: Results, pi: float, where: str
+    view: View, shares: pd.DataFrame, example: Calibrated | None, curves: Results, pi: float
 ) -> Figure:
     """Draw the three panels; without an example, panel (b) stays empty and says so."""
     methods, drawn = curves.methods, shown_methods(shares, curves.methods)
     looks = line_styles(methods)
     with theme():
-        figure = Figure(figsize=(13.5, 5.4), layout="constrained")
-        grid = figure.add_gridspec(2, 3, width_ratios=(1.15, 1, 1.1))
-        left, before, after, right = (figure.add_subplot(grid[place]) for place in PLACES)
+        figure = Figure(figsize=(WIDTH, 5.6), layout="constrained")
+        (left, right), (before, after) = figure.subplots(2, 2)
         _draw_shares(left, shares, methods, looks)
         _draw_example(before, after, example, looks, pi)
         _draw_curves(right, curves.rows, shares, {name: looks[name] for name in drawn})
         seaborn.despine(figure)
-        sample = "" if example is None else f" · sample of panel (b): {example.sample_id}"
-        figure.suptitle(where + sample, fontsize="medium")
+        sample = "none" if example is None else example.sample_id
+        figure.suptitle(heading(view, f"sample of panel (b): {sample}"))
         legend_below(figure, _handles(example, {name: methods[name] for name in drawn}, looks))
     return figure
 
@@ -148,13 +146,13 @@ def _draw_shares(
         if name not in by_method:
             panel.text(0.5, row, "no value", ha="center", va="center", style="italic")
             continue
-        ticks: dict[str, Any] = {"marker": "|", "linestyle": "", "markersize": 9, "alpha": 0.6}
+        ticks: dict[str, Any] = {"marker": "|", "linestyle": "", "markersize": 6, "alpha": 0.6}
         values = by_method[name]
         panel.plot(values, [row] * len(values), color=looks[name].colour, **ticks)
         _draw_point(panel, values.mean(), row, looks[name])
     panel.set_yticks(rows, list(methods.values()))
     panel.set(xlim=(0, 1), ylim=(-0.6, len(methods) - 0.4))
-    panel.set_xlabel("Mean of the scores = expected retaining share E[R] / m")
+    panel.set_xlabel("Mean score = expected retained share E[R] / m")
     n = n_text(pd.DataFrame({"n": map(len, by_method.values())}))
     panel.set_title(f"(a) Scores as they are · {n}", fontsize="medium")
 
@@ -163,11 +161,11 @@ def _draw_example(
     before: Axes, after: Axes, example: Calibrated | None, looks: Looks, pi: float
 ) -> None:
     """Draw one sample's scores from highest to lowest, before and after calibration."""
-    before.set_title("(b) One sample's scores, sorted", fontsize="medium")
-    before.set(ylabel="Score s", xlim=(0, 1), ylim=(0, 1.02))
-    after.set(ylabel="s to the power of α", xlim=(0, 1), ylim=(0, 1.02))
-    after.set_xlabel("Share of tokens with a higher score")
-    before.tick_params(labelbottom=False)
+    before.set_title("(b) One sample's scores, sorted …", fontsize="medium")
+    after.set_title("… and to the power of α: one mean", fontsize="medium")
+    for panel, label in ((before, "Score s"), (after, "s to the power of α")):
+        panel.set(ylabel=label, xlim=(0, 1), ylim=(0, 1.02))
+        panel.set_xlabel("Share of tokens with a higher score")
     if example is None:
         before.text(0.5, 0.5, "no sample has scores of all these methods", ha="center")
         return

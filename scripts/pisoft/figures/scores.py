@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import draw, n_text
+from pisoft.figures.panels import draw, heading, in_rows, n_text
 from pisoft.figures.style import line_styles
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 from pisoft.views.registry import display
@@ -20,7 +20,7 @@ from pisoft.views.view import View
 
 EDGES = np.linspace(0, 1, 41)  # of the histogram's bins
 COLUMNS = 3  # of panels
-ROW_HEIGHT = 0.36  # inches per method
+ROW_HEIGHT = 0.24  # inches per method
 TALLEST = 0.85  # of a row, what a method's highest bin fills
 OPACITY = 0.55
 BESIDE = (1.02, 0.98)  # of a panel, where the column of means begins
@@ -54,7 +54,7 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
 @display(title="Distribution of the scores", by=("model",), reads=("prompts", "attributions"))
 def plot(view: View) -> Figure:
     """Draw the figure of one model, reading one method and dataset at a time."""
-    files, settings, cell = view.files, view.settings, view.cell
+    files, settings = view.files, view.settings
     prompts = {path.stem: path for path in files["prompts"]}
     distributions: dict[str, dict[str, Distribution]] = {}
     for path in files["attributions"]:
@@ -65,26 +65,27 @@ def plot(view: View) -> Figure:
         )
     explained_by = {name for by_method in distributions.values() for name in by_method}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
-    where = f"{settings.where(cell)} · normalisation: {settings.normalisation}"
-    return plot_scores(distributions, methods, where)
+    return plot_scores(view, distributions, methods)
 
 
 def plot_scores(
-    distributions: Mapping[str, Mapping[str, Distribution]], methods: Mapping[str, str], where: str
+    view: View,
+    distributions: Mapping[str, Mapping[str, Distribution]],
+    methods: Mapping[str, str],
 ) -> Figure:
     """Draw distributions, by dataset's label and by method: a panel and a row each.
 
     Each row is scaled to its highest bin, so that its shape shows whether scores are spread out or
     sparse. The marker and the number beside the row are the mean.
     """
-    columns = min(len(distributions), COLUMNS)
-    rows = -(-len(distributions) // columns)
-    size = (1.8 + 3.1 * columns, (ROW_HEIGHT * len(methods) + 0.9) * rows + 0.4)
     panels = {
         dataset: partial(_draw_rows, dataset=dataset, distributions=by_method, methods=methods)
         for dataset, by_method in distributions.items()
     }
-    return draw(where, panels, size, legend=False, columns=columns, sharey=True)
+    rows = in_rows(panels, min(len(panels), COLUMNS))
+    height = (ROW_HEIGHT * len(methods) + 0.6) * len(rows) + 0.5
+    normalised = f"normalisation: {view.settings.normalisation}"
+    return draw(heading(view, normalised), panels, height, legend=False, rows=rows, sharey=True)
 
 
 def _draw_rows(
@@ -100,7 +101,7 @@ def _draw_rows(
             continue
         heights = floor + TALLEST * one.shares / one.shares.max()
         panel.stairs(heights, EDGES, baseline=floor, fill=True, color=look.colour, alpha=OPACITY)
-        panel.plot([one.mean], [floor], markersize=7, clip_on=False, zorder=3, **look.point)
+        panel.plot([one.mean], [floor], markersize=5, clip_on=False, zorder=3, **look.point)
         failed = f" ({one.n_failed} failed)" if one.n_failed else ""
         panel.text(BESIDE[0], floor + 0.25, f"{one.mean:.2f}{failed}", va="center", **beside)
     counts = pd.DataFrame({"n": [one.n for one in distributions.values()]})

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, draw, n_text
+from pisoft.figures.panels import GREY, LINE_HEIGHT, draw, heading, n_text
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
@@ -57,13 +57,13 @@ def plot(view: View) -> Figure:
                 panel.text(0.1, line, why, style="italic", backgroundcolor="white", **beside)
                 continue
             colour = CHANGED if best.value >= 0.5 else SAME
-            panel.plot([tau.low, tau.high], [line, line], color=colour, linewidth=2)
-            panel.plot(tau.value, line, "o", color=colour, markersize=7)
+            panel.plot([tau.low, tau.high], [line, line], color=colour, linewidth=1.8)
+            panel.plot(tau.value, line, "o", color=colour, markersize=5)
             of_one = "yes" if best.value else "no"
             panel.text(BESIDE, line, of_one if best.text else f"{100 * best.value:.0f} %", **beside)
         rings = select(taus, metric=metric, dataset=datasets).dropna(subset="value")
         lines = [names.index(name) + 0.25 for name in rings["part"]]
-        panel.plot(rings["value"], lines, "o", color=SINGLE, markersize=4, markerfacecolor="none")
+        panel.plot(rings["value"], lines, "o", color=SINGLE, markersize=3, markerfacecolor="none")
         panel.set_title(METRICS[metric].label.rstrip(" ↑"), fontsize="medium")
         panel.set_yticks(range(len(names)), [ALTERNATIVES[name] for name in names])
         panel.set_ylim(len(names) - 0.5, -1.5)
@@ -72,9 +72,6 @@ def plot(view: View) -> Figure:
         panel.set_xlabel(f"{meaning}; rings: single datasets" if datasets else meaning)
         panel.set_ylabel("")
 
-    return draw(
-        f"{view.heading} · {n_text(average.rows)}",
-        {metric: partial(fill, metric=metric) for metric in AUC_METRICS},
-        (11, 0.3 * (len(names) + 5)),
-        sharey=True,
-    )
+    panels = {metric: partial(fill, metric=metric) for metric in AUC_METRICS}
+    height = 1.3 + LINE_HEIGHT * len(names)
+    return draw(heading(view, n_text(average.rows)), panels, height, legend=False, sharey=True)

@@ -14,6 +14,8 @@ import matplotlib
 import seaborn
 from matplotlib.figure import Figure
 
+WIDTH = 7.1  # inches, 180 mm: a page's text, where fonts are printed in their size
+
 Dash = str | tuple[int, tuple[float, ...]]
 
 
@@ -88,13 +90,13 @@ def theme() -> AbstractContextManager[Any]:
     The font ships with matplotlib, so files do not depend on what the machine has installed.
     """
     looks = {
-        **seaborn.plotting_context("notebook", font_scale=0.85),
+        **seaborn.plotting_context("paper", font_scale=0.85),
         **seaborn.axes_style("whitegrid"),
         "font.family": "DejaVu Sans",
         "text.parse_math": False,  # a dollar sign in a label is a dollar sign
         "svg.hashsalt": "pisoft",  # identifiers inside the file, random without it
         "pdf.fonttype": 42,
-        "savefig.dpi": 200,
+        "savefig.dpi": 260,
         "grid.color": "#E6E6E6",
         "axes.edgecolor": "#4D4D4D",
     }

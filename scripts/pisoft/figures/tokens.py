@@ -25,7 +25,8 @@ from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.patches import Rectangle
 
 from pisoft.config.base import Target
-from pisoft.figures.style import line_styles, theme
+from pisoft.figures.panels import heading
+from pisoft.figures.style import WIDTH, line_styles, theme
 from pisoft.formatting import NOTHING
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.cells import read_generations, read_prompts, target_text
@@ -42,18 +43,18 @@ GUIDE_COLOUR = "#E6E6E6"
 EVIDENCE_COLOUR = "#1A1A1A"
 
 # Points, 1/72 inch.
-WIDTH = 11 * 72
-TEXT_SIZE = 8.5
-LABEL_SIZE = 7
-HEADING_SIZE = 8
+PAGE = WIDTH * 72
+TEXT_SIZE = 7.5
+LABEL_SIZE = 6.5
+HEADING_SIZE = 7
 MARGIN = 8
-ROW = 8.6  # height of a method's row
-BAR = 6.4  # height of a bar in it
-TEXT_HEIGHT = 15  # of a line of text, underline included
+ROW = 7.6  # height of a method's row
+BAR = 5.6  # height of a bar in it
+TEXT_HEIGHT = 13  # of a line of text, underline included
 LINE_GAP = 7
 LONGEST_TOKEN = 200  # width
 LONGEST_LABEL = 150  # width, beside a row
-HEADING = 16
+HEADING = 13
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def plot(view: View) -> Figure:
     share = settings.top_share
     assert share is not None, "without it, there are no such figures"
     texts = examples(chosen, steps, methods, share, settings.targets[cell["dataset"]])
-    where = f"{settings.where(cell)} · top {100 * share:g} % of tokens"
+    where = heading(view, f"top {100 * share:g} % of tokens")
     if cell["part"] == "sentence":
         texts = [key_sentence(text) for text in texts]
     return plot_tokens(texts, methods, where)
@@ -249,21 +250,22 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
         margin = 2 * MARGIN + max(_width(label, LABEL_SIZE) for label in labels.values())
         texts = [_wrapped(example, margin) for example in examples]
         block = ROW * len(methods) + TEXT_HEIGHT + LINE_GAP
-        height = HEADING * (2 + len(texts)) + block * sum(map(len, texts))
-        figure = Figure(figsize=(WIDTH / 72, height / 72))
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, height))
+        height = HEADING * (3 + len(texts)) + block * sum(map(len, texts))
+        figure = Figure(figsize=(WIDTH, height / 72))
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(0, height))
         axes.set_axis_off()
         title = where if examples else f"{where} · no sample could be answered"
         if any(example.evidence is not None for example in examples):
             title += " · underlined: evidence"
         place: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "medium"}
-        axes.text(WIDTH / 2, height - MARGIN, printable(title), **place)
-        top = height - 2 * HEADING
+        for number, line in enumerate(title.splitlines()):
+            axes.text(PAGE / 2, height - MARGIN - number * HEADING, printable(line), **place)
+        top = height - 3 * HEADING
         for example, lines in zip(examples, texts, strict=True):
             n = sum(map(len, lines))
             cut = "" if n == len(example.texts) else f" · cut: the first {n} tokens are shown"
             heading = f"{example.heading}{cut} · {example.sample_id}"
-            heading = _clipped(heading, HEADING_SIZE, WIDTH - 2 * MARGIN)
+            heading = _clipped(heading, HEADING_SIZE, PAGE - 2 * MARGIN)
             axes.text(MARGIN, top - HEADING_SIZE, heading, fontsize=HEADING_SIZE)
             top -= HEADING
             for line in lines:
@@ -319,7 +321,7 @@ def _wrapped(example: Example, margin: float) -> list[_Line]:
         space = _width(shown.partition(visible)[0], TEXT_SIZE)
         width = _width(visible, TEXT_SIZE)
         gap = index and example.positions[index] != example.positions[index - 1] + 1
-        if lines[-1] and (gap or pen + space + width > WIDTH - MARGIN):
+        if lines[-1] and (gap or pen + space + width > PAGE - MARGIN):
             lines.append([])
             pen = margin
         left = pen + (space if lines[-1] else 0)

@@ -138,7 +138,7 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
             cells = columns("dataset", datasets, ranked, metric=metric)
             (block,) = blocks(results, {"": {}}, each("method", results.methods), cells, cells[0])
             yield markdown_table(("method", *datasets.values()), markdown_rows(block))
-    yield "Means over samples, in brackets their 95 % confidence interval; Avg is the mean over"
+    yield "Means over samples, in brackets their 95 % confidence interval; Average is the mean over"
     yield "datasets. Bold: best of a column. ≈: not significantly different from it (paired"
     yield "test).\n"
     yield f"![π-Soft-NS and π-Soft-NC over the retaining probability π]({figure})\n"
@@ -155,7 +155,7 @@ def _answers(numbers: Numbers, generated: bool) -> Iterator[str]:
     yield "## What the model answers\n"
     headings = ("Dataset", *(column.label for column in ANSWERS))
     yield markdown_table(headings, markdown_rows(block))
-    yield " ".join(notes.ACCURACY)
+    yield notes.text("accuracy")
     yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
     explained, but = (
         ("the token that the model would generate", "begin a label word")

@@ -36,7 +36,6 @@ class Metric:
         best: which values are better; None: neither, so that methods are not ranked by it.
         over: a ratio's denominator: the statistic is mean of `of` / mean of `over`.
         median: the statistic is the median, not the mean.
-        decimals: as in tables.
     """
 
     label: str
@@ -44,7 +43,6 @@ class Metric:
     best: Best | None = "highest"
     over: str | None = None
     median: bool = False
-    decimals: int = 3
 
     @property
     def name(self) -> str:
@@ -72,14 +70,14 @@ METRICS = {
     "auc_low_pi_soft_nc": Metric("AUC π-Soft-NC, π ≤ 0.3 ↑", "auc_low_pi_soft_nc"),
     "soft_ns": Metric("Soft-NS ↑", "soft_ns"),
     "soft_nc": Metric("Soft-NC ↑", "soft_nc"),
-    "expected_retained": Metric("E[R]", "expected_retained", None, decimals=1),
+    "expected_retained": Metric("E[R]", "expected_retained", None),
     "h0": Metric("H₀", "h0", None),
     "lds": Metric("LDS ↑", "lds"),
     "lds_given_count": Metric("LDS given count ↑", "lds_given_count"),
     "faithfulness_correlation": Metric("Faithfulness correlation ↑", "faithfulness_correlation"),
     "infidelity": Metric("Infidelity ↓", "infidelity", "lowest"),
-    "deletion_auc": Metric("Deletion ↑", "deletion_auc", decimals=4),
-    "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest", decimals=4),
+    "deletion_auc": Metric("Deletion ↑", "deletion_auc"),
+    "insertion_auc": Metric("Insertion ↓", "insertion_auc", "lowest"),
     "top_1_in_evidence": Metric("Top-1 in evidence ↑", "top_1_in_evidence"),
     "recovery_at_k": Metric("Recovery@k ↑", "recovery_at_k"),
     "mass_on_evidence": Metric("Mass on evidence ↑", "mass_on_evidence"),

@@ -18,15 +18,15 @@ def of_records(number: Number) -> Entry:
 
 
 COLUMNS = (
-    Column("Accuracy ↑", {"metric": "accuracy"}, with_interval(3)),
-    Column("Greedy is label", {"metric": "greedy_is_label"}, with_interval(3)),
+    Column("Accuracy ↑", {"metric": "accuracy"}, with_interval),
+    Column("Greedy is label", {"metric": "greedy_is_label"}, with_interval),
     Column("Too long", {"metric": TOO_MANY_WORDS}, of_records),
     Column("Truncated", {"metric": "truncated"}, plain(0)),
     Column("Prompt tokens", {"metric": "mean_prompt_tokens"}, plain(1)),
     Column("Output tokens", {"metric": "mean_output_tokens"}, plain(1)),
-    Column("n", {"metric": "truncated"}, lambda number: Entry(number_text(number.n, 0))),
+    Column("Samples", {"metric": "truncated"}, lambda number: Entry(number_text(number.n, 0))),
     Column(
-        "n failed", {"metric": "truncated"}, lambda number: Entry(number_text(number.n_failed, 0))
+        "Failed", {"metric": "truncated"}, lambda number: Entry(number_text(number.n_failed, 0))
     ),
 )
 
@@ -37,4 +37,4 @@ def table(view: View) -> Table:
     results = view.results("accuracy")
     lines = each("dataset", results.datasets)
     made = blocks(results, each("model", view.settings.models), lines, COLUMNS, sparse=True)
-    return grid_table(view, results, COLUMNS, made, notes.ACCURACY, "Dataset")
+    return grid_table(view, results, COLUMNS, made, [notes.text("accuracy")], "Dataset")

@@ -45,18 +45,19 @@ def table(view: View) -> Table:
         *(
             Column(heading, {"part": part}, show)
             for part, label in HALVES.items()
-            for heading, show in ((label, with_interval(3)), ("p", p_value))
+            for heading, show in ((label, with_interval), ("p-value", p_value))
         ),
-        Column("Above 0 at π", first, lambda number: Entry(above[number.metric, number.method])),
-        Column("Better", first, lambda number: Entry(verdicts[number.metric, number.method])),
+        Column("Above 0 at π", first, lambda one: Entry(above[one.metric, one.method])),
+        Column("Better than random", first, lambda one: Entry(verdicts[one.metric, one.method])),
     ]
     shown = CURVE_METRICS if results.methods else {}
-    made = blocks(averages, each("metric", shown), each("method", results.methods), grid)
+    made = blocks(averages, each("metric", shown), each("method", results.methods), grid, grid[0])
     below = [NO_CONTROL]
     if shown:
         better = [_better(name, results.methods, verdicts, signs) for name in shown]
         counts = notes.samples(results.rows, results.datasets)
-        below = [*better, *notes.ADVANTAGE, notes.clamp(view.settings.clamp), counts]
+        meaning = [notes.text("interval"), notes.of_table("advantage")]
+        below = [*better, *meaning, notes.clamp(view.settings.clamp), counts]
     return grid_table(view, results, grid, made, below)
 
 

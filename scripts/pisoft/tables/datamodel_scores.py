@@ -18,4 +18,5 @@ from pisoft.views.view import View
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
-    return ranking(view, DATAMODEL_METRICS, DATAMODEL_METRICS[0], notes.DATAMODEL_SCORES)
+    on_metrics = [notes.of_table("datamodel_scores")]
+    return ranking(view, DATAMODEL_METRICS, DATAMODEL_METRICS[0], on_metrics)

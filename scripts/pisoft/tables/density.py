@@ -34,20 +34,21 @@ def table(view: View) -> Table:
         for part, label in AMONG.items()
         if part in parts
     }
-    grid = columns("metric", MEASURES, with_interval(3))
+    grid = columns("metric", MEASURES, with_interval)
     means = {"Density, mean over datasets": {"dataset": AVERAGE}}
     lines = each("dataset", results.with_average)
     made = [
-        *blocks(density, means, each("method", density.methods), grid),
+        *blocks(density, means, each("method", density.methods), grid, grid[0]),
         *blocks(correlations, titles, lines, columns("other", MEASURES, _tested)),
     ]
     missing = "" if CONTROL in density.methods else "Random scores are not among the methods."
-    below = [*notes.DENSITY, missing, notes.samples(results.rows, results.datasets)]
+    meaning = [notes.text("interval"), notes.of_table("density")]
+    below = [*meaning, missing, notes.samples(results.rows, results.datasets)]
     return grid_table(view, results, grid, made, below, "Method or dataset")
 
 
 def _tested(number: Number) -> Entry:
     """Show a number with its interval and, if it was tested, its p-value."""
-    entry, p = with_interval(3)(number), number.p_adjusted
+    entry, p = with_interval(number), number.p_adjusted
     test = "" if np.isnan(p) else f"p = {p_text(p)}".replace("= <", "< ")
     return replace(entry, interval=", ".join(filter(None, (entry.interval, test))) or None)

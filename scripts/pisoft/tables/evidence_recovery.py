@@ -27,6 +27,5 @@ def table(view: View) -> Table:
         f"Uninformative scores: {label}": {"metric": name, "method": totals[name].idxmax()}
         for name, label in CHANCE.items()
     }
-    return ranking(
-        view, EVIDENCE_METRICS, EVIDENCE_METRICS[0], notes.EVIDENCE_RECOVERY, chance=chance
-    )
+    on_metrics = [notes.of_table("evidence_recovery")]
+    return ranking(view, EVIDENCE_METRICS, EVIDENCE_METRICS[0], on_metrics, chance=chance)

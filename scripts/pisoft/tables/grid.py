@@ -7,7 +7,7 @@ address the number of an entry; the column determines how it is shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -33,11 +33,16 @@ Show = Callable[[Number], Entry]
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, the keys that it fixes, and how its numbers are shown."""
+    """A column: its heading, the keys that it fixes, and how its numbers are shown.
+
+    Attributes:
+        ascending: whether the lowest value is first where lines are in its order.
+    """
 
     label: str
     keys: Keys
     show: Show
+    ascending: bool = False
 
 
 def blocks(
@@ -56,8 +61,8 @@ def blocks(
         titles: of the blocks, with the keys that each fixes.
         lines: their labels, with the keys that each fixes.
         columns: of every block.
-        order_by: column that orders the lines: by rank if its numbers have one, else the highest
-            first; lines without a value come last, in the order given.
+        order_by: column that orders the lines: by rank if its numbers have one, else by value;
+            lines without a value come last, in the order given.
         families: of the methods, if readers may group the lines by family.
         sparse: whether lines without any number are left out.
     """
@@ -70,15 +75,18 @@ def blocks(
             if not (sparse and all(number is MISSING for number in numbers)):
                 entries = (column.show(n) for column, n in zip(columns, numbers, strict=True))
                 family = (families or {}).get(str(keys.get("method")), "")
-                place = _place(results.number({**keys, **order_by.keys})) if order_by else 0.0
+                place = 0.0
+                if order_by:
+                    place = _place(results.number({**keys, **order_by.keys}), order_by.ascending)
                 rows.append((place, Row(label, tuple(entries), family)))
         made.append(Block(title, tuple(row for _, row in sorted(rows, key=itemgetter(0)))))
     return tuple(made)
 
 
-def _place(number: Number) -> float:
-    """Return what a number is sorted by: its rank if it has one, else the highest value first."""
-    place = -number.value if np.isnan(number.rank) else number.rank
+def _place(number: Number, ascending: bool) -> float:
+    """Return what a number is sorted by: its rank if it has one, else its value."""
+    value = number.value if ascending else -number.value
+    place = value if np.isnan(number.rank) else number.rank
     return np.inf if np.isnan(place) else place
 
 
@@ -130,23 +138,17 @@ def plain(decimals: int) -> Show:
     return lambda number: Entry(number_text(number.value, decimals))
 
 
-def with_interval(decimals: int) -> Show:
-    """Show a number with its interval."""
-    return lambda number: Entry(
-        number_text(number.value, decimals),
-        interval=interval_text(number.low, number.high, decimals),
+def with_interval(number: Number) -> Entry:
+    """Show a number with its interval, in as many decimals as such intervals call for."""
+    return Entry(
+        number_text(number.value, number.decimals),
+        interval=interval_text(number.low, number.high, number.decimals),
     )
 
 
 def ranked(number: Number) -> Entry:
     """Show a number with its interval, and whether it is the best or how it compares with it."""
-    decimals = METRICS[number.metric].decimals if number.metric else 0
-    return Entry(
-        number_text(number.value, decimals),
-        strong=number.is_best,
-        interval=interval_text(number.low, number.high, min(decimals, 3)),
-        mark=mark(number),
-    )
+    return replace(with_interval(number), strong=number.is_best, mark=mark(number))
 
 
 def mark(number: Number) -> str:

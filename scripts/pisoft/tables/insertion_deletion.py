@@ -20,7 +20,7 @@ from pisoft.views.view import View
 )
 def table(view: View) -> Table:
     """Build the table of one model."""
-    ranked = ranking(view, RANKING_METRICS, "deletion_auc", [notes.INSERTION_DELETION])
+    ranked = ranking(view, RANKING_METRICS, "deletion_auc", [notes.of_table("insertion_deletion")])
     counted = view.results("coverage", metric="deletion_auc")
     reasons = counted.rows[counted.rows["text"] != ""].drop_duplicates("dataset")
     left_out = [

@@ -48,7 +48,7 @@ def table(view: View) -> Table:
         for (dataset, label), weights in product(results.datasets.items(), rows["method"].unique())
     }
     made = blocks(numbers, metrics(AUC_METRICS), lines, grid)
-    below = [*notes.LAYER_STUDY, *notes.of_depths(results, lines)]
+    below = [notes.of_table("layer_study"), *notes.of_depths(results, lines)]
     corner = "Dataset, method"
     return grid_table(view, results, grid, made, below, corner)
 

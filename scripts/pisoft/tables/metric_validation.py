@@ -10,19 +10,12 @@ from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table, interval_text, number_text
+from pisoft.views.labels import CONTROL_PAIRS
 from pisoft.views.registry import display
 from pisoft.views.view import MISSING, Keys, Number, Results, View
 
-ORDER = {  # neighbours of the order that is to be recovered
-    "oracle_over_noisy": "Oracle > noisy",
-    "noisy_over_random": "Noisy > random",
-    "random_over_anti-oracle": "Random > anti-oracle",
-}
-SHARES = {
-    **ORDER,
-    "oracle_over_random": "Oracle > random",
-    "ladder": "Ladder τ",
-}
+ORDER = dict(list(CONTROL_PAIRS.items())[:3])  # neighbours of the order that is to be recovered
+SHARES = {**CONTROL_PAIRS, "ladder": "Noise order (τ)"}
 NEEDED = "samples_needed"
 
 
@@ -40,13 +33,13 @@ def table(view: View) -> Table:
         for protocol, metric in sorted(keys, key=_place)
     }
     columns = [
-        *grid.columns("part", SHARES, grid.with_interval(2)),
+        *grid.columns("part", SHARES, grid.with_interval),
         grid.Column("Means in order", {"part": "means_in_order"}, grid.plain(2)),
         grid.Column("Samples needed", {"part": NEEDED}, _needed),
     ]
     made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
     counts = notes.samples(whole.rows, whole.datasets)
-    below = [*_verdicts(whole, lines), *notes.METRIC_VALIDATION, counts]
+    below = [*_verdicts(whole, lines), notes.of_table("metric_validation"), counts]
     return grid.grid_table(view, results, columns, made, below, corner="Metric")
 
 

@@ -27,13 +27,13 @@ def table(view: View) -> Table:
             Column(
                 METRICS[metric].label.rstrip(" ↑↓"),
                 {"protocol": protocol, "metric": metric},
-                with_interval(2),
+                with_interval,
             )
             for metric in metrics
         ]
         spanners.append((f"{protocol or 'any'} routing", len(metrics)))
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
     made = blocks(results, titles, lines, grid, order_by=grid[0], sparse=True)
-    below = [*notes.NORMALISED_SCORES, notes.samples(results.rows, results.datasets)]
+    below = [notes.of_table("normalised_scores"), notes.samples(results.rows, results.datasets)]
     shown = grid_table(view, results, grid, made, below)
     return replace(shown, spanners=tuple(spanners))

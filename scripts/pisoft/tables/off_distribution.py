@@ -15,7 +15,7 @@ COLUMNS = {
     "Entropy, nats": {"metric": "entropy"},
     "Probability of label words": {"metric": "label_probability"},
     "Attention on these tokens": {"metric": "attention"},
-    "Before": {"metric": "attention", "part": CLEAN},
+    "Attention before": {"metric": "attention", "part": CLEAN},
     "Norm of the last layer": {"metric": "hidden_norm"},
 }
 SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest to them
@@ -39,8 +39,9 @@ def table(view: View) -> Table:
         if operator in present
         for pi in nearest
     }
-    grid = [Column(label, keys, with_interval(3)) for label, keys in COLUMNS.items()]
+    grid = [Column(label, keys, with_interval) for label, keys in COLUMNS.items()]
     made = blocks(results, each("dataset", results.datasets), lines, grid)
     counted = results.select(metric="entropy", part="")
-    below = [*notes.OFF_DISTRIBUTION, notes.samples(counted.rows, results.datasets)]
+    meaning = [notes.text("interval"), notes.of_table("off_distribution")]
+    below = [*meaning, notes.samples(counted.rows, results.datasets)]
     return grid_table(view, results, grid, made, below, corner="Ablation of random tokens")

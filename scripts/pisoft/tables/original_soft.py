@@ -9,7 +9,11 @@ from pisoft.tables.layout import Table
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
-SHOWN = ("soft_ns", "soft_nc", "expected_retained")
+SHOWN = {
+    "soft_ns": METRICS["soft_ns"].label,
+    "soft_nc": METRICS["soft_nc"].label,
+    "expected_retained": "Retained tokens",
+}
 
 
 @display(
@@ -22,7 +26,7 @@ def table(view: View) -> Table:
     on_model = view.settings.methods_on(view.cell["model"])  # not those of selected depths
     results = view.results("statistics", metric=SHOWN, method=on_model)
     coverage = view.results("coverage", metric="identity", method=results.methods)
-    shown = columns("metric", {name: METRICS[name].label for name in SHOWN}, ranked)
+    shown = columns("metric", SHOWN, ranked)
     grid = [Column("Rank", shown[0].keys, rank), *shown]
     made = blocks(
         results,
@@ -33,6 +37,6 @@ def table(view: View) -> Table:
         families=view.settings.families,
     )
     marks = notes.marks(results, view.settings.equivalence_margin)
-    below = [notes.ORIGINAL, *marks, notes.clamp(view.settings.clamp)]
+    below = [notes.of_table("original_soft"), *marks, notes.clamp(view.settings.clamp)]
     below += notes.of_coverage(coverage)
     return grid_table(view, results, grid, made, below)

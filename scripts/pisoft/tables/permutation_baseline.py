@@ -19,13 +19,13 @@ def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     results = view.results("permutation_baseline")
     labels = {name: f"Gain, {label}" for name, label in results.with_average.items()}
-    gains = grid.columns("dataset", labels, grid.with_interval(3), part="gain")
+    gains = grid.columns("dataset", labels, grid.with_interval, part="gain")
     means = grid.columns(
         "part", {"method": "Method", "permuted": "Permuted"}, grid.plain(3), dataset=results.summary
     )
-    columns = [*means, *gains, grid.Column("p", gains[-1].keys, grid.p_value)]
+    columns = [*means, *gains, grid.Column("p-value", gains[-1].keys, grid.p_value)]
     lines = grid.each("method", results.methods)
     made = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
     counts = notes.samples(results.select(part="gain").rows, results.datasets)
-    below = [*notes.PERMUTATION_BASELINE, counts]
+    below = [notes.text("interval"), notes.of_table("permutation_baseline"), counts]
     return grid.grid_table(view, results, columns, made, below)

@@ -32,8 +32,9 @@ ROBUST_METRICS = (  # that no single sample can rule
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     grid = np.unique(view.results("curves").rows["position"])
-    areas = notes.AREAS.format(grid[0], grid[-1], len(grid), np.ptp(grid))
-    ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", (areas, notes.ROBUST))
+    ends = {"first": grid[0], "last": grid[-1], "count": len(grid), "span": np.ptp(grid)}
+    areas = notes.of_table("pi_soft_auc", **ends)
+    ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", [areas])
     return replace(ranked, notes=(*ranked.notes, *_noise(view)))
 
 
@@ -45,15 +46,11 @@ def _noise(view: View) -> tuple[str, ...]:
     h0 = view.results("statistics", metric="h0").rows
     h0 = h0[h0["dataset"] != AVERAGE]
     baseline = (h0["value"] * h0["n"]).sum() / h0["n"].sum()
-    number_type = view.settings.types[view.cell["model"]]
+    shared = {"number_type": view.settings.types[view.cell["model"]], "baseline": baseline}
     if "noise_h0" not in sizes.index:
-        identity = sizes.loc["identity"]
-        numbers = identity["value"], identity["high"]
-        return (notes.NOISE.format(number_type, *numbers, baseline),)
-    distance, of_h0, ns, nc = sizes["value"][list(NOISE_METRICS)]
+        mean, most = sizes.loc["identity", ["value", "high"]]
+        return (notes.text("noise", mean=mean, most=most, **shared),)
+    mean, of_h0, ns, nc = sizes["value"][list(NOISE_METRICS)]
     most, n = sizes.loc["noise_h0", ["high", "n"]]
-    return (
-        notes.NOISE_OF_HALF_PRECISION.format(
-            number_type, distance, of_h0, most, ns, nc, n, baseline
-        ),
-    )
+    numbers = {"mean": mean, "h0": of_h0, "most": most, "ns": ns, "nc": nc, "n": n}
+    return (notes.text("noise_of_half_precision", **numbers, **shared),)

@@ -24,7 +24,7 @@ def table(view: View) -> Table:
     results = view.results("ranks", metric=AUC_METRICS, dataset=AVERAGE)
     without = {name: f"Without {label}" for name, label in statistics.datasets.items()}
     grid = [
-        Column("Rank", {"part": "rank"}, general),
+        Column("Rank", {"part": "rank"}, general, ascending=True),
         Column("95 % interval", {"part": "rank"}, _interval),
         Column("Best in", {"part": "best_share"}, _percent),
         *columns("other", without, rank, part="without"),
@@ -37,8 +37,8 @@ def table(view: View) -> Table:
         for label, line in lines.items()
         if np.isnan(results.number({**block, **line, "part": "rank"}).value)
     ]
-    made = blocks(results, titles, lines, grid)
-    below = [*notes.RANKS, *missing, notes.samples(statistics.rows, statistics.datasets)]
+    made = blocks(results, titles, lines, grid, grid[0])
+    below = [notes.of_table("ranks"), *missing, notes.samples(statistics.rows, statistics.datasets)]
     return grid_table(view, results, grid, made, below)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
+from pisoft.views.labels import sanity_checks
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
-LABELS = {"labels": "Shuffled labels", "input": "Another input"}
 UNCHANGED = 0.9  # ρ from which on scores count as unchanged
 
 
@@ -23,33 +21,22 @@ UNCHANGED = 0.9  # ρ from which on scores count as unchanged
 def table(view: View) -> Table:
     """Build the table of one model."""
     results = view.results("sanity_checks")
-    rows = results.rows.sort_values("position", kind="stable")
-    kinds = rows[["part", "position", "variant"]].drop_duplicates()
-    checks = {
-        LABELS.get(part) or (f"Last {position:g} layers" if position > 1 else "Last layer"): {
-            "part": part,
-            "position": "" if math.isnan(position) else position,
-            "variant": variant,
-        }
-        for part, position, variant in kinds.itertuples(index=False)
-    }
-    layers = kinds["position"].max()
-    grid = [Column(label, keys, with_interval(2)) for label, keys in checks.items()]
+    checks, layers = sanity_checks(results.rows), results.rows["position"].max()
+    grid = [Column(label, keys, with_interval, ascending=True) for label, keys in checks.items()]
     strongest = {keys["part"]: keys for keys in checks.values()}  # most layers
     unchanged = []
     for part, keys in strongest.items():
         numbers = results.numbers(dataset=results.summary, **keys)
         names = [results.methods[name] for name in numbers if numbers[name].value >= UNCHANGED]
-        condition = notes.UNCHANGED[part].format(layers)
+        condition = notes.TEXTS["unchanged"][part].format(layers=layers)
         listed = ", ".join(names) or "none"
         unchanged.append(f"Methods whose mean ρ is {UNCHANGED} or more {condition}: {listed}.")
-    made = blocks(
-        results, each("dataset", results.with_average), each("method", results.methods), grid
-    )
+    titles, lines = each("dataset", results.with_average), each("method", results.methods)
+    made = blocks(results, titles, lines, grid, grid[0])
     below = [
         *unchanged,
-        *(notes.SANITY_CHECKS[part] for part in strongest),
-        notes.SANITY_CHECKS_OF_ALL,
+        notes.of_table("sanity_checks"),
+        notes.text("interval"),
         notes.samples(results.rows, results.datasets),
     ]
     return grid_table(view, results, grid, made, below)

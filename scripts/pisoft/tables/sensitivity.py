@@ -33,7 +33,7 @@ def table(view: View) -> Table:
         return Entry(methods if number.value else "no")
 
     columns = [
-        *grid.columns("dataset", results.with_average, grid.with_interval(2)),
+        *grid.columns("dataset", results.with_average, grid.with_interval),
         grid.Column("Another is best", {"dataset": summary, "other": "best_changes"}, best),
         grid.Column(
             "Largest change of rank", {"dataset": summary, "other": "rank_change"}, grid.general
@@ -42,7 +42,7 @@ def table(view: View) -> Table:
     lines = grid.each("part", ALTERNATIVES)
     made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, columns, sparse=True)
     below = [
-        *notes.SENSITIVITY,
+        notes.of_table("sensitivity"),
         *notes.of_orders(results, ALTERNATIVES),
         notes.samples(results.rows, results.datasets),
     ]

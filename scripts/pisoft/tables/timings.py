@@ -41,12 +41,12 @@ def table(view: View) -> Table:
         column
         for model in models
         for column in (
-            Column("ms ↓", {"model": model, "metric": SECONDS}, milliseconds),
-            Column("MB", {"model": model, "metric": "peak_memory_mb"}, megabytes),
+            Column("Time, ms ↓", {"model": model, "metric": SECONDS}, milliseconds, True),
+            Column("Memory, MB", {"model": model, "metric": "peak_memory_mb"}, megabytes),
         )
     ]
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
-    made = blocks(results, titles, lines, grid, sparse=True)
+    made = blocks(results, titles, lines, grid, grid[0], sparse=True)
     selected = [methods[name] for name in SELECTED_METHODS.values() if name in methods]
     imported = [methods[name] for name in view.settings.imported]
     below = [

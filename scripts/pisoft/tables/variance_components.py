@@ -29,7 +29,7 @@ def table(view: View) -> Table:
     total = results.select(part="total")
 
     def deviation(number: Number) -> Entry:
-        return Entry(number_text(np.sqrt(number.value), 4))
+        return Entry(number_text(np.sqrt(number.value), 3))
 
     def share(number: Number) -> Entry:
         of = total.number(
@@ -47,5 +47,5 @@ def table(view: View) -> Table:
         for metric in AUC_METRICS
         for dataset, label in results.datasets.items()
     }
-    made = blocks(results, titles, each("method", results.methods), grid)
-    return grid_table(view, results, grid, made, notes.VARIANCE_COMPONENTS)
+    made = blocks(results, titles, each("method", results.methods), grid, grid[0])
+    return grid_table(view, results, grid, made, [notes.of_table("variance_components")])

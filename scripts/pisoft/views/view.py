@@ -22,9 +22,11 @@ from pisoft.views.registry import Display, drawing, files_of
 
 Keys = Mapping[str, Any]
 Number = Any  # a row of results, its columns as attributes
+MOST_DECIMALS = 3
 MISSING: Number = SimpleNamespace(
     **{column.name: "" if pa.types.is_string(column.kind) else np.nan for column in RESULT},
     is_best=False,
+    decimals=0,
 )
 """Stands for a number that the results do not have."""
 
@@ -59,7 +61,8 @@ class Results:
     @property
     def with_average(self) -> dict[str, str]:
         """Labels of the datasets and, if there are several, of their average."""
-        return {**self.datasets, AVERAGE: "Avg"} if len(self.datasets) > 1 else dict(self.datasets)
+        average = {AVERAGE: "Average"} if len(self.datasets) > 1 else {}
+        return {**self.datasets, **average}
 
     @property
     def summary(self) -> str:
@@ -83,7 +86,7 @@ class Results:
         of_best = rows["rank"].where(rows["method"] == rows["best"])
         # NaN where the best method is not among the rows: then none is marked as the best.
         ranks = of_best.groupby([keys[key] for key in KEYS if key != "method"]).transform("min")
-        numbers = rows.assign(is_best=rows["rank"] == ranks).itertuples()
+        numbers = rows.assign(is_best=rows["rank"] == ranks, decimals=decimals(rows)).itertuples()
         return dict(zip(zip(*keys.values(), strict=True), numbers, strict=True))
 
     def _key(self, key: str) -> pd.Series:
@@ -101,6 +104,18 @@ class Results:
     def numbers(self, **keys: Any) -> dict[str, Number]:
         """Return the number of every method."""
         return {name: self.number({**keys, "method": name}) for name in self.methods}
+
+
+def decimals(rows: pd.DataFrame) -> pd.Series:
+    """Return how many decimals numbers are shown with, the same for a metric on a dataset.
+
+    The typical interval then reaches 3 to 30 units of the last decimal to either side; at most
+    :data:`MOST_DECIMALS`, also where there is no interval.
+    """
+    reach = (rows["high"] - rows["low"]) / 2
+    typical = reach.groupby([rows["metric"], rows["dataset"]]).transform("median")
+    digits = np.floor(1 - np.log10(typical.where(typical > 0) / 3))
+    return digits.clip(0, MOST_DECIMALS).fillna(MOST_DECIMALS).astype(int)
 
 
 @dataclass(frozen=True)

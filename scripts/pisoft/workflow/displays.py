@@ -18,8 +18,8 @@ Cells = Callable[[str, str], list[str]]  # a pattern's files for the cells of a 
 CATEGORIES = {"pages": "1 Overview", "tables": "2 Tables", "figures": "3 Figures"}
 LABELS = {"protocol": "routing", "part": "shown"}  # of wildcards, where they are not their names
 TABLE_TEMPLATES = tuple(
-    f"scripts/pisoft/tables/templates/{name}.jinja"
-    for name in ("parts.html", "table.html", "table.tex")
+    f"scripts/pisoft/tables/templates/{name}"
+    for name in ("parts.html.jinja", "table.html.jinja", "table.tex.jinja", "notes.toml")
 )
 TEMPLATES = "scripts/pisoft/pages/templates"
 PAGE_TEMPLATES = (*TABLE_TEMPLATES, f"{TEMPLATES}/page.html.jinja", f"{TEMPLATES}/page.tex.jinja")

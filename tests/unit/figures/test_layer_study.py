@@ -12,7 +12,7 @@ from helpers.layer_study_samples import (
     study_view,
     with_small_part,
 )
-from pisoft.figures.layer_study import DODGE, plot
+from pisoft.figures.layer_study import plot
 
 
 def test_the_figure_shows_means_over_the_rest_at_every_depth():
@@ -22,12 +22,11 @@ def test_the_figure_shows_means_over_the_rest_at_every_depth():
     assert [panel.get_ylabel() for panel in figure.axes] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
     for panel in figure.axes:
         assert list(panel.get_xticks()) == [1, 2, 4]
-        for container, factor in zip(panel.containers, (DODGE**-0.5, DODGE**0.5), strict=True):
-            line, _, (bars,) = container
-            expected = [(d * factor, np.mean(DISAGREEING[d]["rest"])) for d in (1, 2, 4)]
+        for line, band in zip(panel.get_lines(), panel.collections, strict=True):
+            expected = [(d, np.mean(DISAGREEING[d]["rest"])) for d in (1, 2, 4)]
             assert line.get_xydata() == pytest.approx(np.array(expected))
-            low, high = bars.get_segments()[0][:, 1]
-            assert high - low == pytest.approx(2 * 4.302653 * 0.1 / math.sqrt(3))
+            heights = [y for x, y in band.get_paths()[0].vertices if x == 1]
+            assert np.ptp(heights) == pytest.approx(2 * 4.302653 * 0.1 / math.sqrt(3))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "Grad-ELLM",
         "Grad-ELLM (original)",

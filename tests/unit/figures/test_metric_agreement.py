@@ -33,8 +33,8 @@ def test_the_figure_shows_tau_names_what_it_leaves_out_and_marks_gaps(draw):
     values = {NS: [1, 2, 3, 0], NC: [1, 2, 3, 9], "soft_ns": [5, 5, 5], INSERTION: [1, 3, 2]}
     figure, rows = draw(metric_rows(values, datasets=("sst2", "imdb", "average")))
     assert texts_of(figure) == {
-        (1, 0): "1.0", (2, 0): NOTHING, (2, 1): NOTHING,
-        (3, 0): "−.33", (3, 1): "−.33", (3, 2): NOTHING,
+        (0, 0): "1.0", (1, 0): NOTHING, (1, 1): NOTHING,
+        (2, 0): "−.33", (2, 1): "−.33", (2, 2): NOTHING,
     }  # fmt: skip
     title = figure._suptitle.get_text()
     assert "length · 3 methods" in title, "others are not of the model"
@@ -52,4 +52,4 @@ def test_a_single_metric_makes_a_figure_without_numbers(draw):
 def test_a_single_dataset_has_one_panel_named_after_it(draw):
     figure, _ = draw(metric_rows({NS: [1, 2], NC: [2, 1]}, datasets=("average", "sst2")))
     assert [panel.get_title() for panel in figure.axes] == ["SST2", ""]
-    assert texts_of(figure, "SST2") == {(1, 0): "−1.0"}
+    assert texts_of(figure, "SST2") == {(0, 0): "−1.0"}

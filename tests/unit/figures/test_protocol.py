@@ -6,6 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from helpers import explained_rows
+from helpers.views import view_of
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.protocol import (
     Calibrated,
@@ -29,6 +30,9 @@ METHODS = {
 }  # fmt: skip
 POWERS = {"random": 1, "attention": 8, "saliency": 4, "mine": 2, "dense": 0.2}
 TOKENS = {"a": 12, "b": 30}
+
+LABELS = {"models": {"llama": "Llama"}, "datasets": {"sst2": "SST-2"}}
+CELL = {"model": "llama", "dataset": "sst2"}
 
 
 def scores_of(method, sample):
@@ -91,7 +95,7 @@ def example(files, shares):
 
 def draw(shares, example, files, methods=METHODS):
     curves = Results(load_rows(files["curves"], "curves"), methods, {})
-    figure = plot_protocol(shares, example, curves, 0.35, "Llama · SST-2")
+    figure = plot_protocol(view_of(LABELS, CELL), shares, example, curves, 0.35)
     figure.draw_without_rendering()
     return figure
 
@@ -145,7 +149,7 @@ def test_the_example_is_the_first_step_that_all_shown_methods_have(files):
 def test_panels_show_means_scores_and_points(shares, example, files):
     figure = draw(shares, example, files)
     assert figure._suptitle.get_text() == "Llama · SST-2 · sample of panel (b): a"
-    first, before, after, last = figure.axes
+    first, last, before, after = figure.axes
     styles = line_styles(METHODS)
     means = {method: np.mean([scores_of(method, s).mean() for s in TOKENS]) for method in POWERS}
     means["saliency"] = scores_of("saliency", "b").mean()

@@ -1,11 +1,11 @@
-"""The figure of ranks: intervals and critical differences."""
+"""The figure of ranks: their order, and bars of methods that do not differ."""
 
-import numpy as np
 import pytest
 
 from helpers.estimated_results import view
 from helpers.ranked_results import CELL, METHODS, RANKS, TOGETHER, all_rows
 from helpers.result_rows import frame
+from pisoft.figures.panels import GREY
 from pisoft.figures.ranks import plot
 
 MANY = {f"m{k}": f"Method number {k}" for k in range(13)}
@@ -17,13 +17,9 @@ def draw(ranks=RANKS, together=TOGETHER, methods=METHODS):
 
 
 def bars(panel):
-    """The mean ranks under every bar of a critical-difference diagram."""
-    lines = (line for line in panel.get_lines() if line.get_marker() == "o")
-    return sorted(
-        tuple(sorted(np.round(line.get_xdata(), 9)))
-        for line in lines
-        if np.size(line.get_ydata()) > 1 and max(line.get_ydata()) < 0
-    )
+    """The rows that every bar beside a panel joins."""
+    lines = (line for line in panel.get_lines() if line.get_color() == GREY)
+    return sorted(tuple(line.get_ydata()) for line in lines)
 
 
 def test_methods_of_equal_rank_stand_in_the_order_of_their_mean_ranks():
@@ -34,41 +30,37 @@ def test_methods_of_equal_rank_stand_in_the_order_of_their_mean_ranks():
     assert left.get_yticklabels()[-1].get_text() == "Random"
 
 
-def test_bars_join_exactly_the_methods_that_do_not_differ_significantly():
-    assert bars(draw().axes[1]) == [(1.1, 2.1), (2.1, 3.1)]
-
-
-def test_a_method_between_others_is_not_held_by_their_bar():
-    figure = draw(together=[("grad_ellm", "mine")])
-    assert bars(figure.axes[1]) == [(1.1, 3.1)]
-
-
-def test_no_bar_where_all_differ_and_one_where_none_does():
-    assert bars(draw(together=[]).axes[1]) == []
-    assert bars(draw(together=[tuple(RANKS)]).axes[1]) == [(1.1, 2.1, 3.1, 4.1)]
+@pytest.mark.parametrize(
+    ("together", "joined"),
+    [
+        (TOGETHER, [(0, 1), (1, 2)]),
+        ([("grad_ellm", "mine")], [(0, 2)]),  # one between them is not held by their bar
+        ([], []),
+        ([tuple(RANKS)], [(0, 1, 2, 3)]),
+    ],
+)
+def test_bars_join_exactly_the_methods_that_do_not_differ_significantly(together, joined):
+    assert bars(draw(together=together).axes[0]) == joined
 
 
 def test_pairs_without_a_test_are_joined():
     rows = {name: frame(own) for name, own in all_rows(together=[]).items()}
     rows["comparisons"] = rows["comparisons"].iloc[:0]
     figure = plot(view(rows, CELL, methods=METHODS))
-    assert bars(figure.axes[1]) == [(1.1, 2.1, 3.1, 4.1)]
+    assert bars(figure.axes[0]) == [(0, 1, 2, 3)]
 
 
-def test_a_method_without_a_rank_says_so_and_is_not_in_the_diagram():
-    figure = draw({**RANKS, "mine": None})
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert names == ["Grad-ELLM", "Attention", "Random", "$ M_{ (no value)"]
-    assert len(figure.axes[1].texts) == 3
+def test_a_method_without_a_rank_is_named_below_and_has_no_row():
+    panel = draw({**RANKS, "mine": None}).axes[0]
+    names = [label.get_text() for label in panel.get_yticklabels()]
+    assert names == ["Grad-ELLM", "Attention", "Random"]
+    assert panel.get_xlabel().endswith("No rank: $ M_{")
 
 
 @pytest.mark.parametrize("ranked", [0, 1])
-def test_fewer_than_two_ranks_leave_no_diagram(ranked):
+def test_fewer_than_two_ranks_leave_no_bar(ranked):
     ranks = {name: 1.0 if place < ranked else None for place, name in enumerate(METHODS)}
-    figure = draw(ranks)
-    assert [text.get_text() for text in figure.axes[1].texts] == [
-        "fewer than two methods have a rank"
-    ]
+    assert bars(draw(ranks).axes[0]) == []
 
 
 IN_ORDER = {name: place + 1.0 for place, name in enumerate(MANY)}

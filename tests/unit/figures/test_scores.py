@@ -5,6 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from helpers import explained_rows
+from helpers.views import view_of
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.scores import EDGES, TALLEST, Distribution, distribution, plot_scores
 from pisoft.figures.style import line_styles
@@ -17,6 +18,8 @@ RAW = {  # by sample and step; unequal numbers of tokens and steps
     ("a", 5): GENERATOR.random(7) ** 4,
     ("b", 0): GENERATOR.random(30),
 }
+
+VIEW = view_of({"models": {"llama": "Llama"}}, {"model": "llama"})
 
 
 def write_files(folder, rows, dataset="sst2", method="mine"):
@@ -96,7 +99,7 @@ def test_equal_scores_are_one_half(tmp_path):
 
 def test_each_row_has_its_method_s_colour_and_shape_and_its_mean():
     by_method = {"random": made(0.5, peak=20), "saliency": made(0.125), "mine": made(0.75)}
-    figure = plot_scores({"SST-2": by_method}, METHODS, "Llama")
+    figure = plot_scores(VIEW, {"SST-2": by_method}, METHODS)
     (panel,) = figure.axes
     drawn, styles = rows_drawn(panel), line_styles(METHODS)
     for floor, method in enumerate(reversed(METHODS)):
@@ -121,7 +124,7 @@ def test_each_row_has_its_method_s_colour_and_shape_and_its_mean():
 def test_what_is_missing_or_failed_is_said():
     by_method = {"random": made(n=4), "saliency": made(n=0, n_failed=4)}
     partly = {**by_method, "mine": made(n=3, n_failed=1)}
-    figure = plot_scores({"SST-2": by_method, "IMDb": partly}, METHODS, "Llama")
+    figure = plot_scores(VIEW, {"SST-2": by_method, "IMDb": partly}, METHODS)
     texts = [[text.get_text() for text in panel.texts] for panel in figure.axes]
     assert texts[0].count("no value") == 2, "failed, and without a file"
     assert texts[1].count("no value") == 1

@@ -33,9 +33,9 @@ def test_shares_have_intervals_and_open_generation_has_none():
     frames = {"accuracy": summary_table("accuracy", [rows]).to_pandas()}
     made = table(view(frames, {}, models=MODELS, datasets=DATASETS))
     (sst2, imdb), missing = (block.rows for block in made.blocks)
-    expected = ["0.938", "0.500", "232 of 98", "1", "41.2", "1.0", "98", "2"]
+    expected = ["0.94", "0.50", "232 of 98", "1", "41.2", "1.0", "98", "2"]
     assert [entry.text for entry in sst2.entries] == expected
     assert [entry.text for entry in imdb.entries] == [NOTHING, NOTHING, *expected[2:]]
-    assert [entry.interval for entry in sst2.entries[:3]] == ["[.250, .750]"] * 2 + [None]
+    assert [entry.interval for entry in sst2.entries[:3]] == ["[.25, .75]"] * 2 + [None]
     assert not any(entry.interval for entry in imdb.entries)
     assert missing == (), "of a model without results"

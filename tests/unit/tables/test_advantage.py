@@ -53,7 +53,8 @@ def test_numbers_p_values_spans_and_verdicts():
                  "in neither half"],
         "$ M_{": [*[NOTHING] * 7, "no value"],
     }  # fmt: skip
-    assert block.rows[0].entries[2].interval == "[.150, .250]"
+    assert [row.label for row in block.rows] == ["Both", "Late", "None", "$ M_{"]
+    assert block.rows[0].entries[2].interval == "[.050, .150]"
 
 
 def test_notes_say_for_which_methods_the_claim_holds_and_whether_the_clamp_applies():

@@ -29,7 +29,7 @@ def datamodel_of(rows, cell=CELL):
 
 def test_the_highest_is_best_but_for_infidelity():
     table = datamodel_of(rows_of())
-    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
+    assert table.columns == ("Rank", "SST2", "IMDb", "Average")
     for block in table.blocks[:-1]:
         assert [row.label for row in block.rows] == ["Mine", "Attention", "Random"]
     assert table.blocks[-1].title == "Infidelity ↓"

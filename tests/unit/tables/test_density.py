@@ -13,7 +13,7 @@ def table_of(density, correlations):
 def test_a_small_p_value_and_a_negative_correlation_are_written_as_such():
     made = table_of(density_rows(), correlation_rows(p_adjusted=1e-5))
     entry = made.blocks[1].rows[0].entries[0]
-    assert entry.text == "\N{MINUS SIGN}0.250"
+    assert entry.text == "\N{MINUS SIGN}0.25"
     assert entry.interval.endswith("], p < 0.001")
 
 

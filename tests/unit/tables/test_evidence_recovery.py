@@ -40,12 +40,12 @@ def test_the_highest_is_best_and_chance_stands_below():
     assert [row.label for row in chance.rows] == [
         "Uninformative scores: the first three", "Uninformative scores: AUPRC",
     ]  # fmt: skip
-    assert [[entry.text for entry in row.entries] for row in chance.rows] == [["–", "0.200"]] * 2
+    assert [[entry.text for entry in row.entries] for row in chance.rows] == [["–", "0.20"]] * 2
 
 
 def test_failed_samples_are_counted_and_chance_is_of_the_method_with_most_samples():
     table = evidence_of(failed={("random", 0)})
     cell = value_of(table, "recovery_at_k", "sst2", "random")
     assert (cell["value"], cell["n"], cell["n_failed"]) == (pytest.approx(0.1), 2, 1)
-    assert table.blocks[-1].rows[0].entries[1].text == "0.200"
+    assert table.blocks[-1].rows[0].entries[1].text == "0.20"
     assert "SST2 (Random): 1 no_evidence" in " ".join(table.notes)

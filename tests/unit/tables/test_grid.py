@@ -94,18 +94,18 @@ def test_the_best_is_bold_and_others_have_the_sign_of_their_test():
     ]
     results = Results(frame(rows), {name: name.upper() for name in "abcdef"}, {"sst2": "SST2"})
     shown = [ranked(number) for number in results.numbers().values()]
-    interval = "[.100, .200]"
+    interval = "[.10, .20]"
     assert shown == [
-        Entry("0.900", strong=True, interval=interval),
-        Entry("0.800", mark="≈", interval=interval),
-        Entry("0.700", interval=interval),
-        Entry("0.600", mark="≡", interval=interval),
-        Entry("0.600", mark="?", interval=interval),
+        Entry("0.90", strong=True, interval=interval),
+        Entry("0.80", mark="≈", interval=interval),
+        Entry("0.70", interval=interval),
+        Entry("0.60", mark="≡", interval=interval),
+        Entry("0.60", mark="?", interval=interval),
         Entry(NOTHING),
     ]
 
 
-@pytest.mark.parametrize("show", [plain(3), with_interval(3), ranked, rank, general, p_value])
+@pytest.mark.parametrize("show", [plain(3), with_interval, ranked, rank, general, p_value])
 def test_a_missing_number_is_a_dash(show):
     assert show(MISSING) == Entry(NOTHING)
 

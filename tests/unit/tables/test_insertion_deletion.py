@@ -49,15 +49,15 @@ def test_deletion_is_best_where_highest_and_insertion_where_lowest():
     table = ranking_of()
     assert [block.title for block in table.blocks] == ["Deletion ↑", "Insertion ↓"]
     deletion, insertion = (averages_of(block) for block in table.blocks)
-    assert deletion == [("Mine", "0.5500"), ("Attention", "0.4000"), ("Random", "0.1500")]
-    assert insertion == [("Mine", "0.1500"), ("Attention", "0.2000"), ("Random", "0.3500")]
+    assert deletion == [("Mine", "0.550"), ("Attention", "0.400"), ("Random", "0.150")]
+    assert insertion == [("Mine", "0.150"), ("Attention", "0.200"), ("Random", "0.350")]
     table = ranking_of({**RANKING, ("mine", "imdb"): (0.5, 0.9)})
     assert [name for name, _ in averages_of(table.blocks[1])] == ["Attention", "Random", "Mine"]
 
 
 def test_a_dataset_that_cannot_be_ranked_is_named_and_in_no_mean():
     table = ranking_of()
-    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
+    assert table.columns == ("Rank", "SST2", "IMDb", "Average")
     assert set(table.values["dataset"]) == {"sst2", "imdb", "average"}
     for note in (
         "Left out: WikiBio, because none.",

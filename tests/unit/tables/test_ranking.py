@@ -29,7 +29,7 @@ def texts_of(table, method, block=0):
 
 def test_auc_table_shows_means_over_samples_and_their_mean_over_datasets():
     table = auc_of(sample_rows(MEANS))
-    assert table.columns == ("Rank", "SST2", "IMDb", "Avg")
+    assert table.columns == ("Rank", "SST2", "IMDb", "Average")
     assert [block.title for block in table.blocks[:2]] == ["AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
     for block in (0, 1):
         assert list(ranks_of(table, block).items()) == [
@@ -136,10 +136,10 @@ def test_in_half_precision_the_noise_floor_is_how_much_float32_differs():
 def test_original_table_has_a_block_of_three_columns_per_dataset():
     table = table_of(original_soft, sample_rows(MEANS))
     assert [block.title for block in table.blocks] == ["SST2", "IMDb"]
-    assert table.columns == ("Rank", "Soft-NS ↑", "Soft-NC ↑", "E[R]")
+    assert table.columns == ("Rank", "Soft-NS ↑", "Soft-NC ↑", "Retained tokens")
     assert ranks_of(table) == {"Mine": "1", "Attention": "2", "Random": "3"}
     assert ranks_of(table, 1) == {"Attention": "1", "Random": "2", "Mine": "3"}
-    assert texts_of(table, "Mine") == ["0.900", "0.900", "0.9"]
+    assert texts_of(table, "Mine") == ["0.900", "0.900", "0.900"]
     assert len(table.values) == 3 * (2 + 1) * 3
 
 
@@ -175,7 +175,7 @@ def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance()
     ]  # fmt: skip
     total = np.var(np.arange(5) / 100, ddof=1)
     deviation, between, draws, rounding = (e.text for e in table.blocks[0].rows[0].entries)
-    assert deviation == f"{np.sqrt(total):.4f}"
+    assert deviation == f"{np.sqrt(total):.3f}"
     assert draws == f"{5e-5 / total:.2f}"
     assert rounding == "<0.01"  # 0.004
     assert between == f"{1 - (5e-5 + 1e-6) / total:.2f}"

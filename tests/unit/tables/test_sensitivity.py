@@ -7,7 +7,7 @@ from pisoft.tables.sensitivity import table
 
 def test_a_row_has_its_tau_by_dataset_and_whether_another_method_is_best(tmp_path):
     made = table(view(tmp_path))
-    assert made.columns == ("SST2", "IMDb", "Avg", "Another is best", "Largest change of rank")
+    assert made.columns == ("SST2", "IMDb", "Average", "Another is best", "Largest change of rank")
     (ns, nc) = made.blocks
     texts = {row.label: [entry.text for entry in row.entries] for row in ns.rows}
     assert texts == {
@@ -26,9 +26,9 @@ def test_a_row_has_its_tau_by_dataset_and_whether_another_method_is_best(tmp_pat
 def test_notes_say_what_has_no_number_and_how_many_samples_and_methods_there_are(tmp_path):
     notes = table(view(tmp_path)).notes
     assert f"No number: A single draw ({WHY})." in notes
-    assert "The last two columns are of Avg. Methods in an order: 3." in notes
+    assert "The last two columns are of Average. Methods in an order: 3." in notes
     assert "SST2 18 (at most 2 failed)" in notes[-1]
     assert (
-        "The last two columns are of Avg. Methods in an order: 0."
+        "The last two columns are of Average. Methods in an order: 0."
         in table(view(tmp_path, "none has a value")).notes
     )

@@ -63,7 +63,7 @@ def strong(made, block):
 def test_the_fastest_method_of_a_column_is_bold_before_rounding_and_ties_share_it():
     made = table_of(timings())
     assert strong(made, 0) == [[False, False], [True, False], [False, True]]
-    assert strong(made, 1) == [[False, False], [False, True], [True, True]]
+    assert strong(made, 1) == [[False, False], [True, True], [False, True]]
     assert "Random excepted" in made.notes[0]
 
 
@@ -91,7 +91,7 @@ def test_a_model_without_times_has_no_column():
     rows = timings({cell: s for cell, s in SECONDS.items() if cell[0] == "mistral"})
     made = table_of(rows)
     assert made.spanners == (("Mistral", 2),)
-    assert texts(made, 0)[2] == ["10000", "16000"]
+    assert texts(made, 0)[1] == ["10000", "16000"]
 
 
 def test_methods_without_times_have_no_row_and_a_note_says_why():

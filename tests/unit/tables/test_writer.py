@@ -96,7 +96,7 @@ def test_latex_shows_ranks_the_best_in_bold_ties_by_a_sign_and_intervals(tmp_pat
     _, path, _ = written(areas_of(sample_rows(MEANS)), tmp_path)
     text = path.read_text(encoding="utf-8")
     tie = r"\,$\approx$"  # of 3 samples
-    assert r"Method & Rank & SST2 & IMDb & Avg \\" in text
+    assert r"Method & Rank & SST2 & IMDb & Average \\" in text
     assert rf"Mine & 1 & \textbf{{0.900}} & 0.100{tie} & \textbf{{0.500}} \\" in text
     assert rf"Attention & 2 & 0.400{tie} & \textbf{{0.500}} & 0.450 \\" in text
     assert text.count(r"{\tiny {[}.") == 2 * 3 * 3  # an interval below every number

@@ -64,7 +64,7 @@ def test_labels_are_those_of_the_rows_in_the_order_of_the_run():
     )
     assert list(results.methods) == ["b", "a", "c"]
     assert list(results.datasets) == ["imdb", "sst2"]
-    assert results.with_average == {"imdb": "IMDb", "sst2": "SST2", "average": "Avg"}
+    assert results.with_average == {"imdb": "IMDb", "sst2": "SST2", "average": "Average"}
     assert results.summary == "average"
     single = results.select(dataset="sst2")
     assert (single.methods, single.with_average) == ({"a": "A"}, {"sst2": "SST2"})
@@ -97,3 +97,26 @@ def test_a_view_reads_the_rows_of_its_cell_and_those_that_no_protocol_applies_to
     message = r"statistics\.parquet: holds no row for protocol 'dynamic', model 'gpt'"
     with pytest.raises(BenchmarkError, match=message):
         other.results("statistics", method="a")
+
+
+@pytest.mark.parametrize(
+    ("reaches", "digits"),
+    [
+        ((0.0029, 0.0031), 3),  # never more
+        ((0.029,), 3),
+        ((0.031,), 2),
+        ((0.029, 0.08, 0.09), 2),  # the typical one
+        ((0.31,), 1),
+        ((31,), 0),
+        ((0,), 3),
+        ((None,), 3),
+    ],
+)
+def test_numbers_have_as_many_decimals_as_their_typical_interval_calls_for(reaches, digits):
+    rows = [
+        statistics_row("m", "sst2", str(k), 0.0, low=end and -end, high=end)
+        for k, end in enumerate(reaches)
+    ]
+    rows.append(statistics_row("m", "imdb", "0", 0.0, low=-1, high=1))
+    shown = Results(frame(rows), {"0": "A"}, DATASETS)
+    assert shown.number({"dataset": "sst2", "method": "0"}).decimals == digits
