@@ -8,13 +8,12 @@ from typing import Any
 import pandas as pd
 
 from pisoft.formatting import NOTHING
-from pisoft.pages.standings import place
 from pisoft.statistics.against_paper import SECONDS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import COLUMN, DATASETS, METHODS, METRICS, MODELS, VARIANTS
-from pisoft.tables.grid import blocks, columns, each, plain
-from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text
-from pisoft.views.view import Results
+from pisoft.tables.grid import blocks, columns, each, mark, plain
+from pisoft.tables.layout import Block, Entry, Row, Table, interval_text, number_text, rank_text
+from pisoft.views.view import Number, Results
 
 ROWS = {**DATASETS, AVERAGE: "Average"}
 _COUNTS = {
@@ -122,6 +121,11 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
             notes=(),
             values=results.values,
         )
+
+
+def place(number: Number) -> Entry:
+    """Show a rank; mark the best, and how others compare with it."""
+    return Entry(rank_text(number.rank), strong=number.is_best, mark=mark(number))
 
 
 def _cell_row(cell: Any) -> Row:

@@ -16,19 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.jobs import ExplorerJob
-from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
+from pisoft.statistics.metrics import (
+    AUC_METRICS,
+    CURVE_METRICS,
+    DATAMODEL_METRICS,
+    EVIDENCE_METRICS,
+)
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import NO_CONTENT_TOKENS, OK, read_table
 from pisoft.tables.writer import render_html
 
 TEMPLATES = Path(__file__).parent / "templates"
+STYLES = (TEMPLATES.parents[1] / "tables/templates/common.css", TEMPLATES / "explorer.css")
 ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by less than 1e-7
 SCORE_DIGITS = 5  # of raw scores, and of logarithms of scores
 LOG_OF_ZERO = -1000.0  # its exponential is 0 in any float
 
 MEASURED = {  # kind of each, and metrics
     "areas": ("soft_samples", AUC_METRICS),
+    "curves": ("soft_sample_curves", tuple(CURVE_METRICS)),
     "lds": ("datamodel_samples", DATAMODEL_METRICS[:1]),
     "evidence": ("evidence_samples", EVIDENCE_METRICS),
 }
@@ -65,21 +72,25 @@ def explorer_data(files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     }
 
 
-def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
+def explorer_page(
+    data: Mapping[str, Any], warning: str = "", pages: Mapping[str, str] | None = None
+) -> str:
     """Return the page: one HTML document that needs no other file and loads nothing.
 
-    A warning, of what the numbers do not show, stands at its head. The data lie in it compressed by
-    gzip, in base64, which makes them a fraction as long; browsers know how to unpack them.
+    A warning, of what the numbers do not show, stands at its head, below links to the run's other
+    pages. The data lie in it compressed by gzip, in base64, which makes them a fraction as long;
+    browsers know how to unpack them.
 
     Whatever a record holds is data to the browser, never markup: none of it stands in the document
     as text, and the page's policy lets no script run but the page's own, known by its hash.
     """
-    style = (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
+    style = "".join(file.read_text(encoding="utf-8") for file in STYLES)
     script = (TEMPLATES / "explorer.js").read_text(encoding="utf-8")
     return render_html(
         "explorer.html.jinja",
         run=data["run"],
         warning=warning,
+        pages=pages or {},
         style=style,
         style_hash=_hash(style),
         script=script,
@@ -159,8 +170,8 @@ def _measured(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return what was measured of samples, by sample and method.
 
-    Of each of :data:`MEASURED`, by protocol where it has one, the numbers; where a sample failed,
-    its status stands in place of them.
+    Of each of :data:`MEASURED`, by protocol where it has one, the numbers, those of `curves` along
+    the grid of π; where a sample failed, its status stands in place of them.
     """
     cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
     cell &= pc.field("sample_id").isin(list(samples))
@@ -175,8 +186,9 @@ def _measured(
             numbers, key = of_sample.setdefault(row["method"], {}), name
             if "protocol" in row:
                 numbers, key = numbers.setdefault(name, {}), row["protocol"]
-            if row["status"] == OK:
-                numbers.setdefault(key, []).extend(_rounded([row["value"]], MEASURED_DIGITS))
+            if row.get("status", OK) == OK:
+                values = row["values"] or [] if "values" in row else [row["value"]]
+                numbers.setdefault(key, []).extend(_rounded(values, MEASURED_DIGITS))
             else:
                 numbers[key] = row["status"]
     return measured

@@ -25,7 +25,6 @@ from pisoft.views.view import Results
 
 NS, NC = AUC_METRICS
 SHORT = {NS: "π-Soft-NS", NC: "π-Soft-NC"}
-_QUESTIONS = {NS: "do the tokens with high scores suffice?", NC: "does the model miss them?"}
 BEST = "best"
 BETTER, EQUAL = "significantly better", "not significantly different"
 WORSE, UNTESTED = "significantly worse", "not tested"
@@ -103,18 +102,14 @@ class Order:
                 groups[BETTER if tests["value"][method] > 0 else WORSE].append(method)
         return groups
 
-    def rivals(self, named: bool) -> list[str]:
-        """Say in clauses how the other methods compare with the best.
-
-        Args:
-            named: whether those not significantly different are named, not only counted.
-        """
+    @property
+    def rivals(self) -> list[str]:
+        """Say in clauses how the other methods compare with the best."""
         _, equal, worse, untested = self.groups.values()
         clauses = []
         if equal:
             count = f"{len(equal)} of {len(equal) + len(worse)} other methods"
-            listed = f"{self.listed(equal)} ({count})" if named else count
-            clauses = [f"no significant difference from the best: {listed}"]
+            clauses = [f"no significant difference from the best: {count}"]
         elif worse:
             tested = "method that was tested" if untested else "method"
             clauses = [f"every other {tested} is significantly worse"]
@@ -239,8 +234,8 @@ def validity(rows: pd.DataFrame) -> str:
     sizes = needed.dropna()
     samples = f", with at most {sizes.max():.0f} samples" if len(sizes) else ""
     return (
-        "Metric validation: the order planted evidence, noisy evidence, random scores, inverted "
-        f"evidence is recovered in {_share(len(sizes), len(needed), 'ranking')}{samples}."
+        "The order planted evidence, noisy evidence, random scores, inverted evidence is recovered "
+        f"in {_share(len(sizes), len(needed), 'ranking')}{samples}."
     )
 
 
@@ -255,8 +250,8 @@ def permuted(rows: pd.DataFrame) -> str:
     lost = ((tested["p_adjusted"] < LEVEL) & (tested["value"] > 0)).sum()
     untested = f" ({UNTESTED}: {len(gains) - len(tested)})" if len(gains) > len(tested) else ""
     return (
-        "Permutation baseline: shuffling a method's scores over the tokens lowers its AUC "
-        f"significantly in {_share(lost, len(tested), 'comparison')}{untested}."
+        "Shuffling a method's scores over the tokens lowers its AUC significantly in "
+        f"{_share(lost, len(tested), 'comparison')}{untested}."
     )
 
 
@@ -270,10 +265,10 @@ def rounding(rows: pd.DataFrame) -> str:
     parts = select(rows, metric=AUC_METRICS).set_index([*keys, "part"])["value"].unstack()
     shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()
     if shares.empty:
-        return "Numerical noise: not known, as no method's AUC varies between samples."
+        return "Not known, as no method's AUC varies between samples."
     largest = 100 * shares.max()
     bound = "less than 0.1" if largest < 0.1 else f"at most {largest:.1f}"
-    return f"Numerical noise: rounding explains {bound} % of the variance of any method's AUC."
+    return f"Rounding explains {bound} % of the variance of any method's AUC."
 
 
 def _share(count: int, total: int, noun: str) -> str:
@@ -290,50 +285,38 @@ def _count(count: int, noun: str) -> str:
     return f"{count or 'no'} {noun}{'s' if count > 1 else ''}"
 
 
-def verdict(order: Order) -> str:
-    """Name the leading methods; count those not significantly worse, and those above random."""
-    if order.rows.empty:
-        return NO_VALUE
-    better, equal, worse, untested = order.against(CONTROL).values()
-    above = []
-    if tested := len(better) + len(equal) + len(worse):
-        above.append(f"{BETTER} than random scores: {len(better)} of {tested}")
-    if untested:
-        above.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
-    clauses = [order.leaders, *order.rivals(named=False), *above]
-    return f"{'. '.join(map(begun, clauses))}."
-
-
-def reading(numbers: Numbers, **cell: str) -> tuple[str, ...]:
-    """Say which method is best by a metric, what it depends on, and what random scores show.
+def verdict(numbers: Numbers, **cell: str) -> str:
+    """Say who leads by a metric, what that depends on, and how many methods are above random.
 
     Args:
         numbers: statistics, comparisons and ranks.
         cell: metric, protocol and model.
     """
-    order, metric = numbers.order(**cell), cell["metric"]
-    title = f"{SHORT[metric]} ({_QUESTIONS[metric]})"
+    order = numbers.order(**cell)
     if order.rows.empty:
-        return (f"{title}: no method has a value in every dataset.",)
-    highest = ", ".join(map(order.value, order.best))
-    verb = "is" if len(order.best) == 1 else "are"
-    sentences = ["; ".join([f"{title}: {highest} {verb} highest", *order.rivals(named=True)])]
-    ratio = numbers.order(**{**cell, "metric": f"ratio_{metric}"})
-    if not ratio.rows.empty and not set(ratio.best) & set(order.best):
-        sentences.append(
-            "By the ratio of means, which no single sample can dominate, "
-            f"{ratio.listed(ratio.best)} {'is' if len(ratio.best) == 1 else 'are'} highest instead"
+        return NO_VALUE
+    clauses = [order.leaders, *order.rivals]
+    if missing := {*numbers.averages("statistics", **cell)["method"]} - {*order.rows.index}:
+        labels = [name for name in order.labels if name in missing]
+        clauses.append(f"no value in every dataset: {order.listed(labels)}")
+    better, equal, worse, untested = order.against(CONTROL).values()
+    if tested := len(better) + len(equal) + len(worse):
+        clauses.append(f"{BETTER} than random scores: {len(better)} of {tested}")
+    if untested:
+        clauses.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
+    ratio = numbers.order(**{**cell, "metric": f"ratio_{cell['metric']}"})
+    if not set(ratio.best) & set(order.best) and not ratio.rows.empty:
+        clauses.append(
+            f"by the ratio of means, which no single sample can dominate, {ratio.leaders} instead"
         )
-    if any((groups := order.against(CONTROL)).values()):
-        sentences.append(f"Against random scores, {grouped(order, groups)}")
     changes = order_changes(numbers.averages("ranks", part="without", **cell))
     listed = "; ".join(
         f"without {numbers.labels.datasets[row.other]} it is {order.listed(row.best)}"
         for row in changes[changes["best_changes"]].itertuples()
     )
     if listed:
-        sentences.append(f"The leading method depends on single datasets: {listed}")
-    return tuple(f"{sentence}." for sentence in sentences)
+        clauses.append(f"the leading method depends on single datasets: {listed}")
+    return f"{'. '.join(map(begun, clauses))}."
 
 
 def sizes(numbers: Numbers) -> str:
@@ -363,11 +346,6 @@ def failures(numbers: Numbers) -> str:
     )
     why = meanings(failed["part"])
     return f"Left out of all means, and counted in the tables: {listed} ({why})."
-
-
-def grouped(order: Order, groups: Mapping[str, Iterable[str]]) -> str:
-    """Return labels by kind, as `significantly better: A, B; not tested: C`."""
-    return "; ".join(f"{kind}: {order.listed(names)}" for kind, names in groups.items() if names)
 
 
 def begun(clause: str) -> str:
