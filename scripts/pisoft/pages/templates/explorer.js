@@ -249,7 +249,7 @@ function ordered(methods, sample) {
     const areas = Object.values(sample?.measured[name]?.areas ?? {}).find(Array.isArray);
     return areas ? areas[place] : -Infinity;
   };
-  return place < 0 ? methods : methods.toSorted((a, b) => area(b) - area(a) || 0);
+  return place < 0 ? methods : [...methods].sort((a, b) => area(b) - area(a) || 0);
 }
 
 // Says what both metrics are at the chosen π.
@@ -269,7 +269,7 @@ function drawn(curves) {
     svg.append(element);
   };
   const values = Object.values(curves ?? {}).find((one) => one.length);
-  if (!values) return svg;
+  if (!values) return "";
   const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
   const points = (of) => of.map((value, place) =>
     `${200 * data.grid[place]},${(50 * (high - value)) / (high - low)}`).join(" ");
@@ -311,15 +311,20 @@ function evidenceText([first, recovery, mass, precision], sample, step) {
 function buildCard(method, place) {
   const { sample, step } = shown;
   const entry = step?.methods[method.name];
-  const card = { method, entry, article: make("article", "card"), figures: make("p", "figures"), atPi: make("div", "measured"), readout: make("p", "readout") };
+  const card = { method, entry, article: make("article", "card"), figures: make("p", "figures"), atPi: make("div", "measured"), drawing: make("div"), readout: make("p", "readout") };
   card.article.dataset.method = method.name;
   const heading = make("h2");
   heading.id = `heading-${place}`;
   heading.append(make("bdi", "", method.label));
   const lines = measuredLines(sample?.measured[method.name], sample, step);
   card.curves = sample?.measured[method.name]?.curves;
-  card.article.append(heading, ...lines.map((line) => make("p", "measured", line)), card.atPi, card.figures);
-  if (!entry?.raw) return card;
+  const [areas, others] = [true, false].map((area) =>
+    lines.filter((line) => line.startsWith("AUC") === area).map((line) => make("p", "measured", line)));
+  card.article.append(heading, ...areas, card.atPi, card.figures);
+  if (!entry?.raw) {
+    card.article.append(...others);
+    return card;
+  }
   card.raw = entry.raw;
   card.log = entry.log;
   card.alpha = entry.alpha;
@@ -339,7 +344,7 @@ function buildCard(method, place) {
     if (position >= 0) activate(position);
   });
   card.text = text;
-  card.article.append(card.readout, text);
+  card.article.append(card.readout, text, ...others, card.drawing);
   return card;
 }
 
@@ -359,7 +364,8 @@ function paint() {
     card.values = values(card);
     card.figures.classList.toggle("notice", !card.values);
     card.figures.textContent = card.values ? figures(card) : gap(card.entry);
-    card.atPi.replaceChildren(...curveLines(card.curves).map((line) => make("div", "", line)), drawn(card.curves));
+    card.atPi.replaceChildren(...curveLines(card.curves).map((line) => make("div", "", line)));
+    card.drawing.replaceChildren(drawn(card.curves));
     if (card.spans) colour(card);
   }
   readValues();
