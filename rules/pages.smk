@@ -14,7 +14,7 @@ rule build_index:
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
         generations=cells(GENERATIONS),
     output:
-        html=reported_page("<results>/index.html", "index", "A first reading"),
+        html=reported_page("<results>/index.html", "index", "Answer"),
         verdicts="<results>/verdicts.txt",
     log:
         "<logs>/build_index.log",

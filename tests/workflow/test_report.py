@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 # Titles of what the menu lists, by category and subcategory; the first has none.
 MENU = {
-    "1 Overview": {"": ["A first reading", "Against the paper", "Scores token by token"]},
+    "1 Overview": {"": ["Answer", "Explorer"]},
     "2 Tables": {
         "1 Answer": [
             "AUC of π-Soft-NS and π-Soft-NC",
@@ -181,9 +181,8 @@ def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
     first = page.get_by_text("how faithful attribution methods are")
     assert first.bounding_box()["y"] >= 0
     for text, said in {
-        "A first reading": "The front page of the run",
-        "Against the paper": "The numbers that the paper prints",
-        "Scores token by token": "choose model, dataset, sample and generation step",
+        "Answer": "The front page of the run",
+        "Explorer": "choose model, dataset, sample and generation step",
     }.items():
         page.locator(".prose").get_by_role("link", name=text).click()
         page.locator("nav").get_by_text(said).wait_for()
@@ -262,11 +261,11 @@ def test_every_figure_opens_and_no_edge_of_it_is_cut(page):
 
 def test_the_pages_open(page):
     show(page, "1 Overview", "")
-    open_first(page, "A first reading")
+    open_first(page, "Answer")
     frame = page.frame_locator("iframe")
     assert frame.get_by_role("heading", level=1).inner_text() == "π-Soft Bench · tiny"
     assert frame.get_by_text("significantly").count() > 0
-    open_first(page, "Scores token by token")
+    open_first(page, "Explorer")
     frame.get_by_role("combobox", name="Model").wait_for()
 
 
