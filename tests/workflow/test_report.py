@@ -233,17 +233,39 @@ def test_every_latex_table_fits_a_paper_of_two_columns(report):
         typeset(path)
 
 
-def test_every_link_of_the_front_page_leads_to_a_file(browser, report):
-    opened = visit(browser, report.parent / "index.html")
-    links = opened.page.locator("a").evaluate_all("all => all.map((one) => one.href)")
-    files = {Path(unquote(urlsplit(link).path)) for link in links}
-    shown = {
-        path
-        for room in ("tables", "figures")
-        for path in (report.parent / room).rglob("*")
-        if path.suffix in (".html", ".svg")
-    }
-    assert files == shown | {report.parent / "explorer.html"}
+def links_of(browser, page):
+    """Return the files that a page links to, each with the part of it."""
+    opened = visit(browser, page)
+    links = opened.page.locator("a[href]").evaluate_all("all => all.map((one) => one.href)")
+    opened.page.close()
+    parts = [urlsplit(link) for link in links]
+    return {(Path(unquote(part.path)), part.fragment) for part in parts if part.scheme == "file"}
+
+
+def test_every_link_on_every_page_leads_somewhere(browser, report):
+    for page in report.parent.rglob("*.html"):
+        links = links_of(browser, page)
+        assert report.parent / "index.html" in {file for file, _ in links} | {page}, "the bar"
+        for file, part in links:
+            assert file.is_file() or file.is_dir(), f"{page}: {file}"
+            if part and file.name == "index.html":
+                assert f'id="{part}"' in file.read_text(encoding="utf-8"), f"{page}: {part}"
+
+
+def test_the_front_page_links_to_every_table_and_figure(browser, report):
+    run = report.parent
+    files = {file for file, _ in links_of(browser, run / "index.html")}
+    pages = {page for room in ("tables", "figures") for page in (run / room).rglob("*.html")}
+    assert files == pages | {run / "index.html", run / "explorer.html", report}
+
+
+def test_a_figure_opens_in_a_page_with_its_caption_and_data(browser, report):
+    opened = visit(browser, report.parent / "figures/pi_curves/dynamic/toy/toy-sentiment.html")
+    assert opened.page.locator("img").evaluate("image => image.naturalWidth") > 100
+    assert "Each panel names, the highest area under the curve" in opened.page.inner_text("main")
+    names = opened.page.locator("main a").all_inner_texts()
+    assert names == ["PDF", "PNG", "SVG", "curves, Parquet", "statistics, Parquet"]
+    opened.page.close()
 
 
 def test_every_figure_opens_and_no_edge_of_it_is_cut(page):

@@ -41,6 +41,7 @@ MEASURED = {  # kind of each, and metrics
 }
 MEASURED_DIGITS = 4  # significant ones
 
+KINDS = ("prompts", "generations")
 PathsByKind = Mapping[str, Sequence[Path]]
 Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample and step
 
@@ -85,6 +86,7 @@ def explorer_page(
     as text, and the page's policy lets no script run but the page's own, known by its hash.
     """
     style = "".join(file.read_text(encoding="utf-8") for file in STYLES)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     script = (TEMPLATES / "explorer.js").read_text(encoding="utf-8")
     return render_html(
         "explorer.html.jinja",
@@ -95,14 +97,8 @@ def explorer_page(
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        data=_packed(data),
+        data=base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii"),
     )
-
-
-def _packed(data: Mapping[str, Any]) -> str:
-    """Return data as JSON compressed by gzip, in base64; equal data give equal text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
 
 
 def _model(model: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
@@ -129,8 +125,7 @@ def _by_folder(paths: Iterable[Path], model: str) -> dict[str, Path]:
 
 def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
-    asked = _by_folder(files["prompts"], model)[dataset]
-    answered = _by_folder(files["generations"], model)[dataset]
+    asked, answered = (_by_folder(files[kind], model)[dataset] for kind in KINDS)
     attributions, soft = (
         {p.parts[-2]: p for p in files[kind] if (p.parts[-3], p.stem) == (model, dataset)}
         for kind in ("attributions", "soft")

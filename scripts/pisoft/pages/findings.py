@@ -25,10 +25,22 @@ from pisoft.views.view import Results
 
 NS, NC = AUC_METRICS
 SHORT = {NS: "π-Soft-NS", NC: "π-Soft-NC"}
-BEST = "best"
 BETTER, EQUAL = "significantly better", "not significantly different"
 WORSE, UNTESTED = "significantly worse", "not tested"
 NO_VALUE = "No method has a value in every dataset."
+
+
+def _by_test(p_values: pd.Series, is_higher: pd.Series | bool = False) -> dict[str, list[str]]:
+    """Return methods by what a test says, given by its p-value and whether they are higher."""
+    p_values = p_values.astype(float)
+    significant = p_values < LEVEL
+    groups = {
+        BETTER: significant & is_higher,
+        EQUAL: p_values >= LEVEL,
+        WORSE: significant & ~np.array(is_higher),
+        UNTESTED: p_values.isna(),
+    }
+    return {name: list(p_values.index[chosen]) for name, chosen in groups.items()}
 
 
 @dataclass(frozen=True)
@@ -47,17 +59,13 @@ class Order:
 
     @cached_property
     def groups(self) -> dict[str, list[str]]:
-        """The methods by how they compare with the best."""
-        is_best = self.rows["rank"] == self.rows["rank"].min()
-        p_values = self.rows["p_adjusted"].astype(float)[~is_best]
-        groups = {EQUAL: p_values >= LEVEL, WORSE: p_values < LEVEL, UNTESTED: p_values.isna()}
-        compared = {name: list(p_values.index[chosen]) for name, chosen in groups.items()}
-        return {BEST: list(self.rows.index[is_best]), **compared}
+        """The other methods by how they compare with the best."""
+        return _by_test(self.rows["p_adjusted"].drop(self.best))
 
-    @property
+    @cached_property
     def best(self) -> list[str]:
         """The methods of the first rank."""
-        return self.groups[BEST]
+        return list(self.rows.index[self.rows["rank"] == self.rows["rank"].min()])
 
     @property
     def is_clear(self) -> bool:
@@ -90,17 +98,9 @@ class Order:
         """Return the other methods by how they compare with one; none if that has no value."""
         mirrored = self.pairs.rename(columns={"method": "other", "other": "method"})
         both = pd.concat([self.pairs, mirrored.assign(value=-self.pairs["value"])])
-        tests = both[both["other"] == other].set_index("method")
-        groups: dict[str, list[str]] = {BETTER: [], EQUAL: [], WORSE: [], UNTESTED: []}
-        for method in self.rows.index.drop(other) if other in self.rows.index else ():
-            p_value = tests["p_adjusted"].get(method, np.nan)
-            if np.isnan(p_value):
-                groups[UNTESTED].append(method)
-            elif p_value >= LEVEL:
-                groups[EQUAL].append(method)
-            else:
-                groups[BETTER if tests["value"][method] > 0 else WORSE].append(method)
-        return groups
+        others = self.rows.index.drop(other) if other in self.rows.index else []
+        tests = both[both["other"] == other].set_index("method").reindex(others)
+        return _by_test(tests["p_adjusted"], tests["value"] > 0)
 
     @property
     def rivals(self) -> list[str]:
@@ -224,11 +224,7 @@ def answer(orders: Mapping[str, Order]) -> str:
 
 
 def validity(rows: pd.DataFrame) -> str:
-    """Say whether π-Soft-NS and π-Soft-NC order scores by what these know of planted evidence.
-
-    Args:
-        rows: of `metric_validation`.
-    """
+    """Say from `metric_validation` whether both metrics order scores by planted evidence."""
     whole = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])
     needed = whole.loc[whole["n"] > 0, "value"]
     sizes = needed.dropna()
@@ -240,11 +236,7 @@ def validity(rows: pd.DataFrame) -> str:
 
 
 def permuted(rows: pd.DataFrame) -> str:
-    """Say how often scores do better than the same scores shuffled over the tokens.
-
-    Args:
-        rows: of `permutation_baseline`.
-    """
+    """Say from `permutation_baseline` how often scores do better than the same ones shuffled."""
     gains = select(rows, metric=AUC_METRICS, part=GAIN, dataset=AVERAGE)
     tested = gains.dropna(subset="p_adjusted")
     lost = ((tested["p_adjusted"] < LEVEL) & (tested["value"] > 0)).sum()
@@ -256,11 +248,7 @@ def permuted(rows: pd.DataFrame) -> str:
 
 
 def rounding(rows: pd.DataFrame) -> str:
-    """Say how much of the variance of a sample's AUC numerical noise can explain.
-
-    Args:
-        rows: of `variance_components`.
-    """
+    """Say from `variance_components` how much of the variance of an AUC noise can explain."""
     keys = ["protocol", "model", "dataset", "metric", "method"]
     parts = select(rows, metric=AUC_METRICS).set_index([*keys, "part"])["value"].unstack()
     shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()

@@ -242,8 +242,9 @@ def test_a_finding_that_hinges_on_a_missing_test_is_inconclusive() -> None:
 
 def test_equal_methods_are_all_best_and_untested_ones_are_not_tied():
     numbers = {"rank": [1.5, 1.5, 3, 4, 5], "p_adjusted": [1.0, np.nan, 0.05, 0.049, np.nan]}
-    groups = Order(pd.DataFrame(numbers, index=[*"abcde"]), pd.DataFrame(), {}).groups
-    assert list(groups.values()) == [["a", "b"], ["c"], ["d"], ["e"]]
+    order = Order(pd.DataFrame(numbers, index=[*"abcde"]), pd.DataFrame(), {})
+    assert order.best == ["a", "b"]
+    assert list(order.groups.values()) == [[], ["c"], ["d"], ["e"]]
 
 
 # The answer, and what supports it ---------------------------------------------------------------

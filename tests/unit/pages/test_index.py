@@ -245,9 +245,12 @@ def links_of(cards):
     ]
 
 
-def test_the_first_screen_holds_verdict_panel_and_n(tmp_path):
+def test_the_first_screen_holds_answer_ranking_and_n(tmp_path):
     write_html(page_of(rows_of(everywhere(LEVELS))), tmp_path / "page.html")
     with chromium() as browser:
+        phone = visit(browser, tmp_path / "page.html", width=390, height=844)
+        box = phone.page.get_by_text("lead by both metrics").bounding_box()
+        assert box["y"] + box["height"] <= 844
         opened = visit(browser, tmp_path / "page.html", width=1440, height=900)
         for seen in (
             opened.page.get_by_text("lead by both metrics"),
