@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pisoft.formatting import signed
 from pisoft.pages.example import example_table
 from pisoft.pages.findings import (
     EQUAL,
@@ -127,7 +128,9 @@ def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
             cell = {"protocol": protocol, "model": str(model), "metric": metric}
             standings = tuple(_standings(numbers.order(**cell), scale))
             title = f"{METRICS[metric].label}, {protocol} routing"
-            ticks = {at: f"{scale[0] + at / 100 * np.ptp(scale):.3g}" for at in (0, 50, 100)}
+            ticks = {
+                at: signed(f"{scale[0] + at / 100 * np.ptp(scale):.3g}") for at in (0, 50, 100)
+            }
             rankings.append(Ranking(title, verdict(numbers, **cell), standings, ticks))
         label, n = numbers.labels.models[str(model)], rows["n"].max()
         label += f" on {numbers.restricted[str(model)]}" if numbers.restricted else ""
