@@ -71,7 +71,8 @@ def opened(browser, page_file):
 
     def open_at(fragment="", **window):
         visits.append(visit(browser, page_file, fragment, **window))
-        visits[-1].page.locator("#record dl").wait_for()  # it is unpacked after it has loaded
+        # It is unpacked after it has loaded.
+        visits[-1].page.locator("#record dl").wait_for(state="attached")
         return visits[-1].page
 
     yield open_at
