@@ -54,6 +54,7 @@ rule all:
     input:
         tables=[*TABLES],
         figures=[*FIGURES],
-        pages=["<results>/index.html", "<results>/verdicts.txt", *PAGES],
+        front=expand("<results>/{name}", name=["index.html", "verdicts.txt", "report.html"]),
+        pages=[*PAGES],
     message:
         "All results are there"

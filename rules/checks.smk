@@ -3,8 +3,9 @@
 from pisoft.workflow.checks import check_unchanged
 from pisoft.workflow.stale import recorded, refuse_stale, stale_files
 
+REPORT = str(RESULTS / "report.html")  # Snakemake's own says nothing of settings
 if workflow.is_main_process:
-    STALE = stale_files(RESULTS, workflow.rules, recorded())
+    STALE = stale_files(RESULTS, workflow.rules, recorded() | {REPORT})
     if not DELETE_STALE:
         refuse_stale(STALE)
     elif not workflow.output_settings.dryrun:

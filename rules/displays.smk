@@ -1,13 +1,27 @@
 # In:  <data>/summary/; prompts, generations, attributions, evaluated cells of single samples.
 # Out: <results>/tables/, each table as CSV, LaTeX and HTML; <results>/figures/, each figure as PDF,
-#      SVG and PNG, some with their numbers as CSV.
+#      SVG and PNG, some with their numbers as CSV, and a page with its caption and its data.
 # A table is a decorated function in scripts/pisoft/tables/NAME.py, a figure one in figures/NAME.py;
 # captions/tables/NAME.rst or captions/figures/NAME.rst is its caption, if it has one. One job makes
 # all tables, and one job all figures of a kind.
-from pisoft.workflow.displays import TABLE_TEMPLATES, Displays
+from pisoft.config.jobs import published_models
+from pisoft.workflow.displays import PAGE_TEMPLATES, TABLE_TEMPLATES, Displays, FigurePages
 
 TABULATED, PLOTTED = (Displays(room, DATA, ROOT / "rules", cells) for room in ("tables", "figures"))
-TABLES, FIGURES = TABULATED.titles(), PLOTTED.titles()  # of files to look at, by path
+TABLES, FIGURES = TABULATED.titles(), PLOTTED.titles()  # of pages, by path
+
+# Pages of the run, and the bar of links at the head of each: titles by path, paths by title.
+PAGES = {"<results>/explorer.html": "Explorer"} if CONFIG.run_file.explorer else {}
+if published_models(CONFIG):
+    PAGES["<results>/tables/published/against_paper.html"] = "Against the paper"
+BAR = {
+    "<results>/index.html": "Answer",
+    "<results>/index.html#all-results": "Tables and figures",
+    **PAGES,
+    "<results>/report.html": "Report",
+    "<results>/index.html#how-to-read-these-numbers": "How to read",
+}
+BAR = [f"{title}={path.replace('<results>', str(RESULTS))}" for path, title in BAR.items()]
 
 
 def draw(called, message_text, script, displays, minutes, *templates, options=()):
@@ -41,12 +55,17 @@ def draw(called, message_text, script, displays, minutes, *templates, options=()
             "{params.options:q} --folder {params.folder:q} --show {params.show:q} > {log:q} 2>&1"
 
 
-EXPLORER = f"{RESULTS}/explorer.html" if CONFIG.run_file.explorer else ""
-OF_TABLES = ("--explorer", EXPLORER, "--warning", WARNING)
+OF_PAGES = ("--pages", *BAR, "--warning", WARNING)
 draw(
     *("tabulate", "Writing all tables", "tabulate_results", TABULATED, 30),
     *TABLE_TEMPLATES,
-    options=OF_TABLES,
+    options=OF_PAGES,
+)
+draw(
+    *("build_figure_pages", "Writing the pages of figures", "build_figure_pages"),
+    *(FigurePages("figures", DATA, ROOT / "rules", cells), 10),
+    *PAGE_TEMPLATES,
+    options=OF_PAGES,
 )
 for figure, plotted in PLOTTED.single().items():
     draw(f"plot_{figure}", f"Plotting {figure}", "plot_results", plotted, 120)

@@ -1,13 +1,9 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
 # Out: <results>/index.html, the front page, and verdicts.txt, what it says first, with which the
 #      report begins and a run ends; <results>/tables/published/, the run's numbers beside the
-#      paper's; <results>/explorer.html, the scores of single samples, token by token.
+#      paper's, if it has one of the paper's models; <results>/explorer.html, the scores of single
+#      samples, token by token; <results>/report.html, in place of a report older than a result.
 from pisoft.workflow.displays import EXPLORER_TEMPLATES, PAGE_TEMPLATES, reported_page
-
-# Titles of the pages that the front page links to, by path.
-PAGES = {"<results>/tables/published/against_paper.html": "Against the paper"}
-if CONFIG.run_file.explorer:
-    PAGES["<results>/explorer.html"] = "Scores token by token"
 
 
 rule build_index:
@@ -18,7 +14,7 @@ rule build_index:
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
         generations=cells(GENERATIONS),
     output:
-        html=reported_page("<results>/index.html", "index", "A first reading"),
+        html=reported_page("<results>/index.html", "index", "Answer"),
         verdicts="<results>/verdicts.txt",
     log:
         "<logs>/build_index.log",
@@ -38,13 +34,35 @@ rule build_index:
             f"{title}={path.removeprefix('<results>/')}"
             for path, title in (TABLES | FIGURES | PAGES).items()
         ],
+        pages=BAR,
         warning=WARNING,
     message:
         "Writing the front page"
     shell:
         "{params.command} --settings {params.settings:q} --files {params.files:q} "
-        "--outputs {params.outputs:q} --links {params.links:q} --warning {params.warning:q} "
-        "> {log:q} 2>&1"
+        "--outputs {params.outputs:q} --links {params.links:q} --pages {params.pages:q} "
+        "--warning {params.warning:q} > {log:q} 2>&1"
+
+
+use rule build_index as note_report with:
+    input:
+        displays=[*TABLES, *FIGURES],
+        pages=["<results>/index.html", *PAGES],
+    output:
+        html="<results>/report.html",
+    log:
+        "<logs>/note_report.log",
+    benchmark:
+        "<logs>/note_report.tsv"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        **job("note_report", "index", *PAGE_TEMPLATES),
+        files=[],
+        links=[],
+    message:
+        "Noting that there is no report of these results yet"
 
 
 use rule build_index as compare_with_paper with:
@@ -69,7 +87,7 @@ use rule build_index as compare_with_paper with:
         runtime=10,
     params:
         **job("compare_with_paper", "published", "config/published.csv", *PAGE_TEMPLATES),
-        links=["explorer=../../explorer.html"] if CONFIG.run_file.explorer else [],
+        links=[],
     message:
         "Comparing with the paper"
 
@@ -81,10 +99,11 @@ use rule build_index as build_explorer with:
         attributions=cells(ATTRIBUTIONS),
         soft=cells(SOFT, "first_protocol"),
         soft_samples=SAMPLES["soft_samples"],
+        soft_sample_curves=SAMPLES["soft_sample_curves"],
         evidence_samples=EVIDENCE_SAMPLES,
         datamodel_samples=DATAMODEL_SAMPLES,
     output:
-        html=reported_page("<results>/explorer.html", "explorer", "Scores token by token"),
+        html=reported_page("<results>/explorer.html", "explorer", "Explorer"),
     log:
         "<logs>/build_explorer.log",
     benchmark:

@@ -11,6 +11,7 @@ from pisoft.config.jobs import ExplorerJob
 from pisoft.pages.explorer import explorer_data, explorer_page
 from pisoft.statistics.reading import Files
 from pisoft.store.files import whole_files
+from pisoft.tables.writer import addresses
 from pisoft.workflow.commandline import job_parser, run
 
 
@@ -18,9 +19,11 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerJob.model_validate_json(arguments.settings)
     data = explorer_data(Files(arguments.files), settings)
-    with whole_files(arguments.settings, *arguments.outputs["html"]) as (path,):
-        path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")
+    (html,) = arguments.outputs["html"]
+    page = explorer_page(data, arguments.warning, addresses(arguments.pages, html))
+    with whole_files(arguments.settings, html) as (path,):
+        path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, "files", "outputs", "links", "warning"))
+    run(main, job_parser(__doc__, "files", "outputs", "links", "pages", "warning"))

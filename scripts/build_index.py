@@ -7,6 +7,7 @@ Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.sv
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from pisoft.config.jobs import IndexJob
 from pisoft.pages.findings import Numbers
@@ -15,6 +16,7 @@ from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.store.files import whole_files
 from pisoft.store.parquet import read_provenance
+from pisoft.tables.writer import addresses
 from pisoft.workflow.commandline import job_parser, run
 
 SUMMARIES = ("statistics", "comparisons", "ranks", "coverage")
@@ -38,10 +40,11 @@ def main(arguments: argparse.Namespace) -> None:
         warning=arguments.warning,
     )
     (html_file,), (verdicts_file,) = arguments.outputs["html"], arguments.outputs["verdicts"]
+    page = replace(page, pages=addresses(arguments.pages, html_file))
     with whole_files(arguments.settings, html_file, verdicts_file) as (html, text):
         write_html(page, html)
         write_verdicts(page, text)
 
 
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, "files", "outputs", "links", "warning"))
+    run(main, job_parser(__doc__, "files", "outputs", "links", "pages", "warning"))

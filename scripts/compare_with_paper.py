@@ -1,7 +1,4 @@
-"""Set the published numbers beside the run's, and show what the published order hangs on.
-
-A link may be that of the explorer, as the page has it.
-"""
+"""Set the published numbers beside the run's, and show what the published order hangs on."""
 
 from __future__ import annotations
 
@@ -24,6 +21,8 @@ from pisoft.statistics.published import load_published
 from pisoft.statistics.published_settings import differences
 from pisoft.statistics.reading import load_rows
 from pisoft.store.files import whole_files
+from pisoft.tables.layout import EXPLORER
+from pisoft.tables.writer import addresses
 from pisoft.views.view import Results
 from pisoft.workflow.commandline import job_parser, run
 
@@ -48,8 +47,10 @@ def main(arguments: argparse.Namespace) -> None:
         unlike=differences(settings),
     )
     agreements, robustness = agreement(cells), published_robustness(published)
-    explorer = "".join(map(str, arguments.links.get("explorer", [])))
-    page = against_paper_page(published, cells, agreements, robustness, settings, explorer)
+    pages = addresses(arguments.pages, *outputs["html"])
+    page = against_paper_page(
+        published, cells, agreements, robustness, settings, pages.get(EXPLORER, "")
+    )
     tables = {
         "cells": cells.astype({"n": "Int64", "n_failed": "Int64"}),
         "agreement": agreements,
@@ -57,11 +58,11 @@ def main(arguments: argparse.Namespace) -> None:
     }
     paths = [path for kind in ("html", "tex", *tables) for path in outputs[kind]]
     with whole_files(arguments.settings, *paths) as (html, tex, *csv):
-        write_html(replace(page, warning=arguments.warning), html)
+        write_html(replace(page, warning=arguments.warning, pages=pages), html)
         write_latex(page, tex)
         for path, rows in zip(csv, tables.values(), strict=True):
             rows.to_csv(path, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, "files", "outputs", "links", "warning"))
+    run(main, job_parser(__doc__, "files", "outputs", "links", "pages", "warning"))

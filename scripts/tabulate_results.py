@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 
 from pisoft.config.jobs import DisplayJob
 from pisoft.store.files import whole_files
-from pisoft.tables.layout import explorer_links
-from pisoft.tables.writer import write
+from pisoft.tables.layout import EXPLORER, explorer_links
+from pisoft.tables.writer import addresses, write
 from pisoft.views.view import displayed
 from pisoft.workflow.commandline import PATTERNS, job_parser, run
 
@@ -21,18 +20,18 @@ def main(arguments: argparse.Namespace) -> None:
     for path, described, view, table in displays:
         shown = [view.cell["model"]] if "model" in view.cell else settings.models
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]
-        explorer = arguments.explorer and os.path.relpath(arguments.explorer, outputs[0].parent)
+        pages = addresses(arguments.pages, outputs[-1])
         links: dict[str, dict[str, str]] = {}
         for name in shown:
             label = {name: settings.models[name]}
-            links |= explorer_links(explorer, label, settings.datasets_on(name))
+            links |= explorer_links(pages.get(EXPLORER, ""), label, settings.datasets_on(name))
         with whole_files(arguments.settings, *outputs) as (csv, tex, html):
-            write(replace(table, links=links), csv, tex, html, arguments.warning)
+            write(replace(table, links=links), csv, tex, html, arguments.warning, pages)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = job_parser(__doc__, "folder", "show", "explorer", "warning")
+    line = job_parser(__doc__, "folder", "show", "pages", "warning")
     line.add_argument("--files", **PATTERNS)
     return line
 

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from keep_summary import CURVES, FOLDER
-from pisoft.pages.readme import put_between_markers, result_text
-from pisoft.pages.real_numbers import kept, real_numbers_page
+from pisoft.pages.real_numbers import kept, put_between_markers, real_numbers_page, result_text
 from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/real-numbers.md")

@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -59,19 +60,17 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def visit(
-    browser: Browser, path: Path, fragment: str = "", width: int = 1280, height: int = 900
-) -> Visit:
+def visit(browser: Browser, path: Path, fragment: str = "", **window: Any) -> Visit:
     """Open a file of this disk in a window of its own.
 
     Args:
         browser: the browser.
         path: the file.
         fragment: what stands behind `#` in the address.
-        width: width of the window, pixels.
-        height: height of the window, pixels.
+        window: `width` and `height` in pixels, and further options of the window.
     """
-    page = browser.new_page(viewport={"width": width, "height": height})
+    viewport = {"width": window.pop("width", 1280), "height": window.pop("height", 900)}
+    page = browser.new_page(viewport=viewport, **window)
     page.set_default_timeout(PATIENCE)
     opened = Visit(page)
     page.on("console", lambda message: opened.messages.append(f"{message.type}: {message.text}"))
@@ -81,20 +80,27 @@ def visit(
     return opened
 
 
-def check_accessible(browser: Browser, path: Path) -> None:
-    """Check a file on a wide and on a narrow window.
+SMALL = """() => [...document.querySelectorAll("a, button, summary, select")]
+  .map((target) => [target.outerHTML, target.getBoundingClientRect()])
+  .filter(([, { width, height }]) => width && (width < 24 || height < 24))
+  .map(([html]) => html)"""
 
-    axe-core finds no serious violation, the page stays silent, and none of it lies beside the
-    window: what is wider scrolls by itself.
+
+def check_accessible(browser: Browser, path: Path) -> None:
+    """Check a file on a wide and on a narrow window, light and dark.
+
+    axe-core finds no violation, no target is below 24 pixels, the page stays silent, and none of it
+    lies beside the window: what is wider scrolls by itself.
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    for width in (1440, 390):
-        opened = visit(browser, path, width=width)
+    for width, scheme in product((1440, 390), ("light", "dark")):
+        opened = visit(browser, path, width=width, color_scheme=scheme)
+        where = f"{path} at {width} pixels, {scheme}"
         found = Axe().run(opened.page).response["violations"]
-        serious = [one["help"] for one in found if one["impact"] in ("serious", "critical")]
-        assert serious == [], f"{path} at {width} pixels"
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], where
+        assert opened.page.evaluate(SMALL) == [], where
         beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert opened.page.evaluate(beyond) <= 0, f"{path} at {width} pixels"
+        assert opened.page.evaluate(beyond) <= 0, where
         opened.assert_sound_and_offline()
         opened.page.close()

@@ -92,7 +92,7 @@ class Run:
 
     Attributes:
         raw: raw scores by model, method, dataset, sample and step; float32.
-        measured: rows of `soft_samples`, `evidence_samples` and `datamodel_samples`.
+        measured: rows of `soft_samples`, `evidence_samples` and so on, by kind.
     """
 
     files: dict[str, list[Path]]
@@ -102,6 +102,7 @@ class Run:
             "soft_samples": [],
             "evidence_samples": [],
             "datamodel_samples": [],
+            "soft_sample_curves": [],
         }
     )
 
@@ -197,6 +198,11 @@ def _measure(run: Run, model: str, method: str, dataset: str, records: Sequence[
                 row = {"sample_id": record.name, "metric": metric, "value": value}
                 row |= {**cell, "status": status, **({"protocol": protocol} if protocol else {})}
                 run.measured[kind].append(row)
+                if protocol:
+                    curve = {key: row[key] for key in (*cell, "sample_id", "protocol")}
+                    curve["metric"] = metric.removeprefix("auc_")
+                    curve["values"] = None if value is None else [value * pi for pi in GRID]
+                    run.measured["soft_sample_curves"].append(curve)
                 if metric == AUC_METRICS[0]:
                     lds = None if value is None else value / 8
                     run.measured["datamodel_samples"].append(

@@ -24,8 +24,8 @@ SHORT = (
     "compare",
     "tabulate",
     "plot",
-    "build_index",
-    "build_explorer",
+    "build",
+    "note",
 )
 CATALOGUE = Path(__file__).parents[2] / "config/catalogue"
 WEIGHTS = 1e6

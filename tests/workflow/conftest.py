@@ -95,10 +95,14 @@ class Project:
         self.snakemake("--cores", "2")
 
     def pending(self, *arguments: str) -> set[str]:
-        """Return the outputs that a dry run would make, relative to the run's results."""
+        """Return the outputs that a dry run would make, but for pages of figures.
+
+        They are relative to the run's results.
+        """
         listed = self.snakemake("--dry-run", "--printshellcmds", *arguments).stdout
         plain = re.findall(r"--(?:output(?:-folder)?|html|svg) (\S+)", listed)
-        for folder, paths in re.findall(r"--folder (\S+) --show ([^>]+) >", listed):
+        shown = r"(?:tabulate|plot)_results\.py .* --folder (\S+) --show ([^>]+) >"
+        for folder, paths in re.findall(shown, listed):
             ending = "html" if folder.endswith("tables") else "svg"
             plain += [f"{folder}/{path}.{ending}" for path in paths.split()]
         by_kind = re.findall(r"--outputs ((?:\w+=\S+ ?)+)", listed)

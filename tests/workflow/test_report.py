@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 # Titles of what the menu lists, by category and subcategory; the first has none.
 MENU = {
-    "1 Overview": {"": ["A first reading", "Against the paper", "Scores token by token"]},
+    "1 Overview": {"": ["Answer", "Explorer"]},
     "2 Tables": {
         "1 Answer": [
             "AUC of π-Soft-NS and π-Soft-NC",
@@ -181,9 +181,8 @@ def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
     first = page.get_by_text("how faithful attribution methods are")
     assert first.bounding_box()["y"] >= 0
     for text, said in {
-        "A first reading": "The front page of the run",
-        "Against the paper": "The numbers that the paper prints",
-        "Scores token by token": "choose model, dataset, sample and generation step",
+        "Answer": "The front page of the run",
+        "Explorer": "choose model, dataset, sample and generation step",
     }.items():
         page.locator(".prose").get_by_role("link", name=text).click()
         page.locator("nav").get_by_text(said).wait_for()
@@ -234,17 +233,39 @@ def test_every_latex_table_fits_a_paper_of_two_columns(report):
         typeset(path)
 
 
-def test_every_link_of_the_front_page_leads_to_a_file(browser, report):
-    opened = visit(browser, report.parent / "index.html")
-    links = opened.page.locator("a").evaluate_all("all => all.map((one) => one.href)")
-    files = {Path(unquote(urlsplit(link).path)) for link in links}
-    shown = {
-        path
-        for room in ("tables", "figures")
-        for path in (report.parent / room).rglob("*")
-        if path.suffix in (".html", ".svg")
-    }
-    assert files == shown | {report.parent / "explorer.html"}
+def links_of(browser, page):
+    """Return the files that a page links to, each with the part of it."""
+    opened = visit(browser, page)
+    links = opened.page.locator("a[href]").evaluate_all("all => all.map((one) => one.href)")
+    opened.page.close()
+    parts = [urlsplit(link) for link in links]
+    return {(Path(unquote(part.path)), part.fragment) for part in parts if part.scheme == "file"}
+
+
+def test_every_link_on_every_page_leads_somewhere(browser, report):
+    for page in report.parent.rglob("*.html"):
+        links = links_of(browser, page)
+        assert report.parent / "index.html" in {file for file, _ in links} | {page}, "the bar"
+        for file, part in links:
+            assert file.is_file() or file.is_dir(), f"{page}: {file}"
+            if part and file.name == "index.html":
+                assert f'id="{part}"' in file.read_text(encoding="utf-8"), f"{page}: {part}"
+
+
+def test_the_front_page_links_to_every_table_and_figure(browser, report):
+    run = report.parent
+    files = {file for file, _ in links_of(browser, run / "index.html")}
+    pages = {page for room in ("tables", "figures") for page in (run / room).rglob("*.html")}
+    assert files == pages | {run / "index.html", run / "explorer.html", report}
+
+
+def test_a_figure_opens_in_a_page_with_its_caption_and_data(browser, report):
+    opened = visit(browser, report.parent / "figures/pi_curves/dynamic/toy/toy-sentiment.html")
+    assert opened.page.locator("img").evaluate("image => image.naturalWidth") > 100
+    assert "Each panel names, the highest area under the curve" in opened.page.inner_text("main")
+    names = opened.page.locator("main a").all_inner_texts()
+    assert names == ["PDF", "PNG", "SVG", "curves, Parquet", "statistics, Parquet"]
+    opened.page.close()
 
 
 def test_every_figure_opens_and_no_edge_of_it_is_cut(page):
@@ -262,11 +283,11 @@ def test_every_figure_opens_and_no_edge_of_it_is_cut(page):
 
 def test_the_pages_open(page):
     show(page, "1 Overview", "")
-    open_first(page, "A first reading")
+    open_first(page, "Answer")
     frame = page.frame_locator("iframe")
     assert frame.get_by_role("heading", level=1).inner_text() == "π-Soft Bench · tiny"
     assert frame.get_by_text("significantly").count() > 0
-    open_first(page, "Scores token by token")
+    open_first(page, "Explorer")
     frame.get_by_role("combobox", name="Model").wait_for()
 
 

@@ -228,7 +228,7 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
 
 def display_jobs(config: Config, root: Path) -> Iterator[Job]:
     """Return the job of all tables, and one of each kind of figure."""
-    yield display_job(config, root, "tabulate", "tables", TABLES, explorer="", warning="")
+    yield display_job(config, root, "tabulate", "tables", TABLES, warning="")
     for name in FIGURES:
         yield display_job(config, root, f"plot_{name}", "figures", (name,))
 
@@ -276,7 +276,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     line = options(
         settings=slice_of(config, "index", {}),
         files=[*pairs(given), *pairs(generations)],
-        links=["Scores token by token=explorer.html"],
+        links=["Explorer=explorer.html"],
         warning="",
         outputs=pairs(made),
     )

@@ -531,6 +531,11 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
 
 # Pages ----------------------------------------------------------------------------------------
 
+PUBLISHED_MODELS = {  # labels of the paper's
+    "llama-3.1-8b-instruct": "Llama-3.1-8B-Instruct",
+    "mistral-7b-instruct-v0.3": "Mistral-7B-Instruct-v0.3",
+    "llama-3.1-70b-instruct": "Llama-3.1-70B-Instruct",
+}
 # What an entry is whose source is of this kind; one of kind `hub` may be the published one.
 OTHER_SOURCES = {
     "local": "weights in a local folder",
@@ -564,6 +569,12 @@ def _not_published(config: Config, kind: Kind) -> dict[str, str]:
         if name not in PUBLISHED_FILES
     }
     return {name: origin for name, origin in origins.items() if origin is not None}
+
+
+def published_models(config: Config) -> list[str]:
+    """Return the models of a run that are the paper's."""
+    others = _not_published(config, "models")
+    return [name for name in PUBLISHED_MODELS if name in config.models and name not in others]
 
 
 class PublishedJob(JobSettings, of="run_file"):

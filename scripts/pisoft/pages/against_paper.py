@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 
 from pisoft.config.jobs import PublishedJob
 from pisoft.formatting import NOTHING
-from pisoft.pages.against_paper_tables import cell_tables, robustness_tables, summary_table, where
 from pisoft.pages.page import Page, Section
-from pisoft.statistics.against_paper import (
-    COMPARED,
-    INSIDE,
-    NO_INTERVAL,
-    OTHER_MACHINE,
-    OTHER_SETTINGS,
-    OUTSIDE,
-)
+from pisoft.statistics import against_paper as outcomes
+from pisoft.statistics import published as paper
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.published import (
-    CITATION,
-    COLUMN,
-    DATASETS,
-    METHODS,
-    METRICS,
-    MODELS,
-    average_deviations,
-)
-from pisoft.statistics.published_settings import (
-    LEFT_OPEN,
-    as_text,
-    compared_settings,
-    differences,
-)
+from pisoft.statistics.published_settings import LEFT_OPEN, as_text, compared_settings, differences
 from pisoft.statistics.results import select
-from pisoft.tables.layout import explorer_links, number_text
+from pisoft.tables import layout
+from pisoft.tables.grid import blocks, columns, each, plain
+from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.views.view import Number, Results
+
+ROWS = {**paper.DATASETS, AVERAGE: "Average"}
 
 
 def against_paper_page(
@@ -47,7 +31,7 @@ def against_paper_page(
     settings: PublishedJob,
     explorer: str = "",
 ) -> Page:
-    """Build the page; numbers are beside each other only for models with a comparable number.
+    """Build the page of a run that has a model of the paper's; numbers are of these models.
 
     Args:
         published: rows of :func:`pisoft.statistics.published.load_published`.
@@ -57,52 +41,44 @@ def against_paper_page(
         settings: what of the run is not as published.
         explorer: address of the page that shows scores, if there is one.
     """
-    found = set(cells.loc[cells["outcome"].isin(COMPARED), "model"])
-    models = [name for name in MODELS if name in found]
-    sections = [Section("What is compared", tuple(_scope(settings, models)))]
-    if models:
-        shown = cells[cells["model"].isin(models)]
-        datasets = settings.datasets.keys() - settings.other_datasets.keys()
-        links = explorer_links(
-            explorer,
-            {name: MODELS[name] for name in models},
-            {name: label for name, label in DATASETS.items() if name in datasets},
-        )
-        summary = replace(summary_table(agreements[agreements["model"].isin(models)]), links=links)
-        sections += [
-            Section("How many numbers agree", _counts(shown[~shown["variant"]]), (summary,)),
-            Section("Number by number", _READING, tuple(cell_tables(shown, links))),
-        ]
+    models = {
+        name: label
+        for name, label in paper.MODELS.items()
+        if name in settings.models and name not in settings.other_models
+    }
+    datasets = settings.datasets.keys() - settings.other_datasets.keys()
+    labels = {name: label for name, label in paper.DATASETS.items() if name in datasets}
+    links = layout.explorer_links(explorer, models, labels)
+    cells = cells[cells["model"].isin(models)]
+    summary = summary_table(agreements[agreements["model"].isin(models)], links)
+    orders = "How far the published order depends on single datasets"
     return Page(
         "Against the paper",
         (
-            *sections,
-            Section(
-                "How far the published order depends on single datasets",
-                _robustness(robustness),
-                tuple(robustness_tables(robustness)),
-            ),
+            Section("What is compared", tuple(_scope(settings, models))),
+            Section("How many numbers agree", _counts(cells[~cells["variant"]]), (summary,)),
+            Section("Number by number", _READING, tuple(cell_tables(cells, links))),
+            Section(orders, _robustness(robustness), tuple(robustness_tables(robustness))),
             Section("Where the published numbers are from", _sources(published)),
         ),
     )
 
 
+def where(model: str, protocol: str) -> str:
+    """Return the label of a published model and, if there is one, the protocol."""
+    return paper.MODELS[model] + (f" · {protocol} routing" if protocol else "")
+
+
 # What is compared -----------------------------------------------------------------------------
 
 
-def _scope(settings: PublishedJob, models: Sequence[str]) -> Iterator[str]:
+def _scope(settings: PublishedJob, models: Mapping[str, str]) -> Iterator[str]:
     """Say which models and datasets are compared, which are others, and how settings differ."""
-    if models:
-        names = ", ".join(MODELS[name] for name in models)
-        yield f"Compared are this run's numbers of {names} on the paper's datasets."
-    else:
-        yield (
-            "No number is compared, because none is of a published model on a published dataset. "
-            "The section on single datasets, below, is about the paper alone."
-        )
+    names = ", ".join(models.values())
+    yield f"Compared are this run's numbers of {names} on the paper's datasets."
     for kind, labels, reasons, published in (
-        ("models", settings.models, settings.other_models, MODELS),
-        ("datasets", settings.datasets, settings.other_datasets, DATASETS),
+        ("models", settings.models, settings.other_models, paper.MODELS),
+        ("datasets", settings.datasets, settings.other_datasets, paper.DATASETS),
     ):
         others = ", ".join(
             f"{label} ({name}: {reasons.get(name, 'not in the paper')})"
@@ -111,13 +87,12 @@ def _scope(settings: PublishedJob, models: Sequence[str]) -> Iterator[str]:
         )
         if others:
             yield f"Other {kind}: {others}. The paper's are {', '.join(published.values())}."
-    if models:
-        yield (
-            "The records are other samples of the datasets than the paper's, which has 2000 of "
-            "IMDb and of SST-2 and states no number for the others; n stands beside every number. "
-            "The paper's BoolQ is ERASER's, in the catalogue boolq_eraser."
-        )
-        yield from _settings(settings)
+    yield (
+        "The records are other samples of the datasets than the paper's, which has 2000 of IMDb "
+        "and of SST-2 and states no number for the others; n stands beside every number. The "
+        "paper's BoolQ is ERASER's, in the catalogue boolq_eraser."
+    )
+    yield from _settings(settings)
 
 
 def _settings(settings: PublishedJob) -> Iterator[str]:
@@ -128,8 +103,8 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
     )
     yield (
         f"Settings unlike the paper's: {unlike}. Numbers that depend on one of them are not "
-        f"compared ('{OTHER_SETTINGS}'); the number of draws and how evenly they are spread only "
-        "affect precision."
+        f"compared ('{outcomes.OTHER_SETTINGS}'); the number of draws and how evenly they are "
+        "spread only affect precision."
         if unlike
         else "Settings that the paper states are the same here."
     )
@@ -163,14 +138,12 @@ _READING = (
 
 def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
     """Say how many of the published numbers agree, and how to read that."""
-    counts = shown["outcome"].value_counts()
-    inside, judged = counts.get(INSIDE, 0), counts.reindex([INSIDE, OUTSIDE], fill_value=0).sum()
-    without = (~shown["outcome"].isin(COMPARED)).sum()
+    counts = shown["outcome"].value_counts().reindex(outcomes.COMPARED, fill_value=0)
+    inside, outside, no_interval, times = counts
     return (
-        f"{inside} of {judged} published numbers lie inside this run's 95 % interval. "
-        f"{counts.get(NO_INTERVAL, 0)} more have no interval here, {without} have no number here, "
-        f"and {counts.get(OTHER_MACHINE, 0)} are times, which depend on the machine and are not "
-        "judged.",
+        f"{inside} of {inside + outside} published numbers lie inside this run's 95 % interval. "
+        f"{no_interval} more have no interval here, {len(shown) - counts.sum()} have no number "
+        f"here, and {times} are times, which depend on the machine and are not judged.",
         "The interval covers the sampling error of this run alone; the paper states none. Even of "
         "two sound measurements of the same model, clearly fewer than 95 % of the numbers of one "
         "would lie inside the intervals of the other.",
@@ -180,10 +153,10 @@ def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
 def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
     """Say how often the best method depends on one dataset, and where the order does most."""
     ranks, taus = (select(robustness, part=part) for part in ("without", "kendall_tau"))
-    orders = ranks.groupby([*COLUMN, "other"])
+    orders = ranks.groupby([*paper.COLUMN, "other"])
     best = ranks[ranks["rank"] == orders["rank"].transform("min")]
-    leaders = best.groupby([*COLUMN, "other"])["method"].agg(frozenset)
-    changes = leaders.groupby(COLUMN).nunique() > 1
+    leaders = best.groupby([*paper.COLUMN, "other"])["method"].agg(frozenset)
+    changes = leaders.groupby(paper.COLUMN).nunique() > 1
     least = taus.loc[taus["value"].idxmin()]
     return (
         "Methods ranked by the mean of their published numbers over the datasets, and by the means "
@@ -192,26 +165,142 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
         "order, \N{MINUS SIGN}1 the reverse. Bold: the best.",
         f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
         "another method would be best or share the first rank without one of the datasets. "
-        f"The order changes most in {METRICS[least['metric']].label} of "
-        f"{where(least['model'], least['protocol'])}, without {DATASETS[least['other']]}: "
-        f"τ = {number_text(least['value'], 2)}.",
+        f"The order changes most in {paper.METRICS[least['metric']].label} of "
+        f"{where(least['model'], least['protocol'])}, without {paper.DATASETS[least['other']]}: "
+        f"τ = {layout.number_text(least['value'], 2)}.",
     )
 
 
 def _sources(published: pd.DataFrame) -> tuple[str, ...]:
     """Cite the paper, and name its averages that do not follow from their cells."""
-    deviations = average_deviations(published)
+    deviations = paper.average_deviations(published)
     unexplained = deviations[~deviations["explained"]]
     listed = "; ".join(
-        f"{METHODS[row.method]}, {METRICS[row.metric].label}, {where(row.model, row.protocol)} "
-        f"({row.printed:.{row.decimals}f} is printed, {row.mean:.{row.decimals + 1}f} is the mean)"
+        f"{paper.METHODS[row.method]}, {paper.METRICS[row.metric].label}, "
+        f"{where(row.model, row.protocol)} ({row.printed:.{row.decimals}f} is printed, "
+        f"{row.mean:.{row.decimals + 1}f} is the mean)"
         for row in unexplained.itertuples()
     )
     return (
-        f"{CITATION} The {len(published)} numbers of its tables are in config/published.csv, digit "
-        "by digit.",
+        f"{paper.CITATION} The {len(published)} numbers of its tables are in config/published.csv, "
+        "digit by digit.",
         f"Of its {(published['dataset'] == AVERAGE).sum()} averages, {len(deviations)} are not "
         f"the rounded mean of the numbers above them. {len(deviations) - len(unexplained)} are off "
         "by one in the last digit, which averaging unrounded numbers or truncating the mean would "
         f"explain. Not explained: {listed or 'none'}.",
+    )
+
+
+# Tables ---------------------------------------------------------------------------------------
+
+_COUNTS = ("compared", "inside", "outside", "no_interval")
+_TIMES_NOTE = (
+    "A ratio of times is one of machines and of algorithms, not of methods. Here, samples and "
+    "steps share batches, gradients of all explained steps of a sample come from one forward "
+    "pass, and value zeroing is computed in closed form, without a forward pass for each token; "
+    "the paper explains token by token. The ratio says what to expect of a run here."
+)
+
+
+def summary_table(agreements: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> Table:
+    """Build the table of how many numbers of each column agree, and how far its orders do."""
+    datasets = [name for name in ROWS if name in set(agreements["dataset"])]
+    lines: dict[str, list[Row]] = {}
+    keys = ["model", "protocol", "metric"]
+    for (model, protocol, metric), rows in agreements.groupby(keys, sort=False):
+        taus = rows.set_index("dataset")["kendall_tau"].reindex(datasets)
+        texts = [f"{rows[name].sum():.0f}" for name in _COUNTS]
+        texts += [layout.number_text(tau, 2) for tau in taus]
+        label = paper.METRICS[metric].label + (f" · {protocol}" if protocol else "")
+        lines.setdefault(paper.MODELS[model], []).append(Row(label, tuple(map(Entry, texts))))
+    return Table(
+        title="Published numbers inside this run's intervals, and agreement of the orders",
+        corner="Metric",
+        columns=(
+            *(name.replace("_", " ").capitalize() for name in _COUNTS),
+            *(f"τ {ROWS[name]}" for name in datasets),
+        ),
+        blocks=tuple(Block(title, tuple(rows)) for title, rows in lines.items()),
+        notes=(
+            "Compared: published numbers with one of this run beside them. Inside, outside: of "
+            "this run's 95 % interval.",
+            "τ: Kendall's τ-b between the published order of the methods and this run's, over the "
+            f"methods that both have; {NOTHING} below two.",
+        ),
+        values=agreements,
+        links=links,
+    )
+
+
+def cell_tables(cells: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> Iterator[Table]:
+    """Yield one table for each protocol, model and metric: every published number and the run's."""
+    for (protocol, model, metric), column in cells.groupby(paper.COLUMN, sort=False):
+        how = "divided by" if metric == outcomes.SECONDS else "minus"
+        yield Table(
+            title=f"{paper.METRICS[metric].label} · {where(model, protocol)}",
+            corner="Method",
+            columns=("Paper", "This run", f"Run {how} paper", "Paper's number", "n (failed)"),
+            blocks=tuple(
+                Block(ROWS[dataset], tuple(map(_cell_row, rows.itertuples())))
+                for dataset, rows in column.groupby("dataset", sort=False)
+            ),
+            notes=(
+                f"The paper's table: {column['table'].iloc[0]}.",
+                *([_TIMES_NOTE] if metric == outcomes.SECONDS else []),
+            ),
+            values=column,
+            links={label: links[label] for label in (paper.MODELS[model],) if label in links},
+        )
+
+
+def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
+    """Yield one table for each model and protocol: ranks with each dataset left out."""
+    for (protocol, model), rows in robustness.groupby(["protocol", "model"], sort=False):
+        results = Results(rows, paper.METHODS, paper.DATASETS)
+        left_out = {
+            name: f"Without {paper.DATASETS[name]}" if name else "All" for name in rows["other"]
+        }
+        titles = {paper.METRICS[name].label: {"metric": name} for name in rows["metric"]}
+        methods = {name: paper.METHODS[name] for name in rows["method"] if name}
+        ranks = columns("other", left_out, place, part="without")
+        taus = columns("other", left_out, plain(2), part="kendall_tau")
+        made = zip(
+            blocks(results, titles, each("method", methods), ranks, ranks[0], sparse=True),
+            blocks(results, titles, {"Kendall's τ": {}}, taus),
+            strict=True,
+        )
+        yield Table(
+            title=f"Ranks of the published means · {where(model, protocol)}",
+            corner="Method",
+            columns=tuple(left_out.values()),
+            blocks=tuple(Block(of.title, (*of.rows, *tau.rows)) for of, tau in made),
+            notes=(),
+            values=results.values,
+        )
+
+
+def place(number: Number) -> Entry:
+    """Show a rank; the best is bold."""
+    return Entry(layout.rank_text(number.rank), strong=number.is_best)
+
+
+def _cell_row(cell: Any) -> Row:
+    """Return one method's row of a dataset; whole numbers get one digit more."""
+    shown = max(cell.decimals, 1)
+    failed = f" ({cell.n_failed:.0f})" if cell.n_failed > 0 else ""
+    difference = layout.number_text(cell.difference, shown)
+    if cell.difference >= 0:
+        difference = f"+{difference}"
+    if cell.metric == outcomes.SECONDS and not pd.isna(cell.value):
+        difference = f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
+    interval = layout.interval_text(cell.low, cell.high, shown)
+    return Row(
+        {**paper.METHODS, **paper.VARIANTS}[cell.method],
+        (
+            Entry(f"{cell.published:.{cell.decimals}f}"),
+            Entry(layout.number_text(cell.value, shown), interval=interval),
+            Entry(difference),
+            Entry(cell.outcome),
+            Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),
+        ),
     )

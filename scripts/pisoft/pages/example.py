@@ -7,19 +7,15 @@ import pandas as pd
 
 from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
 from pisoft.faithfulness.masks import IndependentUniforms
-from pisoft.pages.page import Section
 from pisoft.tables.layout import Block, Entry, Row, Table
 
-SCORES = {
-    "The": 0.05,
-    "plot": 0.3,
-    "drags": 0.7,
-    ",": 0.02,
-    "but": 0.35,
-    "I": 0.1,
-    "loved": 1.0,
-    "it": 0.2,
-}
+SCORES = dict(
+    zip(
+        ("The", "plot", "drags", ",", "but", "I", "loved", "it"),
+        (0.05, 0.3, 0.7, 0.02, 0.35, 0.1, 1.0, 0.2),
+        strict=True,
+    )
+)
 PI, FLOOR = 0.5, 1e-6
 COLUMNS = {
     "score": "Score s",
@@ -29,7 +25,7 @@ COLUMNS = {
 }
 
 
-def example_section() -> Section:
+def example_table() -> Table:
     """Calibrate the scores to one π, and draw one mask, as an evaluation does."""
     scores = np.array(list(SCORES.values()))
     solved = calibrate(scores, np.array([PI]), FLOOR)
@@ -43,9 +39,12 @@ def example_section() -> Section:
     )
     texts = numbers.map(lambda value: value if isinstance(value, str) else f"{value:.2f}")
     rows = [Row(token, tuple(map(Entry, row))) for token, *row in texts.itertuples()]
-    return Section(
-        f"A worked example: eight tokens, π = {PI:g}",
-        (
+    return Table(
+        title=f"A worked example: eight tokens, π = {PI:g}",
+        corner="Token",
+        columns=tuple(COLUMNS.values()),
+        blocks=(Block("", tuple(rows)),),
+        notes=(
             f"The power α = {solved.alpha[0]:.2f} gives the scores the mean "
             f"{probabilities.mean():.2f}: every method keeps the same expected share π of tokens. "
             f"This draw keeps {kept.sum()} of {len(kept)} tokens for π-Soft-NS; π-Soft-NC keeps "
@@ -53,14 +52,5 @@ def example_section() -> Section:
             "The model reads both ablated texts, and the change of its next-token distribution is "
             "measured: π-Soft-NS is high if it is small, π-Soft-NC if it is large.",
         ),
-        tables=(
-            Table(
-                title="One draw",
-                corner="Token",
-                columns=tuple(COLUMNS.values()),
-                blocks=(Block("", tuple(rows)),),
-                notes=(),
-                values=numbers,
-            ),
-        ),
+        values=numbers,
     )

@@ -18,24 +18,32 @@ import pyarrow.compute as pc
 from pisoft.config.base import Target
 from pisoft.config.jobs import ExplorerJob
 from pisoft.formatting import NOTHING
-from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS
+from pisoft.statistics.metrics import (
+    AUC_METRICS,
+    CURVE_METRICS,
+    DATAMODEL_METRICS,
+    EVIDENCE_METRICS,
+)
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import NO_CONTENT_TOKENS, OK, read_table
 from pisoft.tables.writer import render_html
 
 TEMPLATES = Path(__file__).parent / "templates"
+STYLES = (TEMPLATES.parents[1] / "tables/templates/common.css", TEMPLATES / "explorer.css")
 ALPHA_DIGITS = 8  # significant ones; a transformed score s^α then changes by less than 1e-7
 SCORE_DIGITS = 5  # of raw scores, and of logarithms of scores
 LOG_OF_ZERO = -1000.0  # its exponential is 0 in any float
 
 MEASURED = {  # kind of each, and metrics
     "areas": ("soft_samples", AUC_METRICS),
+    "curves": ("soft_sample_curves", tuple(CURVE_METRICS)),
     "lds": ("datamodel_samples", DATAMODEL_METRICS[:1]),
     "evidence": ("evidence_samples", EVIDENCE_METRICS),
 }
 MEASURED_DIGITS = 4  # significant ones
 
+KINDS = ("prompts", "generations")
 PathsByKind = Mapping[str, Sequence[Path]]
 Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample and step
 
@@ -67,33 +75,32 @@ def explorer_data(files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     }
 
 
-def explorer_page(data: Mapping[str, Any], warning: str = "") -> str:
+def explorer_page(
+    data: Mapping[str, Any], warning: str = "", pages: Mapping[str, str] | None = None
+) -> str:
     """Return the page: one HTML document that needs no other file and loads nothing.
 
-    A warning, of what the numbers do not show, stands at its head. The data lie in it compressed by
-    gzip, in base64, which makes them a fraction as long; browsers know how to unpack them.
+    A warning, of what the numbers do not show, stands at its head, below links to the run's other
+    pages. The data lie in it compressed by gzip, in base64, which makes them a fraction as long;
+    browsers know how to unpack them.
 
     Whatever a record holds is data to the browser, never markup: none of it stands in the document
     as text, and the page's policy lets no script run but the page's own, known by its hash.
     """
-    style = (TEMPLATES / "explorer.css").read_text(encoding="utf-8")
+    style = "".join(file.read_text(encoding="utf-8") for file in STYLES)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     script = (TEMPLATES / "explorer.js").read_text(encoding="utf-8")
     return render_html(
         "explorer.html.jinja",
         run=data["run"],
         warning=warning,
+        pages=pages or {},
         style=style,
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        data=_packed(data),
+        data=base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii"),
     )
-
-
-def _packed(data: Mapping[str, Any]) -> str:
-    """Return data as JSON compressed by gzip, in base64; equal data give equal text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
 
 
 def _model(model: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
@@ -120,8 +127,7 @@ def _by_folder(paths: Iterable[Path], model: str) -> dict[str, Path]:
 
 def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
-    asked = _by_folder(files["prompts"], model)[dataset]
-    answered = _by_folder(files["generations"], model)[dataset]
+    asked, answered = (_by_folder(files[kind], model)[dataset] for kind in KINDS)
     attributions, soft = (
         {p.parts[-2]: p for p in files[kind] if (p.parts[-3], p.stem) == (model, dataset)}
         for kind in ("attributions", "soft")
@@ -169,8 +175,8 @@ def _measured(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return what was measured of samples, by sample and method.
 
-    Of each of :data:`MEASURED`, by protocol where it has one, the numbers; where a sample failed,
-    its status stands in place of them.
+    Of each of :data:`MEASURED`, by protocol where it has one, the numbers, those of `curves` along
+    the grid of π; where a sample failed, its status stands in place of them.
     """
     cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
     cell &= pc.field("sample_id").isin(list(samples))
@@ -185,8 +191,9 @@ def _measured(
             numbers, key = of_sample.setdefault(row["method"], {}), name
             if "protocol" in row:
                 numbers, key = numbers.setdefault(name, {}), row["protocol"]
-            if row["status"] == OK:
-                numbers.setdefault(key, []).extend(_rounded([row["value"]], MEASURED_DIGITS))
+            if row.get("status", OK) == OK:
+                values = row["values"] or [] if "values" in row else [row["value"]]
+                numbers.setdefault(key, []).extend(_rounded(values, MEASURED_DIGITS))
             else:
                 numbers[key] = row["status"]
     return measured

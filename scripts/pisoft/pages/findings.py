@@ -25,11 +25,22 @@ from pisoft.views.view import Results
 
 NS, NC = AUC_METRICS
 SHORT = {NS: "π-Soft-NS", NC: "π-Soft-NC"}
-_QUESTIONS = {NS: "do the tokens with high scores suffice?", NC: "does the model miss them?"}
-BEST = "best"
 BETTER, EQUAL = "significantly better", "not significantly different"
 WORSE, UNTESTED = "significantly worse", "not tested"
 NO_VALUE = "No method has a value in every dataset."
+
+
+def _by_test(p_values: pd.Series, is_higher: pd.Series | bool = False) -> dict[str, list[str]]:
+    """Return methods by what a test says, given by its p-value and whether they are higher."""
+    p_values = p_values.astype(float)
+    significant = p_values < LEVEL
+    groups = {
+        BETTER: significant & is_higher,
+        EQUAL: p_values >= LEVEL,
+        WORSE: significant & ~np.array(is_higher),
+        UNTESTED: p_values.isna(),
+    }
+    return {name: list(p_values.index[chosen]) for name, chosen in groups.items()}
 
 
 @dataclass(frozen=True)
@@ -48,17 +59,13 @@ class Order:
 
     @cached_property
     def groups(self) -> dict[str, list[str]]:
-        """The methods by how they compare with the best."""
-        is_best = self.rows["rank"] == self.rows["rank"].min()
-        p_values = self.rows["p_adjusted"].astype(float)[~is_best]
-        groups = {EQUAL: p_values >= LEVEL, WORSE: p_values < LEVEL, UNTESTED: p_values.isna()}
-        compared = {name: list(p_values.index[chosen]) for name, chosen in groups.items()}
-        return {BEST: list(self.rows.index[is_best]), **compared}
+        """The other methods by how they compare with the best."""
+        return _by_test(self.rows["p_adjusted"].drop(self.best))
 
-    @property
+    @cached_property
     def best(self) -> list[str]:
         """The methods of the first rank."""
-        return self.groups[BEST]
+        return list(self.rows.index[self.rows["rank"] == self.rows["rank"].min()])
 
     @property
     def is_clear(self) -> bool:
@@ -91,30 +98,18 @@ class Order:
         """Return the other methods by how they compare with one; none if that has no value."""
         mirrored = self.pairs.rename(columns={"method": "other", "other": "method"})
         both = pd.concat([self.pairs, mirrored.assign(value=-self.pairs["value"])])
-        tests = both[both["other"] == other].set_index("method")
-        groups: dict[str, list[str]] = {BETTER: [], EQUAL: [], WORSE: [], UNTESTED: []}
-        for method in self.rows.index.drop(other) if other in self.rows.index else ():
-            p_value = tests["p_adjusted"].get(method, np.nan)
-            if np.isnan(p_value):
-                groups[UNTESTED].append(method)
-            elif p_value >= LEVEL:
-                groups[EQUAL].append(method)
-            else:
-                groups[BETTER if tests["value"][method] > 0 else WORSE].append(method)
-        return groups
+        others = self.rows.index.drop(other) if other in self.rows.index else []
+        tests = both[both["other"] == other].set_index("method").reindex(others)
+        return _by_test(tests["p_adjusted"], tests["value"] > 0)
 
-    def rivals(self, named: bool) -> list[str]:
-        """Say in clauses how the other methods compare with the best.
-
-        Args:
-            named: whether those not significantly different are named, not only counted.
-        """
+    @property
+    def rivals(self) -> list[str]:
+        """Say in clauses how the other methods compare with the best."""
         _, equal, worse, untested = self.groups.values()
         clauses = []
         if equal:
             count = f"{len(equal)} of {len(equal) + len(worse)} other methods"
-            listed = f"{self.listed(equal)} ({count})" if named else count
-            clauses = [f"no significant difference from the best: {listed}"]
+            clauses = [f"no significant difference from the best: {count}"]
         elif worse:
             tested = "method that was tested" if untested else "method"
             clauses = [f"every other {tested} is significantly worse"]
@@ -229,51 +224,39 @@ def answer(orders: Mapping[str, Order]) -> str:
 
 
 def validity(rows: pd.DataFrame) -> str:
-    """Say whether π-Soft-NS and π-Soft-NC order scores by what these know of planted evidence.
-
-    Args:
-        rows: of `metric_validation`.
-    """
+    """Say from `metric_validation` whether both metrics order scores by planted evidence."""
     whole = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])
     needed = whole.loc[whole["n"] > 0, "value"]
     sizes = needed.dropna()
     samples = f", with at most {sizes.max():.0f} samples" if len(sizes) else ""
     return (
-        "Metric validation: the order planted evidence, noisy evidence, random scores, inverted "
-        f"evidence is recovered in {_share(len(sizes), len(needed), 'ranking')}{samples}."
+        "The order planted evidence, noisy evidence, random scores, inverted evidence is recovered "
+        f"in {_share(len(sizes), len(needed), 'ranking')}{samples}."
     )
 
 
 def permuted(rows: pd.DataFrame) -> str:
-    """Say how often scores do better than the same scores shuffled over the tokens.
-
-    Args:
-        rows: of `permutation_baseline`.
-    """
+    """Say from `permutation_baseline` how often scores do better than the same ones shuffled."""
     gains = select(rows, metric=AUC_METRICS, part=GAIN, dataset=AVERAGE)
     tested = gains.dropna(subset="p_adjusted")
     lost = ((tested["p_adjusted"] < LEVEL) & (tested["value"] > 0)).sum()
     untested = f" ({UNTESTED}: {len(gains) - len(tested)})" if len(gains) > len(tested) else ""
     return (
-        "Permutation baseline: shuffling a method's scores over the tokens lowers its AUC "
-        f"significantly in {_share(lost, len(tested), 'comparison')}{untested}."
+        "Shuffling a method's scores over the tokens lowers its AUC significantly in "
+        f"{_share(lost, len(tested), 'comparison')}{untested}."
     )
 
 
 def rounding(rows: pd.DataFrame) -> str:
-    """Say how much of the variance of a sample's AUC numerical noise can explain.
-
-    Args:
-        rows: of `variance_components`.
-    """
+    """Say from `variance_components` how much of the variance of an AUC noise can explain."""
     keys = ["protocol", "model", "dataset", "metric", "method"]
     parts = select(rows, metric=AUC_METRICS).set_index([*keys, "part"])["value"].unstack()
     shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()
     if shares.empty:
-        return "Numerical noise: not known, as no method's AUC varies between samples."
+        return "Not known, as no method's AUC varies between samples."
     largest = 100 * shares.max()
     bound = "less than 0.1" if largest < 0.1 else f"at most {largest:.1f}"
-    return f"Numerical noise: rounding explains {bound} % of the variance of any method's AUC."
+    return f"Rounding explains {bound} % of the variance of any method's AUC."
 
 
 def _share(count: int, total: int, noun: str) -> str:
@@ -290,50 +273,38 @@ def _count(count: int, noun: str) -> str:
     return f"{count or 'no'} {noun}{'s' if count > 1 else ''}"
 
 
-def verdict(order: Order) -> str:
-    """Name the leading methods; count those not significantly worse, and those above random."""
-    if order.rows.empty:
-        return NO_VALUE
-    better, equal, worse, untested = order.against(CONTROL).values()
-    above = []
-    if tested := len(better) + len(equal) + len(worse):
-        above.append(f"{BETTER} than random scores: {len(better)} of {tested}")
-    if untested:
-        above.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
-    clauses = [order.leaders, *order.rivals(named=False), *above]
-    return f"{'. '.join(map(begun, clauses))}."
-
-
-def reading(numbers: Numbers, **cell: str) -> tuple[str, ...]:
-    """Say which method is best by a metric, what it depends on, and what random scores show.
+def verdict(numbers: Numbers, **cell: str) -> str:
+    """Say who leads by a metric, what that depends on, and how many methods are above random.
 
     Args:
         numbers: statistics, comparisons and ranks.
         cell: metric, protocol and model.
     """
-    order, metric = numbers.order(**cell), cell["metric"]
-    title = f"{SHORT[metric]} ({_QUESTIONS[metric]})"
+    order = numbers.order(**cell)
     if order.rows.empty:
-        return (f"{title}: no method has a value in every dataset.",)
-    highest = ", ".join(map(order.value, order.best))
-    verb = "is" if len(order.best) == 1 else "are"
-    sentences = ["; ".join([f"{title}: {highest} {verb} highest", *order.rivals(named=True)])]
-    ratio = numbers.order(**{**cell, "metric": f"ratio_{metric}"})
-    if not ratio.rows.empty and not set(ratio.best) & set(order.best):
-        sentences.append(
-            "By the ratio of means, which no single sample can dominate, "
-            f"{ratio.listed(ratio.best)} {'is' if len(ratio.best) == 1 else 'are'} highest instead"
+        return NO_VALUE
+    clauses = [order.leaders, *order.rivals]
+    if missing := {*numbers.averages("statistics", **cell)["method"]} - {*order.rows.index}:
+        labels = [name for name in order.labels if name in missing]
+        clauses.append(f"no value in every dataset: {order.listed(labels)}")
+    better, equal, worse, untested = order.against(CONTROL).values()
+    if tested := len(better) + len(equal) + len(worse):
+        clauses.append(f"{BETTER} than random scores: {len(better)} of {tested}")
+    if untested:
+        clauses.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
+    ratio = numbers.order(**{**cell, "metric": f"ratio_{cell['metric']}"})
+    if not set(ratio.best) & set(order.best) and not ratio.rows.empty:
+        clauses.append(
+            f"by the ratio of means, which no single sample can dominate, {ratio.leaders} instead"
         )
-    if any((groups := order.against(CONTROL)).values()):
-        sentences.append(f"Against random scores, {grouped(order, groups)}")
     changes = order_changes(numbers.averages("ranks", part="without", **cell))
     listed = "; ".join(
         f"without {numbers.labels.datasets[row.other]} it is {order.listed(row.best)}"
         for row in changes[changes["best_changes"]].itertuples()
     )
     if listed:
-        sentences.append(f"The leading method depends on single datasets: {listed}")
-    return tuple(f"{sentence}." for sentence in sentences)
+        clauses.append(f"the leading method depends on single datasets: {listed}")
+    return f"{'. '.join(map(begun, clauses))}."
 
 
 def sizes(numbers: Numbers) -> str:
@@ -363,11 +334,6 @@ def failures(numbers: Numbers) -> str:
     )
     why = meanings(failed["part"])
     return f"Left out of all means, and counted in the tables: {listed} ({why})."
-
-
-def grouped(order: Order, groups: Mapping[str, Iterable[str]]) -> str:
-    """Return labels by kind, as `significantly better: A, B; not tested: C`."""
-    return "; ".join(f"{kind}: {order.listed(names)}" for kind, names in groups.items() if names)
 
 
 def begun(clause: str) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from pisoft.pages.example import example_section
+from pisoft.formatting import signed
+from pisoft.pages.example import example_table
 from pisoft.pages.findings import (
     EQUAL,
     SHORT,
@@ -17,17 +19,16 @@ from pisoft.pages.findings import (
     failures,
     headline,
     permuted,
-    reading,
     rounding,
     sizes,
     validity,
     verdict,
 )
 from pisoft.pages.links import links
-from pisoft.pages.page import Bar, Claim, Figure, Link, Page, Panel, Section
-from pisoft.pages.standings import standings_table
+from pisoft.pages.page import Claim, Figure, Link, Page, Ranking, Section, Standing
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
-from pisoft.tables.layout import interval_text
+from pisoft.tables.grid import mark
+from pisoft.tables.layout import interval_text, rank_text
 from pisoft.tables.notes import FAMILIES
 
 
@@ -56,29 +57,15 @@ def index_page(
     terms = [f"{name}: {_TERMS[name]}" for name in SHORT.values()]
     protocols = averages["protocol"].unique()
     terms += [f"{name.capitalize()} routing: {_TERMS[name]}" for name in protocols]
-    readings = [
-        Section(
-            f"Findings: {numbers.labels.models[model]}, {protocol} routing",
-            points=tuple(
-                sentence
-                for metric in AUC_METRICS
-                for sentence in reading(numbers, protocol=protocol, model=model, metric=metric)
-            ),
-        )
-        for protocol, model in averages.groupby(["protocol", "model"], sort=False).groups
-    ]
     return Page(
         title=f"π-Soft Bench · {run}",
         warning=warning,
         sections=(
             Section("Answer", (headline(numbers),), points=tuple(terms)),
             Section("Can the numbers be trusted?", claims=tuple(_claims(evidence, files))),
-            *_answers(numbers, averages),
-            example_section(),
-            Section("Ranks", tables=(standings_table(numbers),)),
+            *_rankings(numbers, averages),
+            Section("How to read these numbers", (_WHAT, sizes(numbers)), (example_table(),)),
             links(files, numbers.labels),
-            Section("What was measured", (_WHAT, sizes(numbers))),
-            *readings,
             Section("Both metrics over π", figure=figure),
             Section("Samples that could not be evaluated", (failures(numbers),)),
             Section("Provenance", points=facts),
@@ -86,11 +73,11 @@ def index_page(
     )
 
 
-# What supports the numbers, and the sentence that reports it, by question; tables have its name.
-EVIDENCE = {
-    "metric_validation": validity,
-    "permutation_baseline": permuted,
-    "variance_components": rounding,
+# What supports the numbers: the question, and what answers it from a summary of this name.
+EVIDENCE: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
+    "metric_validation": ("Do the metrics detect planted evidence?", validity),
+    "permutation_baseline": ("Do shuffled scores lose their advantage?", permuted),
+    "variance_components": ("How large is numerical noise?", rounding),
 }
 _TERMS = {
     "π-Soft-NS": "sufficiency. Keep the high-scoring tokens: does the prediction survive?",
@@ -107,69 +94,66 @@ _WHAT = (
     f"(p < {LEVEL}, {FAMILIES})."
 )
 _LEGEND = (
-    "Dot: mean over samples, averaged over the model's datasets. Line: its 95 % interval. Best "
-    "first. Shaded: the best method and those not significantly different from it. Italics and an "
-    "open dot: random scores. †: not significantly better than random scores. ?: not tested "
-    "against them."
+    "Rank, method, AUC (mean over samples, averaged over the model's datasets; dot) and its 95 % "
+    "interval (line), on one scale for all rankings. Shaded: the best. Marked ≈: not significantly "
+    "different from it; ≡: equivalent to it; ?: not tested; †: not significantly better than "
+    "random scores (italics, open dot); †?: not tested against them."
 )
 
 
 def _claims(
     evidence: Mapping[str, pd.DataFrame], files: Mapping[str, Sequence[Path]]
 ) -> Iterator[Claim]:
-    """Report the evidence of the run with its first table; of what it lacks, say what shows it."""
+    """Answer each question with its first table; where the run does not, say what does."""
     tables = {
         path.parts[1]: Link(path.as_posix(), title, f"Evidence: {title}")
         for title, paths in files.items()
         for path in reversed(paths)
         if path.parts[0] == "tables"
     }
-    lacking = []
-    for question, sentence in EVIDENCE.items():
-        if evidence[question].empty:
-            lacking.append(question.replace("_", " "))
+    for name, (question, answer) in EVIDENCE.items():
+        if evidence[name].empty:
+            yield Claim(f"{question} Not tested in this run (make demo-trust shows how).")
         else:
-            yield Claim(sentence(evidence[question]), tables.get(question))
-    if lacking:
-        missing = " and ".join(lacking)
-        yield Claim(f"Not part of this run: {missing} (make demo-trust shows how).")
+            yield Claim(f"{question} {answer(evidence[name])}", tables.get(name))
 
 
-def _answers(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
-    """Rank the methods of each model, by protocol and metric."""
+def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
+    """Rank the methods of each model, by protocol and metric, on one scale for all."""
+    every = averages[["value", "low", "high"]]
+    scale = np.floor(10 * every.min().min()) / 10, np.ceil(10 * every.max().max()) / 10
     for place, (model, rows) in enumerate(averages.groupby("model", sort=False)):
-        ends = rows[["value", "low", "high"]]
-        span = (ends.min().min(), ends.max().max())
-        panels = []
+        rankings = []
         for protocol, metric in rows.groupby(["protocol", "metric"], sort=False).groups:
-            order = numbers.order(protocol=protocol, model=str(model), metric=metric)
+            cell = {"protocol": protocol, "model": str(model), "metric": metric}
+            standings = tuple(_standings(numbers.order(**cell), scale))
             title = f"{METRICS[metric].label}, {protocol} routing"
-            panels.append(Panel(title, verdict(order), tuple(_bars(order, span))))
+            ends = zip((0, 50, 100), np.linspace(*scale, 3), strict=True)
+            ticks = {at: signed(f"{value:.3g}") for at, value in ends}
+            rankings.append(Ranking(title, verdict(numbers, **cell), standings, ticks))
         label, n = numbers.labels.models[str(model)], rows["n"].max()
         label += f" on {numbers.restricted[str(model)]}" if numbers.restricted else ""
         heading = f"{label}: which methods are most faithful? (n = {n} samples)"
-        yield Section(heading, () if place else (_LEGEND,), panels=tuple(panels))
+        yield Section(heading, () if place else (_LEGEND,), rankings=tuple(rankings))
 
 
-def _bars(order: Order, span: tuple[float, float]) -> Iterator[Bar]:
-    """Yield the methods as bars, the best first, on a scale from 0 to 100."""
-    groups = dict.fromkeys(order.best, "best") | dict.fromkeys(order.groups[EQUAL], "tied")
+def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:
+    """Yield the methods with their numbers, the best first."""
+    leading = {*order.best, *order.groups[EQUAL]}
     _, equal, worse, untested = order.against(CONTROL).values()
-    marks = dict.fromkeys([*equal, *worse], "†") | dict.fromkeys(untested, "?")
-    ends = order.rows[["value", "low", "high"]].apply(lambda end: end.fillna(order.rows["value"]))
-    scaled_ends = (100 * (ends - span[0]) / ((span[1] - span[0]) or 1)).round(2)
-    for method, row in order.rows.iterrows():
-        interval = interval_text(row["low"], row["high"], 3)
-        at, low, high = scaled_ends.loc[method]
-        yield Bar(
-            order.labels[str(method)],
-            " ".join(filter(None, (f"{row['value']:.3f}", interval))),
-            at=at,
-            low=low,
-            high=high,
-            group=groups.get(str(method), "other"),
-            control=method == CONTROL,
-            mark=marks.get(str(method), ""),
+    marks = dict.fromkeys([*equal, *worse], "†") | dict.fromkeys(untested, "†?")
+    for row in order.rows.assign(is_best=order.rows.index.isin(order.best)).itertuples():
+        ends = [row.value if np.isnan(end) else end for end in (row.value, row.low, row.high)]
+        at, low, high = (round(100 * (end - scale[0]) / (np.ptp(scale) or 1), 2) for end in ends)
+        interval = interval_text(row.low, row.high, 3)
+        yield Standing(
+            rank_text(row.rank),
+            order.labels[row.Index],
+            " ".join(filter(None, (f"{row.value:.3f}", interval))),
+            *(at, low, high),
+            leads=row.Index in leading,
+            control=row.Index == CONTROL,
+            marks=" ".join(filter(None, (mark(row), marks.get(row.Index, "")))),
         )
 
 

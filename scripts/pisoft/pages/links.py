@@ -8,7 +8,9 @@ from pathlib import Path
 
 from pisoft.config.jobs import LabelSettings
 from pisoft.pages.groups import ORDER, group_of
-from pisoft.pages.page import Card, Line, Link, Section
+from pisoft.pages.page import Card, Link, Section
+
+CardLine = tuple[str, dict[str, list[Link]]]
 
 
 def links(files: Mapping[str, Sequence[Path]], names: LabelSettings) -> Section:
@@ -18,41 +20,26 @@ def links(files: Mapping[str, Sequence[Path]], names: LabelSettings) -> Section:
         files: by title, `{page}.html` or `{tables|figures}/{name}/…`, below the run's folder.
         names: labels of what the parts of a path are.
     """
-    cards: dict[str, list[Line]] = {group: [] for group in ORDER}
+    cards: dict[str, list[CardLine]] = {group: [] for group in ORDER}
     for title, paths in files.items():
-        for _, own in groupby(paths, key=lambda path: path.parts[0]):
-            line = _line(title, list(own), names)
-            cards[group_of(_name(paths[0]))].append(line)
-    return Section(
-        "All results",
-        cards=tuple(Card(group, tuple(lines)) for group, lines in cards.items() if lines),
-    )
+        for _, alike in groupby(paths, key=lambda path: path.parts[0]):
+            line = _line(title, list(alike), names)
+            name = (*paths[0].with_suffix("").parts[:2],)[-1]
+            cards[group_of(name)].append(line)
+    made = tuple(Card(group, tuple(lines)) for group, lines in cards.items() if lines)
+    return Section("All results", cards=made)
 
 
-def _name(path: Path) -> str:
-    """Return the name of a page, or of a table or figure, which is below its room."""
-    return path.with_suffix("").parts[: 2 if len(path.parts) > 1 else 1][-1]
-
-
-def _line(title: str, paths: Sequence[Path], names: LabelSettings) -> Line:
+def _line(title: str, paths: Sequence[Path], names: LabelSettings) -> CardLine:
     """Return the links to files of one title in one folder, those of a model together."""
-    room, *cell = _parts(paths[0], names)
-    if not cell:
-        return Line("", (("", tuple(Link(path.as_posix(), title, title) for path in paths)),))
-    shown = f"{title} ({room})"
+    if paths[0].parts[0] not in ("tables", "figures") or paths[0].parts[1] == "published":
+        return "", {"": [Link(path.as_posix(), title, title) for path in paths]}
+    heading = f"{title} ({paths[0].parts[0].removesuffix('s')})"
+    labels = {**names.models, **names.datasets}
     groups: dict[str, list[Link]] = {}
     for path in paths:
-        _, *before, last = _parts(path, names)
-        name = ", ".join((shown, *before, last))
-        groups.setdefault(" ".join(before), []).append(Link(path.as_posix(), last, name))
-    return Line(shown, tuple((heading, tuple(own)) for heading, own in groups.items()))
-
-
-def _parts(path: Path, names: LabelSettings) -> list[str]:
-    """Return what a file is, `table` or other, and what of: model, protocol, dataset and so on."""
-    room, name, *cell = (*path.with_suffix("").parts, "")
-    if room not in ("tables", "figures") or name == "published":
-        return ["page"]
-    labels = {**names.models, **names.datasets}
-    of_model_first = sorted(filter(None, cell), key=lambda part: part not in names.models)
-    return [room.removesuffix("s"), *(labels.get(part, part) for part in of_model_first)]
+        cell = sorted(path.with_suffix("").parts[2:], key=lambda part: part not in names.models)
+        *before, last = (labels.get(part, part) for part in cell) if cell else [heading]
+        link = Link(path.as_posix(), last, ", ".join(dict.fromkeys((heading, *before, last))))
+        groups.setdefault(" ".join(before), []).append(link)
+    return heading if cell else "", groups

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pisoft.tables.layout import Table
@@ -12,59 +13,53 @@ from pisoft.tables.writer import render_html, render_latex
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing inside a page; `source` is a data URI, so that the page needs no other file."""
+    """A drawing in a page: a file beside it, or a data URI."""
 
     source: str
     description: str
 
     @classmethod
     def of(cls, svg: Path, description: str) -> Figure:
-        """Return an SVG file as a figure."""
+        """Return an SVG file as a figure inside the page."""
         encoded = b64encode(svg.read_bytes()).decode("ascii")
         return cls(f"data:image/svg+xml;base64,{encoded}", description)
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A line of a panel: a number as a dot on its interval.
+class Standing:
+    """A line of a ranking: a method's number as a dot on its interval.
 
     Attributes:
-        label: what it is of.
-        text: the number and its interval.
-        at, low, high: where they stand, in percent of the panel's width.
-        group: `best`, `tied` (not significantly different from the best) or `other`.
+        at, low, high: where the number and its ends stand, in percent of the axis.
+        leads: whether it is the best, or not significantly different from it.
         control: whether it is of random scores.
-        mark: sign of how it compares with random scores, or nothing.
+        marks: signs of how it compares with the best and with random scores.
     """
 
+    rank: str
     label: str
     text: str
     at: float
     low: float
     high: float
-    group: str
+    leads: bool
     control: bool
-    mark: str
+    marks: str
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Numbers as dots below each other, with what they say in a sentence."""
+class Ranking:
+    """Methods by a metric, the best first; `ticks` are labels of the axis by percent."""
 
     title: str
     verdict: str
-    bars: tuple[Bar, ...]
+    standings: tuple[Standing, ...]
+    ticks: Mapping[int, str]
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link to a file beside the page.
-
-    Attributes:
-        address: the file.
-        text: what is to be read of it where it stands.
-        name: what it leads to, for who hears it without what stands around it.
-    """
+    """A link to a file beside the page; `name` says without its surroundings where it leads."""
 
     address: str
     text: str
@@ -80,19 +75,11 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Line:
-    """Links to files of one kind, those under a common heading together."""
-
-    title: str
-    groups: tuple[tuple[str, tuple[Link, ...]], ...]
-
-
-@dataclass(frozen=True)
 class Card:
-    """Lines of links under a title."""
+    """Links under a title, in lines of one kind each: title, and links by common heading."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[tuple[str, Mapping[str, list[Link]]], ...]
 
 
 @dataclass(frozen=True)
@@ -105,17 +92,23 @@ class Section:
     points: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     figure: Figure | None = None
-    panels: tuple[Panel, ...] = ()
+    rankings: tuple[Ranking, ...] = ()
     cards: tuple[Card, ...] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """Sections under a title; a warning says what the numbers of this run do not show."""
+    """Sections under a title.
+
+    Attributes:
+        warning: what the numbers of this run do not show, or nothing.
+        pages: of the run, in the bar of links at its head.
+    """
 
     title: str
     sections: tuple[Section, ...]
     warning: str = ""
+    pages: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_html(page: Page, html: Path) -> None:
@@ -124,14 +117,14 @@ def write_html(page: Page, html: Path) -> None:
 
 
 def write_verdicts(page: Page, text: Path) -> None:
-    """Write the warning of a page and the verdicts of its panels as plain text.
+    """Write the warning of a page and the verdicts of its rankings as plain text.
 
     Each is a line; verdicts stand below the heading of their section, apart from others.
     """
     blocks = [page.warning] if page.warning else []
     for section in page.sections:
-        if section.panels:
-            verdicts = (f"- {panel.title}: {panel.verdict}" for panel in section.panels)
+        if section.rankings:
+            verdicts = (f"- {one.title}: {one.verdict}" for one in section.rankings)
             blocks.append("\n".join((section.heading, *verdicts)))
     text.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 

@@ -108,7 +108,7 @@ def _best_by_nc(order: Order) -> Finding:
     return Finding(
         "Grad-ELLM has the highest average π-Soft-NC.",
         verdict,
-        ". ".join([why, *map(begun, order.rivals(named=False))]) + ".",
+        ". ".join([why, *map(begun, order.rivals)]) + ".",
     )
 
 

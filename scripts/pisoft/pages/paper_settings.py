@@ -17,8 +17,8 @@ _INTRODUCTION = """\
 Every setting that can change a number of the paper: its value in `config/paper.yaml`, the paper's,
 and where the paper states it. Where the paper leaves a setting open,
 [What the paper leaves open](../explanation/what-the-paper-leaves-open.md) has the alternatives. The
-page "Against the paper" of each run lists its settings in the same way, and compares no number that
-a different setting decides.
+page "Against the paper" of a run with one of the paper's models lists its settings in the same way,
+and compares no number that a different setting decides.
 """
 
 

@@ -1,4 +1,4 @@
-"""A run's numbers in the docs: from a summary that is small enough to be kept with the code.
+"""A run's numbers in README.md and the docs: from a summary small enough to be kept with the code.
 
 It holds means over samples with their intervals and tests, and no record.
 """
@@ -6,8 +6,9 @@ It holds means over samples with their intervals and tests, and no record.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ import pyarrow as pa
 from pisoft.config.jobs import LabelSettings
 from pisoft.config.reference import markdown_table
 from pisoft.errors import BenchmarkError
-from pisoft.pages.findings import Numbers
+from pisoft.pages.findings import Numbers, answer
 from pisoft.pages.paper_findings import paper_findings
-from pisoft.pages.readme import markdown_rows, sample_counts
 from pisoft.statistics.advantage import HALVES
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.statistics.permutation_baseline import GAIN
 from pisoft.statistics.results import KEYS, select
 from pisoft.store.files import whole_files
@@ -30,7 +30,12 @@ from pisoft.store.schemas import RESULT
 from pisoft.tables import notes
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
 from pisoft.tables.grid import blocks, columns, each, ranked
+from pisoft.tables.layout import Block, Entry, rank_text
+from pisoft.views.view import Results
 
+BEGIN = "<!-- written by `make readme`: begin -->"
+END = "<!-- written by `make readme`: end -->"
+LEADING = 3  # rows of the table, besides random scores
 # Summary files, and which rows of them are kept.
 KEPT: dict[str, dict[str, Any]] = {
     "statistics": {"metric": [*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained"]},
@@ -106,6 +111,94 @@ def kept(folder: Path) -> tuple[Numbers, About]:
         models={model: about.model}, datasets=about.datasets, methods=about.methods
     )
     return Numbers(rows, labels), about
+
+
+# README.md --------------------------------------------------------------------------------------
+
+
+def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> Iterator[str]:
+    """Yield the lines of table, answer and figure, as Markdown.
+
+    Args:
+        numbers: statistics and comparisons of one model.
+        protocol: whose numbers.
+        figure: path of the figure from README.md.
+        page: path of the page with all numbers of the run.
+    """
+    results = numbers.results("statistics", protocol=protocol)
+    orders = {name: numbers.order(metric=name, protocol=protocol) for name in AUC_METRICS}
+    (model,) = numbers.labels.models.values()
+    areas = {name: METRICS[name].label for name in AUC_METRICS}
+    yield _line(["#", "Method", *areas.values()])
+    yield _line(["--:", "---", *["--:"] * len(areas)])
+    ranks = orders[AUC_METRICS[0]].rows["rank"]
+    labels = {name: results.methods[name] for name in ranks.index}
+    cells = columns("metric", areas, ranked, dataset=AVERAGE)
+    (block,) = blocks(results, {"": {}}, each("method", labels), cells)
+    rows = [(rank_text(rank), *row) for rank, row in zip(ranks, markdown_rows(block), strict=True)]
+    places = [n for n, method in enumerate(ranks.index) if n < LEADING or method == CONTROL]
+    for place, following in pairwise([*places, len(rows)]):
+        yield _line(rows[place])
+        if following > place + 1:
+            yield _line(["…", *[""] * (1 + len(areas))])
+    n = select(results.rows, metric=AUC_METRICS, dataset=AVERAGE)["n"].max()
+    yield f"""
+*{model}, n = {n} prompts ({sample_counts(results)}),
+{protocol} routing; {len(rows)} methods, ordered by π-Soft-NS. Area under the curve over π (AUC),
+mean over datasets, with its 95 % interval. **Bold**: best. ≈: not significantly different from it.*
+
+**{answer(orders)}**
+One small model says little about larger ones, and a difference that is not significant at this n
+may still exist: [all numbers, and which of the paper's findings they confirm]({page}).
+
+![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})
+
+*Both metrics over π on one dataset. In colour: the best method, those not significantly different
+from it (at most four), Grad-ELLM, random scores and the worst.*"""
+
+
+def put_between_markers(document: str, text: str, name: str) -> str:
+    """Replace what stands between the two markers of a document.
+
+    Args:
+        document: text with :data:`BEGIN` and, behind it, :data:`END`, each on a line of its own.
+        text: what is to stand there.
+        name: of the document, for the error message.
+
+    Raises:
+        BenchmarkError: a marker is missing, there more than once, or in the wrong place.
+    """
+    lines = document.splitlines()
+    if [line for line in lines if line in (BEGIN, END)] != [BEGIN, END]:
+        raise BenchmarkError(f"{name}: needs one line '{BEGIN}' and, below it, one line '{END}'")
+    head, tail = lines[: lines.index(BEGIN) + 1], lines[lines.index(END) :]
+    return "\n".join([*head, text, *tail, ""])
+
+
+def markdown_rows(block: Block) -> list[tuple[str, ...]]:
+    """Return the lines of a block: label and numbers."""
+    return [(row.label, *map(_entry_text, row.entries)) for row in block.rows]
+
+
+def sample_counts(results: Results) -> str:
+    """Return the samples in the means of each dataset, of the method that has most."""
+    largest = select(results.rows, metric=AUC_METRICS).groupby("dataset")["n"].max()
+    return ", ".join(f"{label} {largest[name]}" for name, label in results.datasets.items())
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _entry_text(entry: Entry) -> str:
+    """Return a number with its marks, and its interval in small type, unbroken."""
+    number = f"**{entry.text}**" if entry.strong else entry.text
+    mark = f" {entry.mark}" if entry.mark else ""
+    interval = f" <sub>{entry.interval}</sub>" if entry.interval else ""
+    return f"{number}{mark}{interval}".replace(" ", "&nbsp;")
+
+
+# The page ---------------------------------------------------------------------------------------
 
 
 def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.base import TokenWeights
+from pisoft.config.jobs import PUBLISHED_MODELS
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, grad_ellm_label
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AVERAGE, Best
@@ -45,11 +46,7 @@ METRICS = {
     "seconds_per_sample": PublishedMetric("Seconds per sample ↓", "lowest", routed=False),
 }
 PROTOCOLS = ("dynamic", "fixed")
-MODELS = {
-    "llama-3.1-8b-instruct": "Llama-3.1-8B-Instruct",
-    "mistral-7b-instruct-v0.3": "Mistral-7B-Instruct-v0.3",
-    "llama-3.1-70b-instruct": "Llama-3.1-70B-Instruct",
-}
+MODELS = PUBLISHED_MODELS
 DATASETS = {
     "imdb": "IMDb",
     "sst2": "SST-2",

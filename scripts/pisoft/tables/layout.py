@@ -14,6 +14,8 @@ import pandas as pd
 
 from pisoft.formatting import NOTHING, signed
 
+EXPLORER = "Explorer"  # title of the page of single samples
+
 
 @dataclass(frozen=True)
 class Entry:

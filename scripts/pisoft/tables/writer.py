@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -14,10 +15,18 @@ import jinja2
 from pisoft.tables.layout import Block, Table
 
 
-def write(table: Table, csv: Path, tex: Path, html: Path, warning: str = "") -> None:
+def write(
+    table: Table,
+    csv: Path,
+    tex: Path,
+    html: Path,
+    warning: str = "",
+    pages: Mapping[str, str] | None = None,
+) -> None:
     """Write a table's numbers as CSV and its layout as LaTeX and HTML.
 
-    A warning stands above the HTML table, and is the first note below the LaTeX one.
+    A warning stands above the HTML table, and is the first note below the LaTeX one; `pages` are
+    in the bar of links above both (:func:`addresses`).
     The LaTeX file is to be read by `\\input` in a document with booktabs: it holds floats, each as
     wide as a column, or as both where the table does not fit one. The HTML file needs no other
     file; where rows have families, a button puts those of a family together.
@@ -26,8 +35,16 @@ def write(table: Table, csv: Path, tex: Path, html: Path, warning: str = "") -> 
     warned = replace(table, notes=(warning, *table.notes)) if warning else table
     tex.write_text(render_latex("table.tex.jinja", table=warned), encoding="utf-8")
     families = any(row.family for block in table.blocks for row in block.rows)
-    values = {"table": table, "warning": warning, "families": families}
+    values = {"table": table, "warning": warning, "families": families, "pages": pages or {}}
     html.write_text(render_html("table.html.jinja", **values), "utf-8")
+
+
+def addresses(pages: Mapping[str, str], page: Path) -> dict[str, str]:
+    """Return the run's pages by title as their addresses are on one of them; its own is empty."""
+    return {
+        title: "" if address == str(page) else os.path.relpath(address, page.parent)
+        for title, address in pages.items()
+    }
 
 
 def render_html(template: str, **values: Any) -> str:

@@ -84,6 +84,13 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
+class _Mapping(argparse.Action):
+    """Collects pairs as a mapping."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        setattr(namespace, self.dest, dict(values))
+
+
 class _Grouped(argparse.Action):
     """Collects pairs of kind and file as lists of files by kind."""
 
@@ -95,7 +102,7 @@ class _Grouped(argparse.Action):
 
 
 # Files by the kind of their rows; a pattern stands for several (pisoft.store.shards).
-_FILES = {"nargs": "+", "required": True, "action": _Grouped, "type": _pair, "metavar": "KIND=FILE"}
+_FILES = {"nargs": "*", "required": True, "action": _Grouped, "type": _pair, "metavar": "KIND=FILE"}
 _TEXT = {"nargs": "?", "const": "", "default": ""}  # rules cannot quote an empty one
 PATTERNS: dict[str, Any] = {"nargs": "+", "default": [], "type": _pair, "metavar": "KIND=PATTERN"}
 OF_MODEL = ("output", "model", "gpus")  # of a job that loads a model, or its tokenizer
@@ -104,10 +111,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "settings": {"required": True, "help": "the job's settings as JSON"},
     "files": _FILES,
     "outputs": _FILES,
-    "links": _FILES | {"nargs": "*"},
+    "links": _FILES,
     "show": {"nargs": "+", "required": True, "help": "files in the folder, without endings"},
     "warning": _TEXT,
-    "explorer": _TEXT,
+    "pages": {
+        "nargs": "*",
+        "default": {},
+        "action": _Mapping,
+        "type": _pair,
+        "metavar": "TITLE=PAGE",
+        "help": "of the run, as in the bar of links of each",
+    },
     "model": {
         "nargs": "+",
         "required": True,

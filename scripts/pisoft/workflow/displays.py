@@ -11,7 +11,7 @@ from snakemake.io import report
 
 from pisoft.pages.groups import ORDER, group_of, place_of
 from pisoft.store.schemas import FILES
-from pisoft.views.registry import ENDINGS, Display, displays_in
+from pisoft.views.registry import Display, displays_in
 
 Cells = Callable[[str, str], list[str]]  # a pattern's files for the cells of a name
 # The report sorts categories by name, so they are numbered.
@@ -19,11 +19,20 @@ CATEGORIES = {"pages": "1 Overview", "tables": "2 Tables", "figures": "3 Figures
 LABELS = {"protocol": "routing", "part": "shown"}  # of wildcards, where they are not their names
 TABLE_TEMPLATES = tuple(
     f"scripts/pisoft/tables/templates/{name}"
-    for name in ("parts.html.jinja", "table.html.jinja", "table.tex.jinja", "notes.toml")
+    for name in (
+        "common.css",
+        "parts.html.jinja",
+        "table.html.jinja",
+        "table.tex.jinja",
+        "notes.toml",
+    )
 )
 TEMPLATES = "scripts/pisoft/pages/templates"
 PAGE_TEMPLATES = (*TABLE_TEMPLATES, f"{TEMPLATES}/page.html.jinja", f"{TEMPLATES}/page.tex.jinja")
-EXPLORER_TEMPLATES = tuple(f"{TEMPLATES}/explorer.{end}" for end in ("html.jinja", "css", "js"))
+EXPLORER_TEMPLATES = (
+    *TABLE_TEMPLATES[:2],
+    *(f"{TEMPLATES}/explorer.{end}" for end in ("html.jinja", "css", "js")),
+)
 
 
 def reported_page(path: str, caption: str, title: str) -> Any:
@@ -56,9 +65,9 @@ class Displays:
         return every
 
     def titles(self) -> dict[str, str]:
-        """Return the title of each file to look at, by its path."""
+        """Return the title of each page, by its path."""
         return {
-            f"<results>/{self.room}/{path}.{ENDINGS[self.room][-1]}": display.title
+            f"<results>/{self.room}/{path}.html": display.title
             for name, display in self.displays.items()
             for path in self.paths[name]
         }
@@ -121,3 +130,20 @@ class Displays:
                 **{LABELS.get(key, key): value for key, value in cell.items()},
             },
         )
+
+
+class FigurePages(Displays):
+    """The pages that show figures with their captions and data."""
+
+    def inputs(self) -> dict[str, list[str]]:
+        """Return the figures."""
+        return {"figures": [path.replace(".html", ".svg") for path in self.titles()]}
+
+    def outputs(self) -> dict[str, list[Any]]:
+        """Return the pages, which the report does not list: it shows the figures."""
+        return {"html": [*self.titles()]}
+
+    def code(self) -> list[str]:
+        """Return the captions, as files of the project."""
+        captions = [f"captions/figures/{name}.rst" for name in self.displays]
+        return [f"rules/{file}" for file in captions if (self.rules / file).is_file()]

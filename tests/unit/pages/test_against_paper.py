@@ -17,11 +17,9 @@ from pisoft.attribution import load_method
 from pisoft.config.jobs import PublishedJob
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
-from pisoft.pages.against_paper import _settings, against_paper_page
-from pisoft.pages.against_paper_tables import cell_tables
+from pisoft.pages.against_paper import _settings, against_paper_page, cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex
 from pisoft.statistics.against_paper import (
-    COMPARED,
     SECONDS,
     agreement,
     compare,
@@ -303,20 +301,19 @@ def words_of(page):
     return "\n".join(paragraph for section in page.sections for paragraph in section.paragraphs)
 
 
-def test_a_run_of_other_models_says_so_and_shows_the_robustness_alone(
-    published, tmp_path, monkeypatch
-):
-    settings = slice_of(tmp_path, monkeypatch, "config")
+def test_what_is_not_the_paper_s_is_named_and_not_compared(published, tmp_path, monkeypatch):
+    settings = slice_of(
+        tmp_path, monkeypatch, "paper", layer_study=None, restrictions={},
+        models=[LLAMA, "demo-llama"], datasets=["imdb", "demo-sentiment", "demo-why"],
+    )  # fmt: skip
     page = page_of(published, compared(published, []), settings)
     words = words_of(page)
-    tiny = "Tiny Llama (demo-llama: trained by the workflow), Tiny Mistral (demo-mistral: trained"
-    assert f"Other models: {tiny}" in words
-    assert "The paper's are Llama-3.1-8B-Instruct, Mistral-7B-Instruct-v0.3, Llama" in words
+    assert words.startswith("Compared are this run's numbers of Llama-3.1-8B-Instruct on the")
+    assert "Other models: Tiny Llama (demo-llama: trained by the workflow). The paper's" in words
     assert "Demo why (demo-why: records made by the workflow). The paper's are IMDb" in words
-    assert "No number is compared, because none is of a published model" in words
     tables = [table.title for section in page.sections for table in section.tables]
-    assert len(tables) == 7
-    assert all(title.startswith("Ranks of the published means") for title in tables)
+    assert not [title for title in tables if "Mistral" in title and "published means" not in title]
+    assert len([title for title in tables if title.startswith("Ranks of the published means")]) == 7
     assert "In 11 of 14 orders" in words
     assert "without WikiBio: τ = \N{MINUS SIGN}0.20." in words
     assert "Grad-ELLM, AUC π-Soft-NS ↑, Llama-3.1-8B-Instruct · fixed routing (0.566 is" in words
@@ -330,11 +327,12 @@ def test_numbers_lead_to_the_scores_of_their_model_and_dataset(published, tmp_pa
         for section in page_of(published, cells, settings, "../explorer.html").sections
         for table in section.tables
     ]
-    (model,) = set(cells.loc[cells["outcome"].isin(COMPARED), "model"])
-    links = {MODELS[model]: {"IMDb": f"../explorer.html#model={model}&dataset=imdb"}}
-    assert [table.links for table in tables if "published means" not in table.title]
     for table in tables:
-        assert table.links == ({} if "published means" in table.title else links), table.title
+        for name in () if "published means" in table.title else settings.models:
+            if MODELS[name] in table.title:
+                address = f"../explorer.html#model={name}&dataset=imdb"
+                assert table.links == {MODELS[name]: {"IMDb": address}}
+    assert [*tables[0].links] == [MODELS[name] for name in MODELS if name in settings.models]
 
 
 def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_path, monkeypatch):
@@ -377,7 +375,7 @@ def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monke
     assert counts.paragraphs[0].startswith(f"{outcomes['inside']} of {judged} published numbers")
     assert f"{outcomes['not run']} have no number here" in counts.paragraphs[0]
     assert "8 are times" in counts.paragraphs[0]
-    assert [block.title for block in counts.tables[0].blocks] == ["Llama-3.1-8B-Instruct"]
+    assert next(block.title for block in counts.tables[0].blocks) == "Llama-3.1-8B-Instruct"
     assert counts.tables[0].columns[4:] == (
         "τ IMDb", "τ SST-2", "τ BoolQ (ERASER)", "τ TellMeWhy", "τ WikiBio", "τ Average",
     )  # fmt: skip
@@ -396,9 +394,9 @@ def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monke
 
 
 def test_robustness_tables_mark_another_best(published, tmp_path, monkeypatch):
-    settings = slice_of(tmp_path, monkeypatch, "config")
+    settings = slice_of(tmp_path, monkeypatch, "paper")
     page = page_of(published, compared(published, []), settings)
-    _, robustness, _ = page.sections
+    *_, robustness, _ = page.sections
     _, nc = robustness.tables[0].blocks
     assert robustness.tables[0].columns == (
         "All", "Without IMDb", "Without SST-2", "Without BoolQ (ERASER)", "Without TellMeWhy",
@@ -434,6 +432,7 @@ def run_script(folder, statistics, timings, settings):
             )
         },
         "links": {},
+        "pages": {},
         "warning": "",
     }
     compare_with_paper.main(argparse.Namespace(**arguments))
@@ -478,7 +477,7 @@ def test_markup_in_a_label_stays_text(tmp_path):
     write_latex(page, tmp_path / "page.tex")
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script" not in html
-    assert html.count("&lt;script&gt;") == 13  # everything that a page can show
+    assert html.count("&lt;script&gt;") == 14  # everything that a page can show
     tex = (tmp_path / "page.tex").read_text(encoding="utf-8")
     assert r"\& 50\% \textbackslash{}x" in tex
     assert "& 50%" not in tex

@@ -9,11 +9,11 @@ from helpers.browser import check_accessible, chromium, visit
 from helpers.estimated_results import estimated
 from helpers.result_rows import frame, result_row
 from pisoft.config.jobs import LabelSettings
-from pisoft.pages.example import PI, example_section
+from pisoft.pages.example import PI, example_table
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.links import links as link_section
-from pisoft.pages.page import Figure, Line, Link, write_html, write_verdicts
+from pisoft.pages.page import Figure, Link, write_html, write_verdicts
 
 LABELS = LabelSettings(
     models={"llama": "Llama"},
@@ -28,12 +28,12 @@ METRICS = ("auc_pi_soft_ns", "auc_pi_soft_ns_unclamped", "auc_pi_soft_nc", "h0",
 
 
 FILES = {
-    "Curves over π": ["figures/pi_curves/dynamic/llama/sst2.svg"],
+    "Curves over π": ["figures/pi_curves/dynamic/llama/sst2.html"],
     "Token by token": ["explorer.html"],
     "Against the paper": ["tables/published/against_paper.html"],
     "Other statistics": ["tables/variance_components/dynamic/llama.html"],
     "Cost": ["tables/timings.html"],
-    "Mine": ["tables/my_table/llama.html", "figures/my_table.svg"],
+    "Mine": ["tables/my_table/llama.html", "figures/my_table.html"],
 }
 
 
@@ -71,30 +71,14 @@ def page_of(rows, labels=LABELS, **evidence):
     )  # fmt: skip
 
 
-def panels(page):
-    (section,) = [s for s in page.sections if s.panels]
+def rankings(page):
+    (section,) = [s for s in page.sections if s.rankings]
     assert section.heading == "Llama: which methods are most faithful? (n = 24 samples)"
-    return section.panels
-
-
-def reading(page):
-    (section,) = [s for s in page.sections if s.heading.startswith("Findings")]
-    return section.points
+    return section.rankings
 
 
 def everywhere(levels):
     return {(method, dataset): v for method, v in levels.items() for dataset in LABELS.datasets}
-
-
-def test_the_reading_names_the_best_what_equals_it_and_the_control():
-    points = reading(page_of(rows_of(everywhere(LEVELS))))
-    assert points[0].startswith("π-Soft-NS")
-    assert "Good 0.895 [" in points[0]  # 0.9 and the mean of the noise
-    assert "Equal 0.895 [" in points[0]
-    assert points[0].endswith("are highest; every other method is significantly worse.")
-    assert points[1] == (
-        "Against random scores, significantly better: Good, Equal; significantly worse: <Bad>."
-    )
 
 
 def test_the_page_says_which_datasets_a_model_has_where_they_differ():
@@ -102,22 +86,21 @@ def test_the_page_says_which_datasets_a_model_has_where_they_differ():
     rows += [{**row, "model": "mistral"} for row in rows_of(everywhere(LEVELS))]
     labels = LABELS.model_copy(update={"models": {"llama": "Llama", "mistral": "Mistral"}})
     page = page_of(rows, labels)
-    assert [section.heading for section in page.sections if section.panels] == [
+    assert [section.heading for section in page.sections if section.rankings] == [
         "Llama on SST-2: which methods are most faithful? (n = 12 samples)",
         "Mistral on SST-2, IMDb: which methods are most faithful? (n = 24 samples)",
     ]
     sentence = "Datasets of each model: Llama: SST-2; Mistral: SST-2, IMDb."
-    (ranks,) = next(section.tables for section in page.sections if section.heading == "Ranks")
-    assert f"{sentence} Ranks on different datasets are not comparable." in ranks.notes
-    (measured,) = [s for s in page.sections if s.heading == "What was measured"]
+    (measured,) = [s for s in page.sections if s.heading == "How to read these numbers"]
     assert measured.paragraphs[1].endswith(sentence)
     both = [{**row, "model": name} for name in labels.models for row in rows_of(everywhere(LEVELS))]
-    headings = [section.heading for section in page_of(both, labels).sections if section.panels]
+    headings = [section.heading for section in page_of(both, labels).sections if section.rankings]
     assert headings[0].startswith("Llama: which")
 
 
-def test_the_first_panel_ranks_the_methods_and_says_who_leads():
-    ns, nc = panels(page_of(rows_of(everywhere(LEVELS))))
+def test_the_rankings_have_one_scale_for_all_models_and_say_who_leads():
+    rows = rows_of(everywhere(LEVELS))
+    ns, nc = rankings(page_of(rows))
     assert (ns.title, nc.title) == (
         "AUC π-Soft-NS ↑, dynamic routing", "AUC π-Soft-NC ↑, dynamic routing"
     )  # fmt: skip
@@ -125,13 +108,23 @@ def test_the_first_panel_ranks_the_methods_and_says_who_leads():
         "Good, Equal lead. Every other method is significantly worse. "
         "Significantly better than random scores: 2 of 3."
     )
-    assert [(bar.label, bar.group, bar.control) for bar in ns.bars] == [
-        ("Good", "best", False), ("Equal", "best", False),
-        ("Random", "other", True), ("<Bad>", "other", False),
+    assert [(one.rank, one.label, one.leads, one.control) for one in ns.standings] == [
+        ("1.5", "Good", True, False), ("1.5", "Equal", True, False),
+        ("3", "Random", False, True), ("4", "<Bad>", False, False),
     ]  # fmt: skip
-    for bar in ns.bars:
-        assert 0 <= bar.low < bar.at < bar.high <= 100
-    assert ns.bars[0].text.startswith("0.895 [.8")
+    for one in ns.standings:
+        assert 0 <= one.low < one.at < one.high <= 100
+    assert ns.standings[0].text.startswith("0.895 [.8")
+    assert list(ns.ticks) == [0, 50, 100]
+    assert float(ns.ticks[0]) <= 0.1
+    assert float(ns.ticks[100]) >= 0.9
+    far = [{**row, "model": "far"} for row in rows_of(everywhere({**LEVELS, "good": 3}))]
+    labels = LABELS.model_copy(update={"models": {"llama": "Llama", "far": "Far"}})
+    sections = [s.rankings for s in page_of([*rows, *far], labels).sections if s.rankings]
+    assert {str(one.ticks) for section in sections for one in section} == {
+        str(sections[1][0].ticks)
+    }
+    assert float(sections[0][0].ticks[100]) >= 3
 
 
 def test_the_page_begins_with_the_answer_and_the_terms_in_it():
@@ -147,33 +140,33 @@ def test_the_page_begins_with_the_answer_and_the_terms_in_it():
 
 def test_methods_not_significantly_better_than_random_scores_are_marked():
     levels = everywhere({**LEVELS, "equal": 0.3})
-    first, _ = panels(page_of(rows_of(levels)))
-    assert {bar.label: bar.mark for bar in first.bars} == {
+    first, _ = rankings(page_of(rows_of(levels)))
+    assert {one.label: one.marks for one in first.standings} == {
         "Good": "", "Random": "", "Equal": "†", "<Bad>": "†",
     }  # fmt: skip
     failed = {("equal", number) for number in range(12)}
-    assert "†" not in {bar.mark for bar in panels(page_of(rows_of({
+    assert "†" not in {one.marks for one in rankings(page_of(rows_of({
         cell: level for cell, level in levels.items() if cell[0] != "random"
-    }, failed)))[0].bars}, "there is nothing to compare with"  # fmt: skip
+    }, failed)))[0].standings}, "there is nothing to compare with"  # fmt: skip
 
 
 def test_evidence_is_linked_and_what_a_run_lacks_is_named_with_the_command_that_shows_it():
     rows = rows_of(everywhere(LEVELS))
-    rounding, lacking = claims(page_of(rows))
+    *lacking, rounding = claims(page_of(rows))
     assert rounding.link.address == "tables/variance_components/dynamic/llama.html"
     assert rounding.link.text in rounding.link.name
-    assert lacking.link is None
-    assert lacking.text == (
-        "Not part of this run: metric validation and permutation baseline "
-        "(make demo-trust shows how)."
-    )
+    end = "Not tested in this run (make demo-trust shows how)."
+    questions = [question for question, _ in EVIDENCE.values()]
+    assert [(one.text, one.link) for one in lacking] == [
+        (f"{question} {end}", None) for question in questions[:2]
+    ]
     gain = result_row("statistics", 0.1, metric="auc_pi_soft_ns", dataset="average", part="gain",
                       p_adjusted=0.01)  # fmt: skip
     needed = result_row("statistics", 7, metric="auc_pi_soft_ns", part="samples_needed")
     given = {"permutation_baseline": frame([gain]), "metric_validation": frame([needed])}
-    assert [claim.text.split(":")[0] for claim in claims(page_of(rows, **given))] == [
-        "Metric validation", "Permutation baseline", "Numerical noise",
-    ]  # fmt: skip
+    texts = [claim.text for claim in claims(page_of(rows, **given))]
+    assert [text.split("? ")[0] + "?" for text in texts] == questions
+    assert not [text for text in texts if "Not tested" in text]
 
 
 def claims(page):
@@ -182,7 +175,7 @@ def claims(page):
 
 
 def test_the_worked_example_keeps_half_of_the_tokens_on_average():
-    (table,) = example_section().tables
+    table = example_table()
     scores, kept = table.values["score"], table.values["probability"]
     assert len(scores) == 8
     assert kept.mean() == pytest.approx(PI, abs=1e-9)
@@ -195,8 +188,9 @@ def test_methods_not_significantly_different_from_the_best_are_shaded_and_counte
     for row in rows:
         if row["method"] == "equal" and row["metric"].startswith("auc"):
             row["value"] += 0.002 * (1 if int(row["sample_id"][1:]) % 2 else -1.1)
-    first, _ = panels(page_of(rows))
-    assert [bar.group for bar in first.bars] == ["best", "tied", "other", "other"]
+    first, _ = rankings(page_of(rows))
+    assert [one.leads for one in first.standings] == [True, True, False, False]
+    assert [one.marks for one in first.standings] == ["", "≈", "", "†"]
     assert first.verdict.startswith(
         "Good leads. No significant difference from the best: 1 of 3 other methods."
     )
@@ -207,12 +201,12 @@ def test_every_file_is_linked_once_under_its_group():
     assert list(cards) == ["Answer", "Robustness", "Provenance", "More"]
     curves, explorer, published = cards["Answer"]
     name = "Curves over π (figure), Llama, dynamic, SST-2"
-    link = Link("figures/pi_curves/dynamic/llama/sst2.svg", "SST-2", name)
-    assert curves == Line("Curves over π (figure)", (("Llama dynamic", (link,)),))
+    link = Link("figures/pi_curves/dynamic/llama/sst2.html", "SST-2", name)
+    assert curves == ("Curves over π (figure)", {"Llama dynamic": [link]})
     link = Link("explorer.html", "Token by token", "Token by token")
-    assert explorer == Line("", (("", (link,)),))
-    assert published.groups[0][1][0].text == "Against the paper"
-    assert [line.title for line in cards["More"]] == ["Mine (table)", ""]
+    assert explorer == ("", {"": [link]})
+    assert published[1][""][0].text == "Against the paper"
+    assert [title for title, _ in cards["More"]] == ["Mine (table)", ""]
     linked = [link.address for link in links_of(cards)]
     assert sorted(linked) == sorted(itertools.chain(*FILES.values()))
 
@@ -221,13 +215,13 @@ def test_links_of_a_model_stand_together_and_each_has_a_name_of_its_own():
     names = LABELS.model_copy(update={"models": {"a": "A", "b": "B"}})
     variants = ["dynamic/a", "dynamic/b", "fixed/a", "fixed/b"]
     files = {"AUC": [Path(f"tables/auc/{one}.html") for one in variants]}
-    files["AUC"] += [Path(f"figures/auc/{one}/sst2.svg") for one in variants]
+    files["AUC"] += [Path(f"figures/auc/{one}/sst2.html") for one in variants]
     (card,) = link_section(files, names).cards
     table, figure = card.lines
-    assert [(heading, [link.text for link in own]) for heading, own in table.groups] == [
+    assert [(heading, [link.text for link in own]) for heading, own in table[1].items()] == [
         ("A", ["dynamic", "fixed"]), ("B", ["dynamic", "fixed"]),
     ]  # fmt: skip
-    assert [heading for heading, _ in figure.groups] == [
+    assert list(figure[1]) == [
         "A dynamic", "B dynamic", "A fixed", "B fixed",
     ]  # fmt: skip
     spoken = [link.name for link in links_of({card.title: card.lines})]
@@ -243,50 +237,27 @@ def cards_of(page):
 
 def links_of(cards):
     return [
-        link for lines in cards.values() for line in lines for _, own in line.groups for link in own
+        link
+        for lines in cards.values()
+        for _, groups in lines
+        for own in groups.values()
+        for link in own
     ]
 
 
-def test_the_small_table_has_a_row_for_each_method_and_its_ranks_side_by_side():
-    rows = rows_of(everywhere({**LEVELS, "good": 0.95}))
-    fixed = rows_of(everywhere({**LEVELS, "equal": 0.05}))
-    rows += [{**row, "protocol": "fixed"} for row in fixed]
-    (table,) = next(s for s in page_of(rows).sections if s.heading == "Ranks").tables
-    assert table.spanners == (("Llama", 4),)
-    assert table.columns == (
-        "π-Soft-NS, dynamic", "π-Soft-NS, fixed", "π-Soft-NC, dynamic", "π-Soft-NC, fixed",
-    )  # fmt: skip
-    (block,) = table.blocks
-    assert [(row.label, [entry.text for entry in row.entries]) for row in block.rows] == [
-        ("Good", ["1", "1", "1", "1"]),
-        ("Random", ["3", "2", "3", "2"]),
-        ("Equal", ["2", "4", "2", "4"]),
-        ("<Bad>", ["4", "3", "4", "3"]),
-    ]
-    assert [[entry.strong for entry in row.entries] for row in block.rows] == [
-        [True] * 4, *[[False] * 4] * 3
-    ]  # fmt: skip
-
-
-def test_the_small_table_names_the_methods_without_a_rank():
-    failed = {("equal", number) for number in range(12)}
-    (table,) = next(
-        s for s in page_of(rows_of(everywhere(LEVELS), failed)).sections if s.heading == "Ranks"
-    ).tables
-    assert [row.label for row in table.blocks[0].rows] == ["Good", "Random", "<Bad>"]
-    assert table.notes[-1] == "Without a rank: Equal."
-
-
-def test_the_first_screen_holds_verdict_panel_and_n(tmp_path):
+def test_the_first_screen_holds_answer_ranking_and_n(tmp_path):
     write_html(page_of(rows_of(everywhere(LEVELS))), tmp_path / "page.html")
     with chromium() as browser:
+        phone = visit(browser, tmp_path / "page.html", width=390, height=844)
+        box = phone.page.get_by_text("lead by both metrics").bounding_box()
+        assert box["y"] + box["height"] <= 844
         opened = visit(browser, tmp_path / "page.html", width=1440, height=900)
         for seen in (
             opened.page.get_by_text("lead by both metrics"),
             opened.page.get_by_text("n = 24 samples"),
             opened.page.get_by_text("lead. Every other method").first,
-            opened.page.locator(".panel").nth(0),
-            opened.page.locator(".panel").nth(1),
+            opened.page.locator(".ranking").nth(0),
+            opened.page.locator(".ranking").nth(1),
         ):
             box = seen.bounding_box()
             assert box["y"] + box["height"] <= 900
@@ -295,19 +266,18 @@ def test_the_first_screen_holds_verdict_panel_and_n(tmp_path):
 
 
 def test_equal_methods_do_not_differ():
-    points = reading(page_of(rows_of(everywhere(dict.fromkeys(LEVELS, 0.5)))))
-    assert points[0].endswith("are highest.")
-    assert points[0].count("0.4") >= 4, "all four are"
-    assert "better" not in points[1]
-    assert "not significantly different: Good, Equal, <Bad>" in points[1]
+    first, _ = rankings(page_of(rows_of(everywhere(dict.fromkeys(LEVELS, 0.5)))))
+    assert first.verdict.startswith(
+        "All 4 methods are level. Significantly better than random scores: 0"
+    )
 
 
 def test_a_dataset_that_decides_on_the_best_is_named():
     levels = everywhere({**LEVELS, "equal": 0.5})
     levels["equal", "imdb"] = 1.5
-    points = " ".join(reading(page_of(rows_of(levels))))
-    assert "Equal 0.9" in points.split(" is highest")[0]
-    assert "depends on single datasets: without IMDb it is Good" in points
+    first, _ = rankings(page_of(rows_of(levels)))
+    assert first.verdict.startswith("Equal leads")
+    assert first.verdict.endswith("depends on single datasets: without IMDb it is Good.")
 
 
 def test_a_best_that_single_samples_make_is_contrasted_with_the_ratio_of_means():
@@ -315,7 +285,20 @@ def test_a_best_that_single_samples_make_is_contrasted_with_the_ratio_of_means()
     for row in rows:
         if row["method"] == "random" and row["metric"].startswith("auc_numerator"):
             row["value"] = 2.0
-    assert any("ratio of means" in point and "Random" in point for point in reading(page_of(rows)))
+    first, _ = rankings(page_of(rows))
+    assert first.verdict.endswith("no single sample can dominate, Random leads instead.")
+
+
+def test_methods_without_a_value_in_every_dataset_are_named():
+    failed = {("equal", number) for number in range(12)}
+    first, _ = rankings(page_of(rows_of(everywhere(LEVELS), failed)))
+    assert [one.label for one in first.standings] == ["Good", "Random", "<Bad>"]
+    assert "No value in every dataset: Equal. " in first.verdict
+    failed = {(method, number) for method in LEVELS for number in range(12)}
+    (section,) = [s for s in page_of(rows_of(everywhere(LEVELS), failed)).sections if s.rankings]
+    assert [(one.verdict, one.standings) for one in section.rankings] == [
+        ("No method has a value in every dataset.", ())
+    ] * 2
 
 
 def test_failures_are_counted_by_model_dataset_and_reason():
@@ -332,18 +315,6 @@ def failures(page):
     return text
 
 
-def test_a_method_without_values_does_not_break_the_reading():
-    failed = {(method, number) for method in LEVELS for number in range(12)}
-    points = reading(page_of(rows_of(everywhere(LEVELS), failed)))
-    assert points == tuple(
-        f"{title}: no method has a value in every dataset."
-        for title in (
-            "π-Soft-NS (do the tokens with high scores suffice?)",
-            "π-Soft-NC (does the model miss them?)",
-        )
-    )
-
-
 def test_the_page_is_one_file_with_labels_as_text(tmp_path):
     write_html(page_of(rows_of(everywhere(LEVELS))), tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -357,7 +328,7 @@ def test_the_page_is_one_file_with_labels_as_text(tmp_path):
 def test_the_verdicts_are_text_that_begins_with_the_warning(tmp_path):
     page = page_of(rows_of(everywhere(LEVELS)))
     write_verdicts(page, tmp_path / "verdicts.txt")
-    ns, nc = panels(page)
+    ns, nc = rankings(page)
     assert (tmp_path / "verdicts.txt").read_text(encoding="utf-8").splitlines() == [
         "Nothing <real>.",
         "",

@@ -19,8 +19,17 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
-from pisoft.pages.readme import BEGIN, END, LEADING, put_between_markers, result_text
-from pisoft.pages.real_numbers import ABOUT, KEPT, keep, kept
+from pisoft.pages.real_numbers import (
+    ABOUT,
+    BEGIN,
+    END,
+    KEPT,
+    LEADING,
+    keep,
+    kept,
+    put_between_markers,
+    result_text,
+)
 
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens

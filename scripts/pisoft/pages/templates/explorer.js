@@ -3,9 +3,12 @@
 
 const VIEWS = ["raw", "normalised", "calibrated"];
 const LIGHT_TO_DARK = [[237, 245, 252], [158, 202, 225], [49, 130, 189], [8, 48, 107]];
+const ORDERS = ["ns", "nc"]; // by the place of a metric's area; "run" is neither
+const FEW = 3; // methods that are shown until more are asked for
+const PHONE = matchMedia("(max-width: 40rem)");
 const NOT_KNOWN = "not known";
 
-const state = { model: "", dataset: "", sample: "", step: 0, view: "normalised", pi: 0, hidden: new Set(), whole: false };
+const state = { model: "", dataset: "", sample: "", step: 0, view: "normalised", pi: 0, hidden: new Set(), whole: false, order: "ns", all: false };
 let data = null; // what Python has written into the page, unpacked
 let shown = null; // the chosen model, dataset, sample and step
 let cards = []; // of the methods that are shown
@@ -68,6 +71,8 @@ function readAddress() {
   state.view = VIEWS.includes(given.get("view")) ? given.get("view") : "normalised";
   state.pi = pi >= 0 ? pi : Math.floor(data.grid.length / 2);
   state.whole = given.get("tokens") === "all";
+  state.order = given.get("order") === "run" || ORDERS.includes(given.get("order")) ? given.get("order") : "ns";
+  state.all = given.get("methods") === "all";
   state.hidden = new Set((given.get("hide") ?? "").split(",").filter(Boolean));
 }
 
@@ -75,6 +80,8 @@ function writeAddress() {
   const { model, dataset, sample, step, view, hidden } = state;
   const address = new URLSearchParams({ model, dataset, sample, step, view, pi: data.grid[state.pi] });
   if (state.whole) address.set("tokens", "all");
+  if (state.order !== "ns") address.set("order", state.order);
+  if (state.all) address.set("methods", "all");
   if (hidden.size) address.set("hide", [...hidden].join(","));
   history.replaceState(null, "", `#${address}`);
 }
@@ -172,6 +179,7 @@ function refreshControls() {
   get("methods-shown").textContent = `(${cards.length} of ${shown.model.methods.length} shown)`;
   document.querySelector(`input[name="view"][value="${state.view}"]`).checked = true;
   get("whole").checked = state.whole;
+  get("order").value = state.order;
   get("cards").classList.toggle("perturbable-only", !state.whole);
   const pi = data.grid[state.pi];
   get("pi").value = state.pi;
@@ -236,6 +244,47 @@ function tokenSpans(sample, step) {
   });
 }
 
+// Returns the methods by the area that is chosen, the largest first, those without one last.
+function ordered(methods, sample) {
+  const place = ORDERS.indexOf(state.order);
+  const area = ({ name }) => {
+    const areas = Object.values(sample?.measured[name]?.areas ?? {}).find(Array.isArray);
+    return areas ? areas[place] : -Infinity;
+  };
+  return place < 0 ? methods : [...methods].sort((a, b) => area(b) - area(a) || 0);
+}
+
+// Says what both metrics are at the chosen π.
+function curveLines(curves) {
+  return Object.entries(curves ?? {}).filter(([, values]) => values.length).map(([protocol, values]) => {
+    const [ns, nc] = [values[state.pi], values[data.grid.length + state.pi]].map((value) => value.toFixed(3));
+    return `At π = ${data.grid[state.pi]}, ${protocol} routing: π-Soft-NS ↑ ${ns} · π-Soft-NC ↑ ${nc}`;
+  });
+}
+
+// Draws both metrics of the first routing over π, π-Soft-NC dashed.
+function drawn(curves) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const part = (name, attributes) => {
+    const element = document.createElementNS(svg.namespaceURI, name);
+    Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
+    svg.append(element);
+  };
+  const values = Object.values(curves ?? {}).find((one) => one.length);
+  if (!values) return "";
+  const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
+  const points = (of) => of.map((value, place) =>
+    `${200 * data.grid[place]},${(50 * (high - value)) / (high - low)}`).join(" ");
+  svg.setAttribute("viewBox", "0 -1 200 52");
+  svg.setAttribute("class", "curves");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", "π-Soft-NS (solid) and π-Soft-NC (dashed) over π");
+  part("line", { x1: 200 * data.grid[state.pi], x2: 200 * data.grid[state.pi], y1: 0, y2: 50 });
+  part("polyline", { points: points(values.slice(0, data.grid.length)) });
+  part("polyline", { points: points(values.slice(data.grid.length)), class: "nc" });
+  return svg;
+}
+
 // Says what the tables count of this sample, or why they do not.
 function measuredLines(measured, sample, step) {
   const lines = Object.entries(measured?.areas ?? {}).map(([protocol, areas]) => {
@@ -264,14 +313,20 @@ function evidenceText([first, recovery, mass, precision], sample, step) {
 function buildCard(method, place) {
   const { sample, step } = shown;
   const entry = step?.methods[method.name];
-  const card = { method, entry, article: make("article", "card"), figures: make("p", "figures"), readout: make("p", "readout") };
+  const card = { method, entry, article: make("article", "card"), figures: make("p", "figures"), atPi: make("div", "measured"), drawing: make("div"), readout: make("p", "readout") };
   card.article.dataset.method = method.name;
   const heading = make("h2");
   heading.id = `heading-${place}`;
   heading.append(make("bdi", "", method.label));
   const lines = measuredLines(sample?.measured[method.name], sample, step);
-  card.article.append(heading, ...lines.map((line) => make("p", "measured", line)), card.figures);
-  if (!entry?.raw) return card;
+  card.curves = sample?.measured[method.name]?.curves;
+  const [areas, others] = [true, false].map((area) =>
+    lines.filter((line) => line.startsWith("AUC") === area).map((line) => make("p", "measured", line)));
+  card.article.append(heading, ...areas, card.atPi, card.figures);
+  if (!entry?.raw) {
+    card.article.append(...others);
+    return card;
+  }
   card.raw = entry.raw;
   card.log = entry.log;
   card.alpha = entry.alpha;
@@ -291,14 +346,17 @@ function buildCard(method, place) {
     if (position >= 0) activate(position);
   });
   card.text = text;
-  card.article.append(card.readout, text);
+  card.article.append(card.readout, text, ...others, card.drawing);
   return card;
 }
 
 function buildCards() {
-  const methods = shown.model.methods.filter(({ name }) => !state.hidden.has(name));
+  const chosen = shown.model.methods.filter(({ name }) => !state.hidden.has(name));
+  const methods = ordered(chosen, shown.sample).slice(0, state.all ? chosen.length : FEW);
   active = null;
   cards = methods.map(buildCard);
+  get("more").hidden = cards.length === chosen.length;
+  get("more").textContent = `Show all ${chosen.length} methods`;
   get("cards").replaceChildren(...cards.map((card) => card.article));
   if (!cards.length) get("cards").append(make("p", "notice", "No method is shown."));
 }
@@ -308,6 +366,8 @@ function paint() {
     card.values = values(card);
     card.figures.classList.toggle("notice", !card.values);
     card.figures.textContent = card.values ? figures(card) : gap(card.entry);
+    card.atPi.replaceChildren(...curveLines(card.curves).map((line) => make("div", "", line)));
+    card.drawing.replaceChildren(drawn(card.curves));
     if (card.spans) colour(card);
   }
   readValues();
@@ -448,6 +508,8 @@ function listen() {
     state.hidden = new Set(shown.model.methods.map(({ name }) => name));
     update();
   });
+  get("order").addEventListener("change", (event) => change("order", event.target.value));
+  get("more").addEventListener("click", () => change("all", true));
   get("whole").addEventListener("change", (event) => {
     state.whole = event.target.checked;
     repaint();
@@ -471,6 +533,7 @@ async function start() {
   }
   data = await unpacked(get("data").textContent);
   shareOut(data);
+  for (const id of ["view", "about"]) get(id).open = !PHONE.matches;
   listen();
   showFromAddress();
 }

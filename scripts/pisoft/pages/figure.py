@@ -1,0 +1,53 @@
+"""The page of a figure: with its caption, its files, and the data that it shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pisoft.pages.page import Claim, Figure, Link, Page, Section
+
+
+def figure_page(
+    title: str,
+    caption: str,
+    figure: Path,
+    *,
+    endings: Sequence[str],
+    files: Mapping[str, Sequence[Path]],
+    warning: str = "",
+    pages: Mapping[str, str],
+) -> Page:
+    """Build the page of a figure that lies beside it.
+
+    Args:
+        title: of the figure.
+        caption: as reStructuredText; its paragraphs before the settings are shown.
+        figure: where it lies, without ending.
+        endings: of its files, that of the SVG among them.
+        files: what it was made from, by kind.
+        warning: what the numbers of this run do not show, or nothing.
+        pages: the run's pages.
+    """
+    paragraphs = caption.replace("*", "").partition("Settings::")[0].split("\n\n")
+    made_of = {kind: os.path.commonpath(paths) for kind, paths in files.items() if paths}
+    data = {
+        f"{kind}, Parquet": os.path.relpath(path, figure.parent) for kind, path in made_of.items()
+    }
+    drawn = {ending.upper(): f"{figure.name}.{ending}" for ending in endings}
+    return Page(
+        title,
+        (
+            Section("", figure=Figure(f"{figure.name}.svg", title)),
+            Section("What it shows", tuple(filter(None, map(str.strip, paragraphs)))),
+            Section(
+                "Files and data",
+                claims=tuple(
+                    Claim("", Link(address, text, text)) for text, address in (drawn | data).items()
+                ),
+            ),
+        ),
+        warning=warning,
+        pages=pages,
+    )
