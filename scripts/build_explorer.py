@@ -18,7 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Read the scores of the first samples of every cell and write the page."""
     settings = ExplorerJob.model_validate_json(arguments.settings)
     data = explorer_data(Files(arguments.files), settings)
-    with whole_files(arguments.settings, *arguments.outputs["html"]) as (path,):
+    with whole_files(*arguments.outputs["html"]) as (path,):
         path.write_text(explorer_page(data, arguments.warning), encoding="utf-8")
 
 

@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
         warning=arguments.warning,
     )
     (html_file,), (verdicts_file,) = arguments.outputs["html"], arguments.outputs["verdicts"]
-    with whole_files(arguments.settings, html_file, verdicts_file) as (html, text):
+    with whole_files(html_file, verdicts_file) as (html, text):
         write_html(page, html)
         write_verdicts(page, text)
 

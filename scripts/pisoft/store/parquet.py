@@ -113,8 +113,14 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
     table = table.replace_schema_metadata(
         {b"pisoft": json.dumps({"kind": kind, **provenance}, sort_keys=True).encode()}
     )
-    with whole_files("", path) as (written,):
-        pq.write_table(table, written, compression="zstd", row_group_size=ROWS_IN_A_GROUP)
+    with whole_files(path) as (written,):
+        pq.write_table(
+            table,
+            written,
+            compression="zstd",
+            row_group_size=ROWS_IN_A_GROUP,
+            write_page_checksum=True,  # else one flipped bit may read as another number
+        )
 
 
 def _check_values(path: Path, table: pa.Table, kind: str) -> None:
@@ -174,7 +180,13 @@ def _read_file(
     with _readable(path):
         present = set(pq.read_schema(path).names)
         chosen = [name for name in names if name in present]
-        table = pq.read_table(path, partitioning=None, columns=chosen, filters=where)
+        table = pq.read_table(
+            path,
+            partitioning=None,
+            columns=chosen,
+            filters=where,
+            page_checksum_verification=True,
+        )
     for field in map(SCHEMAS[kind].field, names):
         if field.name not in present:
             raise BenchmarkError(
