@@ -49,8 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
         row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])
     facts = {**model_facts(model), "token_budget_used": budgets[-1]}
-    inputs = {"prompts": arguments.prompts}
-    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "generations", rows.values(), origin)
 
 
