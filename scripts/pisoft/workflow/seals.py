@@ -38,6 +38,8 @@ UNSEALED = "has no seal: nothing proves what made it"
 STALE = "was made with other settings, code or inputs than the run has now"
 CHANGED = "is not what its job wrote"
 MISSING = "is missing, but its seal is there"
+PROBLEMS = (UNSEALED, STALE, CHANGED, MISSING)
+LISTING = "PISOFT_LIST_PROBLEMS"  # variable of the environment: a dry run lists all of them
 PRIVATE = ("incomplete", "finished", "lock", "_params")  # of FilePersistence, overridden or used
 
 
@@ -94,8 +96,8 @@ class SealedPersistence(FilePersistence):
         if not problems:
             return files
         file, problem = next(iter(problems.items()))
-        unsealed = problem == UNSEALED
-        if unsealed and not workflow.touch:
+        unsealed, listing = problem == UNSEALED, LISTING in os.environ
+        if unsealed and not (workflow.touch or listing):
             raise WorkflowError(
                 f"{file} {problem}: run `snakemake --touch --cores 1` to vouch for it and all "
                 "others, or delete it to have it recomputed"
@@ -103,8 +105,9 @@ class SealedPersistence(FilePersistence):
         computes = workflow._executor_plugin is not None
         if not unsealed and (workflow.touch or not computes):
             raise WorkflowError(f"{file} {problem}: run the workflow, which recomputes it")
-        if problem != STALE or workflow.dryrun:
-            logger.info(f"{file} {problem}")
+        for name, of_file in problems.items() if listing else [(file, problem)]:
+            if of_file != STALE or workflow.dryrun:
+                logger.info(f"{name} {of_file}")
         self.dag.forcefiles.update(job.output)
         return files
 
