@@ -40,12 +40,16 @@ def main(arguments: argparse.Namespace) -> None:
         print("every result that is there matches its seal")
         return
     print(*lines, sep="\n")
-    unsealed = sum(line.endswith(UNSEALED) for line in lines)
-    call = f"{' '.join(options)}"
-    if unsealed < len(lines):
-        print(f"\n`snakemake --cores all {call}` recomputes {len(lines) - unsealed} of them")
+    unsealed = [line.removesuffix(f" {UNSEALED}") for line in lines if line.endswith(UNSEALED)]
+    others, call = len(lines) - len(unsealed), " ".join(options)
     if unsealed:
-        print(f"\n`snakemake --touch --cores 1 {call}` vouches for the {unsealed} without a seal")
+        # A call without names would be refused for the others.
+        names = f" -- {' '.join(unsealed)}" if others else ""
+        print(f"\nvouch for those without a seal: snakemake --touch --cores 1 {call}{names}")
+    if others:
+        print(
+            f"\nrecompute the {'other ' if unsealed else ''}{others}: snakemake --cores all {call}"
+        )
     sys.exit(1)
 
 

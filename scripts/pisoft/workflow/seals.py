@@ -99,8 +99,8 @@ class SealedPersistence(FilePersistence):
         unsealed, listing = problem == UNSEALED, LISTING in os.environ
         if unsealed and not (workflow.touch or listing):
             raise WorkflowError(
-                f"{file} {problem}: run `snakemake --touch --cores 1` to vouch for it and all "
-                "others, or delete it to have it recomputed"
+                f"{file} {problem}: `snakemake --touch --cores 1` vouches for it and all others "
+                f"(`-- {file}`: for it alone); deleting it recomputes it"
             )
         computes = workflow._executor_plugin is not None
         if not unsealed and (workflow.touch or not computes):
