@@ -27,7 +27,7 @@ TOOLS := PYTHONPATH=scripts:tests $(BIN)/python tools
 BENCH := $(TOOLS)/bench
 
 .DEFAULT_GOAL := help
-.PHONY: $(DEMOS) kills plan fetch export check-scores compare diff test test-all lint docs bench bench-gpu \
+.PHONY: $(DEMOS) kills plan fetch export check-scores check-run compare diff test test-all lint docs bench bench-gpu \
 	bench-aggregation bench-readings bench-combinations bench-precision bench-scheduler bench-start-up \
 	schema simulation families summary readme docs-figures lock audit licences unlock slurm env clean help
 
@@ -65,6 +65,9 @@ check-scores: export ## check the scores made elsewhere: CONFIG=my.yaml
 
 compare: $(STAMP) ## do two runs rank alike? RUNS="results/a results/b"
 	@$(BIN)/python scripts/compare_runs.py $(RUNS)
+
+check-run: $(STAMP) ## does every result match its seal? CONFIG=my.yaml
+	@$(BIN)/python scripts/check_run.py --configfile $(CONFIG) $(CHANGED)
 
 diff: $(STAMP) ## list differences of files: RUNS="results/a results/b"
 	@$(TOOLS)/diff_runs.py $(RUNS)

@@ -31,7 +31,7 @@ from pisoft.config.studies import Control, Permuted
 from pisoft.errors import BenchmarkError
 from pisoft.cost.limits import RunLimits
 from pisoft.statistics.metrics import CONTROL
-from pisoft.workflow.checks import checked_run, taken_switch
+from pisoft.workflow.checks import checked_run
 from pisoft.workflow.inputs import MASKED_MODEL_FILES, MODEL_FILES, Inputs
 from pisoft.workflow.jobs import Jobs, stated_throughput
 from pisoft.workflow.wildcards import models_of, one_of, part_constraint
@@ -40,7 +40,6 @@ from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 if isinstance(config.get("settings"), Sections):
     del config["settings"]
 
-DELETE_STALE = taken_switch(config, "delete_stale")  # see checks.smk
 CONFIG = checked_run(config, workflow.configfiles, ROOT / "config")
 RESULTS = Path("results", CONFIG.run_file.run)
 DATA = RESULTS / "data"

@@ -22,8 +22,6 @@ if workflow.modifier.is_main_snakefile() and workflow.is_main_process:
 
 
 onstart:
-    if workflow.touch:  # would put on record that all results are right, whatever was before
-        refuse_stale(stale_files(RESULTS, workflow.rules, [REPORT]))
     one_timer(workflow.scheduler)
 
 

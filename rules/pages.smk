@@ -59,6 +59,7 @@ use rule build_index as note_report with:
         runtime=10,
     params:
         **job("note_report", "index", *PAGE_TEMPLATES),
+        sealed=False,  # Snakemake's --report writes over it
         files=[],
         links=[],
     message:

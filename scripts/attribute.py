@@ -56,8 +56,7 @@ def main(arguments: argparse.Namespace) -> None:
         rows += attribute_block(method, model, block)
     needed = peak_memory(model.device)
     facts["token_budget_used"] = method.context.token_budget
-    inputs = {"prompts": arguments.prompts, "generations": arguments.generations}
-    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "attributions", map(scores_row, rows), origin)
     write_rows(arguments.times, "attribution_times", map(time_row, rows), {**origin, **needed})
 

@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     data = explorer_data(Files(arguments.files), settings)
     (html,) = arguments.outputs["html"]
     page = explorer_page(data, arguments.warning, addresses(arguments.pages, html))
-    with whole_files(arguments.settings, html) as (path,):
+    with whole_files(html) as (path,):
         path.write_text(page, encoding="utf-8")
 
 

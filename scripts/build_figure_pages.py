@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
             warning=arguments.warning,
             pages=addresses(arguments.pages, html),
         )
-        with whole_files(arguments.settings, html) as (written,):
+        with whole_files(html) as (written,):
             write_html(page, written)
 
 

@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
     )
     (html_file,), (verdicts_file,) = arguments.outputs["html"], arguments.outputs["verdicts"]
     page = replace(page, pages=addresses(arguments.pages, html_file))
-    with whole_files(arguments.settings, html_file, verdicts_file) as (html, text):
+    with whole_files(html_file, verdicts_file) as (html, text):
         write_html(page, html)
         write_verdicts(page, text)
 

@@ -18,7 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
     samples = read_rows(arguments.samples, "samples")
     named = located(settings.model, arguments.model)
     rows = build_prompts(samples, settings, load_tokenizer(*named), model_context(*named))
-    origin = provenance(settings.model_dump(mode="json"), {"samples": arguments.samples})
+    origin = provenance(settings.model_dump(mode="json"))
     write_rows(arguments.output, "prompts", rows, origin)
 
 

@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> None:
         "robustness": Results(robustness, {}, {}).values.drop(columns=["n", "n_failed"]),
     }
     paths = [path for kind in ("html", "tex", *tables) for path in outputs[kind]]
-    with whole_files(arguments.settings, *paths) as (html, tex, *csv):
+    with whole_files(*paths) as (html, tex, *csv):
         write_html(replace(page, warning=arguments.warning, pages=pages), html)
         write_latex(page, tex)
         for path, rows in zip(csv, tables.values(), strict=True):

@@ -26,15 +26,13 @@ def main(arguments: argparse.Namespace) -> None:
             for row in control_rows(*pair, source, scope, seed, settings.step_scores)
         ]
     else:
-        given = read_attributions(
-            inputs["attributions"], inputs["prompts"], prompts, inputs["generations"], generations
-        )
+        given = read_attributions(inputs["attributions"], inputs["prompts"], prompts, generations)
         rows = [
             row
             for prompt in prompts
             for row in permuted_rows(prompt, given[prompt["sample_id"]], source, scope, seed)
         ]
-    origin = provenance(settings.model_dump(mode="json"), inputs)
+    origin = provenance(settings.model_dump(mode="json"))
     (output,) = arguments.outputs["attributions"]
     write_rows(output, "attributions", rows, origin)
 

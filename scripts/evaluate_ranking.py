@@ -28,8 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
         rows, facts = evaluate(arguments, settings)
     else:
         rows = not_applicable_rows(read_prompts(arguments.prompts), settings.scope)
-    inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
-    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "ranking", rows, origin)
 
 

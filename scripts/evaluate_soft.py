@@ -44,8 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     measure_cell(perturber, in_float32, steps, evaluation.draws, first_block)
     facts = evaluation_facts(model, perturber, in_float32)
     rows = [row for block in steps for step in block for row in step.rows()]
-    inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
-    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "soft", rows, origin)
 
 

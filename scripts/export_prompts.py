@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
         generations = read_generations(answered, asked, prompts, settings.target)
         model, dataset = asked.with_suffix("").parts[-2:]
         rows += rows_to_score(model, dataset, prompts, generations, settings.target)
-    origin = provenance(settings.model_dump(mode="json"), arguments.files)
+    origin = provenance(settings.model_dump(mode="json"))
     (output,) = arguments.outputs["to_score"]
     write_rows(output, "to_score", rows, origin)
 

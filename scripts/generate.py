@@ -49,8 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
         if row["greedy_token_id"] is not None:
             (row["greedy_token_text"],) = token_texts(tokenizer, [row["greedy_token_id"]])
     facts = {**model_facts(model), "token_budget_used": budgets[-1]}
-    inputs = {"prompts": arguments.prompts}
-    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "generations", rows, origin)
 
 

@@ -43,9 +43,7 @@ def main(arguments: argparse.Namespace) -> None:
         where = f"{scores_file}: {settings.model} on {settings.dataset}"
         raise BenchmarkError(f"{where}: {found[0]}{more}")
     scores = attribution_rows(given, generations)
-    inputs = {"prompts": prompts_file, "generations": generations_file}
-    origin = provenance(settings.model_dump(mode="json"), inputs)
-    origin["inputs"]["scores"] = scores_hash(scores)  # what is evaluated says whose scores it had
+    origin = provenance(settings.model_dump(mode="json"), scores=scores_hash(scores))
     (output,) = arguments.outputs["attributions"]
     write_rows(output, "attributions", scores, origin)
 

@@ -31,9 +31,8 @@ def main(arguments: argparse.Namespace) -> None:
         for sample in progress(samples, len(samples), "inspecting", "samples")
         for row in inspector.rows(*sample)
     ]
-    inputs = {kind: getattr(arguments, kind) for kind in INPUTS}
     facts = evaluation_facts(model, inspector)
-    origin = provenance(settings.model_dump(mode="json"), inputs, **facts)
+    origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "inputs", rows, origin)
 
 

@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
         pages=addresses(arguments.pages, html),
         warning=arguments.warning,
     )
-    with whole_files(arguments.settings, html) as (written,):
+    with whole_files(html) as (written,):
         write_html(page, written)
 
 

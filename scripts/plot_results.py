@@ -18,7 +18,7 @@ def main(arguments: argparse.Namespace) -> None:
     for path, described, _, drawn in displays:
         figure, numbers = drawn if described.numbers else (drawn, None)
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("figures")]
-        with whole_files(arguments.settings, *outputs) as written:
+        with whole_files(*outputs) as written:
             save_figure(figure, written[-3:])
             if numbers is not None:
                 numbers.to_csv(written[0], index=False, lineterminator="\n")

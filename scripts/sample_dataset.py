@@ -17,7 +17,7 @@ def main(arguments: argparse.Namespace) -> None:
     chosen = settings.samples
     first, last = chosen if isinstance(chosen, tuple) else (0, chosen)
     rows = sample(records, last, settings.seed, first)
-    origin = provenance(settings.model_dump(mode="json"), {"datasets": arguments.records})
+    origin = provenance(settings.model_dump(mode="json"))
     write_rows(arguments.output, "samples", rows, origin)
 
 

@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
         kind: summary if isinstance(summary, pa.Table) else summary_table(kind, summary)
         for kind, summary in summaries.items()
     }
-    origin = provenance(settings.model_dump(mode="json"), arguments.files)
+    origin = provenance(settings.model_dump(mode="json"))
     for kind, table in tables.items():
         (path,) = arguments.outputs[kind]
         write_table(path, kind, table, origin)

@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
         for name in shown:
             label = {name: settings.models[name]}
             links |= explorer_links(pages.get(EXPLORER, ""), label, settings.datasets_on(name))
-        with whole_files(arguments.settings, *outputs) as (csv, tex, html):
+        with whole_files(*outputs) as (csv, tex, html):
             write(replace(table, links=links), csv, tex, html, arguments.warning, pages)
 
 

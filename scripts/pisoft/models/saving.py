@@ -13,8 +13,6 @@ import tokenizers
 import torch
 import transformers
 
-from pisoft.store.files import TRAINING_REPORT
-
 
 def save_model(
     folder: Path, model: Any, tokenizer: Any, reports: Mapping[str, Mapping[str, Any]]
@@ -44,4 +42,4 @@ def save_trained(folder: Path, model: Any, tokenizer: Any, **report: Any) -> Non
     """Write a model that was made here, with a report that names the packages, too."""
     packages = (torch, transformers, tokenizers)
     report["versions"] = {package.__name__: package.__version__ for package in packages}
-    save_model(folder, model, tokenizer, {TRAINING_REPORT: report})
+    save_model(folder, model, tokenizer, {"training.json": report})

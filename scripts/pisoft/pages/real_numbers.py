@@ -79,7 +79,7 @@ def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
     A question that was not run is a file without rows.
     """
     paths = [folder / f"{kind}.csv" for kind in KEPT]
-    with whole_files("{}", *paths, folder / ABOUT) as (*written, facts):
+    with whole_files(*paths, folder / ABOUT) as (*written, facts):
         for path, (kind, keys) in zip(written, KEPT.items(), strict=True):
             kept_rows = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
             filled = (

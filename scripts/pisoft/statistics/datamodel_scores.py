@@ -51,7 +51,6 @@ from pisoft.store.parquet import (
     OK,
     OTHER_TARGET,
     TOO_FEW_MASKS,
-    check_inputs,
     read_table,
 )
 from pisoft.store.schemas import FILES
@@ -86,8 +85,7 @@ def _cell_samples(
 ) -> list[pd.DataFrame]:
     """Return the rows of one model and dataset, by protocol and method."""
     methods = [path.parts[-2] for path in attributions]
-    control = attributions[methods.index(CONTROL)]
-    draws = {path: read_draws(path, control, settings.pi_grid) for path in soft}
+    draws = {path: read_draws(path, settings.pi_grid) for path in soft}
     samples: dict[str, list[StepScores]] = {}
     for step in read_scores(prompts, attributions, settings):
         samples.setdefault(step.prompt["sample_id"], []).append(step)
@@ -108,14 +106,12 @@ def _cell_samples(
     return frames
 
 
-def read_draws(path: Path, attributions: Path, grid: Sequence[float]) -> Steps:
-    """Read a `soft` file's changes of the log-probability, and check which scores it is of.
+def read_draws(path: Path, grid: Sequence[float]) -> Steps:
+    """Read a `soft` file's changes of the log-probability.
 
     Raises:
-        BenchmarkError: an unreadable file, one of other scores, or a step that lacks a retaining
-            probability or a draw.
+        BenchmarkError: an unreadable file, or a step that lacks a retaining probability or a draw.
     """
-    check_inputs(path, attributions=attributions)
     numbers = ["alpha", "achieved"]
     table = read_table(path, "soft", ["sample_id", "step", "pi", "status", *numbers, *CHANGES])
     rows, changes = table.drop_columns(CHANGES).to_pandas(), table.select(CHANGES)

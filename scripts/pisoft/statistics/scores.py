@@ -19,7 +19,7 @@ from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import evaluated, normalise
 from pisoft.statistics.reading import REPAIR
 from pisoft.store.cells import check_scores, read_prompts
-from pisoft.store.parquet import OK, check_inputs, read_table
+from pisoft.store.parquet import OK, read_table
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ def read_scores(
     asked = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
     by_step: dict[tuple[str, int], dict[str, Any]] = {}  # rows by method
     for path in attributions:
-        check_inputs(path, prompts=prompts)
         rows = read_table(path, "attributions", where=pc.field("sample_id").isin([*asked]))
         if missing := set(asked) - set(rows["sample_id"].to_pylist()):
             raise BenchmarkError(f"{path}: lacks sample '{min(missing)}' of {prompts}; {REPAIR}")

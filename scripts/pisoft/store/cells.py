@@ -1,24 +1,21 @@
-"""Reading prompts, answers and scores that have to belong together.
+"""Reading prompts, answers and scores that belong together: of the same samples and steps.
 
-Each file by itself is checked by :mod:`pisoft.store.parquet`. Here, what one of them says is held
-against what it was made from: the same samples, masks and scores as long as their prompts, the
-steps and targets of the answers, and the provenance that each file keeps of its inputs.
+Each file by itself is checked by :mod:`pisoft.store.parquet`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pisoft.config.base import Target
 from pisoft.errors import BenchmarkError
-from pisoft.store.parquet import OK, check_inputs, read_rows
+from pisoft.store.parquet import OK, read_rows
 
 Row = dict[str, Any]
-_PER_TOKEN = ("token_texts", "content_mask", "user_mask", "bos_mask", "evidence_mask")
 
 
 def read_cell(
@@ -34,7 +31,7 @@ def read_cell(
     """
     asked = read_prompts(prompts)
     answered = read_generations(generations, prompts, asked, target)
-    scores = read_attributions(attributions, prompts, asked, generations, answered)
+    scores = read_attributions(attributions, prompts, asked, answered)
     return asked, answered, scores
 
 
@@ -42,16 +39,12 @@ def read_prompts(path: Path) -> list[Row]:
     """Read `prompts` rows.
 
     Raises:
-        BenchmarkError: an unreadable file, a sample that is there twice, a mask of another length
-            than the prompt, or a label that is none of the label words.
+        BenchmarkError: an unreadable file, or a sample that is there twice.
     """
     rows = read_rows(path, "prompts")
-    seen: set[str] = set()
-    for row in rows:
-        if row["sample_id"] in seen:
-            _refuse(path, row["sample_id"], "is there twice")
-        seen.add(row["sample_id"])
-        _check_prompt(path, row)
+    counts = Counter(row["sample_id"] for row in rows)
+    for sample in (name for name, count in counts.items() if count > 1):
+        _refuse(path, sample, "is there twice")
     return rows
 
 
@@ -64,16 +57,13 @@ def read_generations(
     model would generate in place of the label word's.
 
     Raises:
-        BenchmarkError: an unreadable file, one that was made from other prompts, that lacks a
-            sample or has another, or a step, target or label that does not fit or is not there.
+        BenchmarkError: an unreadable file, or one that lacks a sample or has another, or one twice.
     """
-    check_inputs(path, prompts=prompts_path)
     by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
     for prompt in prompts:
         answer, *repeats = by_sample[prompt["sample_id"]]
         if repeats:
             _refuse(path, prompt["sample_id"], "is there twice")
-        _check_generation(path, answer, prompt)
         if target == "generated" and answer["predicted_label"] is not None:
             if answer["greedy_token_id"] is None:
                 _refuse(path, prompt["sample_id"], "has a label word, but no 'greedy_token_id'")
@@ -92,21 +82,19 @@ def read_attributions(
     path: Path,
     prompts_path: Path,
     prompts: Sequence[Row],
-    generations_path: Path,
     generations: Sequence[Row],
 ) -> dict[str, list[Row]]:
     """Read `attributions` rows by sample.
 
     Args:
         path: the file.
-        prompts_path, prompts: what it was made from.
-        generations_path, generations: the answers that it explains, in the order of the prompts.
+        prompts_path, prompts: the prompts of the scores.
+        generations: the answers that they explain, in the order of the prompts.
 
     Raises:
-        BenchmarkError: an unreadable file, one made from other prompts or answers, that lacks a
-            sample or a step or has another, or scores that do not fit the prompt.
+        BenchmarkError: an unreadable file, one that lacks a sample or a step or has another, or
+            scores that do not fit the prompt.
     """
-    check_inputs(path, prompts=prompts_path, generations=generations_path)
     by_sample = _rows_by_sample(path, "attributions", prompts_path, prompts)
     for prompt, generation in zip(prompts, generations, strict=True):
         rows = by_sample[prompt["sample_id"]]
@@ -150,46 +138,6 @@ def check_scores(path: Path, row: Mapping[str, Any], prompt: Row) -> None:
         _refuse(
             path, row["sample_id"], f"step {row['step']} is ok, but has a score that is not finite"
         )
-
-
-def _check_prompt(path: Path, row: Row) -> None:
-    tokens = len(row["input_ids"])
-    for name in _PER_TOKEN:
-        if row[name] is not None and len(row[name]) != tokens:
-            _refuse(path, row["sample_id"], f"'{name}' has {len(row[name])} values, not {tokens}")
-    words, ids = row["label_words"], row["label_token_ids"]
-    if len(words) != len(ids):
-        _refuse(path, row["sample_id"], f"has {len(words)} label words, but {len(ids)} tokens")
-    if row["status"] != OK:
-        return
-    if words and row["label"] is not None and row["label"] not in words:
-        allowed = ", ".join(dict.fromkeys(words))
-        _refuse(path, row["sample_id"], f"label '{row['label']}' is none of: {allowed}")
-    if not any(row["content_mask"]):
-        _refuse(path, row["sample_id"], "is ok, but has no token of the record")
-
-
-def _check_generation(path: Path, row: Row, prompt: Row) -> None:
-    sample, output, steps = row["sample_id"], row["output_ids"], row["steps"]
-    if row["label"] != prompt["label"]:
-        _refuse(path, sample, f"has the label '{row['label']}', its prompt '{prompt['label']}'")
-    if prompt["status"] != OK and row["status"] != prompt["status"]:
-        _refuse(path, sample, f"is {row['status']}, but its prompt is {prompt['status']}")
-    if len(row["output_token_texts"]) not in (0, len(output)):
-        texts = len(row["output_token_texts"])
-        _refuse(path, sample, f"has {texts} texts of {len(output)} generated tokens")
-    if row["status"] != OK:
-        return
-    if not steps or any(b <= a for a, b in itertools.pairwise(steps)):
-        _refuse(path, sample, f"steps must increase, and be there; found {steps}")
-    if steps[0] < 0 or steps[-1] >= len(output):
-        _refuse(path, sample, f"has steps {steps}, but {len(output)} generated tokens")
-    if row["target_ids"] != [output[step] for step in steps]:
-        _refuse(path, sample, f"targets {row['target_ids']} are not the tokens at steps {steps}")
-    predicted = row["predicted_label"]
-    if predicted is not None and predicted not in prompt["label_words"]:
-        allowed = ", ".join(dict.fromkeys(prompt["label_words"])) or "none"
-        _refuse(path, sample, f"predicted label '{predicted}' is none of: {allowed}")
 
 
 def _refuse(path: Path, sample: str, problem: str) -> NoReturn:

@@ -7,7 +7,6 @@ missing rows.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import logging
@@ -117,8 +116,14 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
     table = table.replace_schema_metadata(
         {b"pisoft": json.dumps({"kind": kind, **provenance}, sort_keys=True).encode()}
     )
-    with whole_files("", path) as (written,):
-        pq.write_table(table, written, compression="zstd", row_group_size=ROWS_IN_A_GROUP)
+    with whole_files(path) as (written,):
+        pq.write_table(
+            table,
+            written,
+            compression="zstd",
+            row_group_size=ROWS_IN_A_GROUP,
+            write_page_checksum=True,  # else one flipped bit may read as another number
+        )
 
 
 def _check_values(path: Path, table: pa.Table, kind: str) -> None:
@@ -178,7 +183,13 @@ def _read_file(
     with _readable(path):
         present = set(pq.read_schema(path).names)
         chosen = [name for name in names if name in present]
-        table = pq.read_table(path, partitioning=None, columns=chosen, filters=where)
+        table = pq.read_table(
+            path,
+            partitioning=None,
+            columns=chosen,
+            filters=where,
+            page_checksum_verification=True,
+        )
     for field in map(SCHEMAS[kind].field, names):
         if field.name not in present:
             raise BenchmarkError(
@@ -228,25 +239,15 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
     return rows
 
 
-def provenance(
-    settings: Mapping[str, Any],
-    inputs: Mapping[str, Path | Sequence[Path]] | None = None,
-    **facts: Any,
-) -> dict[str, Any]:
-    """Return what made a result: settings, inputs, package versions, git commit, further facts.
+def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
+    """Return what made a result: settings, package versions, git commit, further facts.
 
     Args:
         settings: the job's settings.
-        inputs: result files that it was made from, by kind; kept is their :func:`identity`.
         facts: for example `device` or `model_revision`.
     """
-    files = {
-        kind: [given] if isinstance(given, Path) else given
-        for kind, given in (inputs or {}).items()
-    }
     return {
         "settings": dict(settings),
-        "inputs": {kind: identity(*paths) for kind, paths in files.items()},
         "packages": _versions(),
         "python": platform.python_version(),
         "git_commit": _git_commit(),
@@ -258,17 +259,12 @@ def read_provenance(path: Path) -> dict[str, Any]:
     """Return the provenance stored in a Parquet file; nothing of a file that has none.
 
     Of the shards of a cell, it is what they agree in; where they differ, the largest peak of
-    memory, and else a list in words. Their inputs are left out, for they are of one shard each.
+    memory, and else a list in words.
 
     Raises:
         BenchmarkError: no such file, or it cannot be read.
     """
-    origins = [_provenance_of_file(file) for file in shards_of(path)]
-    if len(origins) == 1:
-        return origins[0]
-    for facts in origins:
-        facts.pop("inputs", None)
-    return _of_all(origins)
+    return _of_all([_provenance_of_file(file) for file in shards_of(path)])
 
 
 def _provenance_of_file(path: Path) -> dict[str, Any]:
@@ -293,38 +289,6 @@ def _of_all(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         else:
             common[name] = ", ".join(dict.fromkeys(map(str, values)))
     return common
-
-
-def identity(*paths: Path) -> str:
-    """Return a hash of what made result files: their settings, those of their inputs, and so on.
-
-    Raises:
-        BenchmarkError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    for file in itertools.chain.from_iterable(map(shards_of, paths)):
-        facts = _provenance_of_file(file)
-        made_of = [facts.get(name) for name in ("kind", "settings", "inputs")]
-        digest.update(json.dumps(made_of, sort_keys=True).encode())
-    return digest.hexdigest()
-
-
-def check_inputs(path: Path, **inputs: Path) -> None:
-    """Check that a result was made from these files, by kind, and not from others.
-
-    Each shard of a cell was made from one shard of each kind.
-
-    Raises:
-        BenchmarkError: it was made from files of other settings, or cannot be read.
-    """
-    for kind, given in inputs.items():
-        for made, source in zip(shards_of(path), shards_of(given), strict=True):
-            expected = identity(source)
-            if _provenance_of_file(made).get("inputs", {}).get(kind, expected) != expected:
-                raise BenchmarkError(
-                    f"{made}: was made from other {kind} than {source}; delete it and run the "
-                    "workflow again"
-                )
 
 
 def _versions() -> dict[str, str]:

@@ -40,18 +40,6 @@ def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> C
     return config
 
 
-def taken_switch(raw: MutableMapping[str, Any], name: str) -> bool:
-    """Take a key that is no setting out of a configuration: true or false, false without it.
-
-    Raises:
-        WorkflowError: it is neither.
-    """
-    value = str(raw.pop(name, False)).lower()
-    if value not in ("true", "false"):
-        raise WorkflowError(f"--config {name}: is {value!r}, neither true nor false")
-    return value == "true"
-
-
 def check_unchanged(config: Config, environment: MutableMapping[str, str], is_run: bool) -> None:
     """Refuse a job whose run began with another configuration.
 

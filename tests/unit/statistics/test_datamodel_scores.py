@@ -66,8 +66,7 @@ def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normal
     raw = np.random.default_rng(4).normal(size=TOKENS).astype(np.float32)
     expected, rows = evaluated(explained_rows.attribution("a", raw, 5), settings)
     soft = explained_rows.write(tmp_path, "soft", rows, "dynamic", "llama", "random")
-    scores = explained_rows.write(tmp_path, "attributions", [], "llama", "random")
-    draws = read_draws(soft, scores, GRID)
+    draws = read_draws(soft, GRID)
     assert (draws.line, draws.failed) == ({("a", 5): 0}, {})
     step = StepScores(
         *({"sample_id": "a"}, 5, np.arange(TOKENS)),

@@ -16,8 +16,6 @@ from pisoft.errors import BenchmarkError
 from pisoft.statistics.timings import timing_rows
 from pisoft.store.cells import read_cell
 from pisoft.store.parquet import (
-    identity,
-    provenance,
     read_provenance,
     read_table,
     write_rows,
@@ -131,7 +129,7 @@ def test_times_are_those_of_all_samples_and_memory_is_the_most_of_any_shard(tmp_
 
 @pytest.fixture
 def cell(tmp_path):
-    """Return prompts, answers and scores of a cell in two shards, each made from its own."""
+    """Return prompts, answers and scores of a cell in two shards, ."""
     kinds = {
         "prompts": lambda name: prompt(name, ["good"]),
         "generations": answer,
@@ -140,10 +138,8 @@ def cell(tmp_path):
     paths = {kind: whole(tmp_path, kind) for kind in kinds}
     for place, samples in enumerate((("a", "b"), ("c",))):
         files = {kind: shards_of(path)[place] for kind, path in paths.items()}
-        for at, (kind, row) in enumerate(kinds.items()):
-            inputs = dict(list(files.items())[:at])
-            origin = provenance({"first_place": 2 * place}, inputs)
-            write_rows(files[kind], kind, map(row, samples), origin)
+        for kind, row in kinds.items():
+            write_rows(files[kind], kind, map(row, samples), {})
     return paths
 
 
@@ -153,26 +149,6 @@ def test_relations_hold_for_shards_as_for_one_file(cell):
         [row["sample_id"] for row in prompts] == [row["sample_id"] for row in answers] == [*"abc"]
     )
     assert [*scores] == [*"abc"]
-
-
-def test_a_shard_that_was_made_from_another_is_named(cell):
-    asked = shards_of(cell["prompts"])[1]
-    write_rows(asked, "prompts", [prompt("c", ["good"])], provenance({"first_place": 7}))
-    problem = r"generations/.*/2-3\.parquet: was made from other prompts than .*/2-3\.parquet"
-    with pytest.raises(BenchmarkError, match=problem):
-        read_cell(**cell)
-
-
-def test_what_shards_were_made_with_identifies_the_whole(cell, tmp_path):
-    """Else scores of another seed would pass for those that a summary was made from."""
-    before = identity(cell["attributions"])
-    assert before == identity(*shards_of(cell["attributions"]))
-    made = tmp_path / "summary.parquet"
-    write_rows(made, "attributions", [], provenance({}, {"attributions": cell["attributions"]}))
-    assert read_provenance(made)["inputs"] == {"attributions": before}
-    last = shards_of(cell["attributions"])[1]
-    write_rows(last, "attributions", scored("c"), provenance({"seed": 8}))
-    assert identity(cell["attributions"]) != before
 
 
 PATTERNS = ("results/r/data/soft/{}/{}/{}/{}.parquet", "results/r/data/prompts/{1}/{3}.parquet")

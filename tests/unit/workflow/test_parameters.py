@@ -16,11 +16,10 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.cost.limits import Limits
 from pisoft.store.shards import expanded, shards_of
-from pisoft.workflow.checks import check_unchanged, taken_switch
+from pisoft.workflow.checks import check_unchanged
 from pisoft.workflow.displays import Displays
 from pisoft.workflow.inputs import Inputs
 from pisoft.workflow.jobs import Jobs, stated_throughput
-from pisoft.workflow.stale import refuse_stale
 from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 
 ROOT = Path(__file__).parents[3]
@@ -202,19 +201,3 @@ def test_a_job_of_another_configuration_is_refused(demo, paper):
         check_unchanged(paper, environment, is_run=False)
     check_unchanged(paper, environment, is_run=True)
     check_unchanged(demo, environment, is_run=False)
-
-
-def test_a_switch_is_true_or_false_and_no_setting():
-    raw = {"delete_stale": True, "seed": 1}
-    assert taken_switch(raw, "delete_stale")
-    assert raw == {"seed": 1}
-    assert not taken_switch(raw, "delete_stale")
-    with pytest.raises(WorkflowError, match="delete_stale: is 'maybe', neither true nor false"):
-        taken_switch({"delete_stale": "maybe"}, "delete_stale")
-
-
-def test_stale_results_are_counted():
-    refuse_stale([])
-    for stale, words in ((["a"], "a was made"), (["a", "b", "c"], "a and 2 other results were")):
-        with pytest.raises(WorkflowError, match=words):
-            refuse_stale([Path(name) for name in stale])

@@ -1,0 +1,57 @@
+"""List the results of a run that are missing, stale, damaged or without a seal; change nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from pisoft.config.commandline import run_file_parser
+from pisoft.errors import BenchmarkError
+from pisoft.workflow.commandline import run
+from pisoft.workflow.seals import LISTING, PROBLEMS, UNSEALED
+
+ROOT = Path(__file__).parents[1]
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print a line for each such result, and the commands that fix them; exit with 1 if any is.
+
+    Raises:
+        BenchmarkError: the run file is not valid.
+    """
+    options = ["--configfile", *map(str, arguments.configfile)]
+    if arguments.config:
+        options += ["--config", *arguments.config]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    listed = subprocess.run(
+        [*command, "--dry-run", *options],
+        env=os.environ | {LISTING: "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if listed.returncode:
+        raise BenchmarkError(listed.stdout.strip())
+    lines = [line for line in listed.stdout.splitlines() if line.endswith(PROBLEMS)]
+    if not lines:
+        print("every result that is there matches its seal")
+        return
+    print(*lines, sep="\n")
+    unsealed = [line.removesuffix(f" {UNSEALED}") for line in lines if line.endswith(UNSEALED)]
+    others, call = len(lines) - len(unsealed), " ".join(options)
+    if unsealed:
+        # A call without names would be refused for the others.
+        names = f" -- {' '.join(unsealed)}" if others else ""
+        print(f"\nvouch for those without a seal: snakemake --touch --cores 1 {call}{names}")
+    if others:
+        print(
+            f"\nrecompute the {'other ' if unsealed else ''}{others}: snakemake --cores all {call}"
+        )
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    run(main, run_file_parser(__doc__, ROOT / "config/config.yaml"))

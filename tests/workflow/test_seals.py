@@ -1,0 +1,106 @@
+"""Results are shown only if they are what this run's jobs wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
+
+DATA = "results/tiny/data"
+RANDOM, SALIENCY = (
+    f"{DATA}/soft/dynamic/toy/{name}/toy-sentiment.parquet" for name in ("random", "saliency")
+)
+SUMMARY = f"{DATA}/summary/soft_samples.parquet"
+TABLE = "results/tiny/tables/pi_soft_auc/dynamic/toy"
+OTHER_SEED = ("--config", "seed=7")
+
+
+def short(name: str) -> str:
+    return name.removeprefix("results/tiny/")
+
+
+def replace(folder, name: str, content: bytes) -> None:
+    """Replace the content of a file and keep its time."""
+    path = folder / name
+    times = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_seals_replace_the_records_of_snakemake(finished):
+    """Without records, Snakemake alone would say that nothing is to be done."""
+    shutil.rmtree(finished.folder / ".snakemake")
+    assert finished.pending() == set()
+    before = sorted(finished.folder.rglob("results/**/*"))
+    pending = finished.pending(*OTHER_SEED, "-np")
+    assert {short(RANDOM), short(SALIENCY), short(f"{TABLE}.html"), "index.html"} <= pending
+    assert sorted(finished.folder.rglob("results/**/*")) == before, "a dry run changes nothing"
+
+
+@pytest.mark.parametrize("harm", ["copied over", "deleted", "edited", "seal damaged"])
+def test_a_result_that_is_not_what_its_job_wrote_is_recomputed(finished, harm):
+    file, shown = finished.folder / SALIENCY, short(SALIENCY)
+    if harm == "copied over":
+        shutil.copyfile(finished.folder / RANDOM, file)
+    elif harm == "deleted":
+        file.unlink()
+    elif harm == "seal damaged":
+        file.with_name(f".{file.name}.seal").write_text("{")
+    else:
+        table = finished.folder / f"{TABLE}.csv"
+        replace(finished.folder, f"{TABLE}.csv", table.read_bytes().replace(b"1", b"2"))
+        shown = short(f"{TABLE}.html")
+    assert shown in finished.pending()
+
+
+def test_nothing_is_kept_that_was_made_from_a_damaged_file(finished):
+    replace(finished.folder, SALIENCY, (finished.folder / RANDOM).read_bytes())
+    refused = finished.snakemake(
+        "--cores", "1", "--forcerun", "summarise", "--", SUMMARY, check=False
+    )
+    assert refused.returncode == 1
+    assert f"{SALIENCY} changed before {SUMMARY} was made from it" in refused.stdout
+    assert not (finished.folder / SUMMARY).exists()
+    assert short(SALIENCY) in finished.pending(), "the next call recomputes it"
+
+
+def test_results_without_seals_are_refused_until_someone_vouches_for_them(finished):
+    for seal in finished.folder.rglob("results/**/.*.seal"):
+        seal.unlink()
+    assert "has no seal" in finished.snakemake("--dry-run", check=False).stdout
+    files = sorted((finished.folder / "results").rglob("*"), reverse=True)
+    for second, path in enumerate(files):
+        os.utime(path, (second, second))  # as a copy without times has it
+    finished.snakemake("--touch", "--cores", "1")
+    assert finished.pending() == set()
+
+
+@pytest.mark.parametrize("option", [["--touch", "--cores", "1"], ["--report", "report.html"]])
+def test_nobody_vouches_for_results_of_other_settings_or_reports_them(finished, option):
+    refused = finished.snakemake(*option, *OTHER_SEED, check=False)
+    assert refused.returncode == 1
+    assert "was made with other settings, code or inputs" in refused.stdout
+    assert "Traceback" not in refused.stdout
+
+
+@pytest.mark.parametrize(
+    "option", [["--ignore-incomplete"], ["--keep-incomplete"], ["--persistence-backend", "db"]]
+)
+def test_options_that_let_wrong_results_pass_are_refused(finished, option):
+    (finished.folder / SALIENCY).unlink()
+    refused = finished.snakemake("--cores", "1", *option, check=False)
+    assert refused.returncode == 1
+    assert f"{option[0]}: " in refused.stdout
+
+
+def test_no_run_begins_while_a_job_of_a_killed_one_is_alive(finished):
+    run = str((finished.folder / "results/tiny").resolve())
+    (finished.folder / SALIENCY).unlink()
+    with subprocess.Popen(["sleep", "600"], env={"PISOFT_RUNS": run}) as orphan:
+        refused = finished.snakemake("--cores", "1", "--", SALIENCY, check=False)
+        orphan.kill()
+    assert f"process {orphan.pid} is a job of an earlier run" in refused.stdout
