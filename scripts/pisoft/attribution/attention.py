@@ -20,8 +20,8 @@ class AttentionOptions(MethodOptions):
     layers: int | None = Field(
         1,
         gt=0,
-        description="Decoder layers whose mean is taken, counted from the last. 1: the last, as "
-        "the paper's text has it; null: all, as Inseq by default.",
+        description="Number of decoder layers to average, counted from the last. 1: the last, as "
+        "in the paper; null: all, as Inseq does by default.",
     )
 
 

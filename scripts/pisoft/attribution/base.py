@@ -28,7 +28,9 @@ class GradientOptions(MethodOptions):
     """Options that the gradient methods share."""
 
     attributed_function: AttributedFunction = Field(
-        "probability", description="What is differentiated: the target's probability or logit."
+        "probability",
+        description="The function of the target token that is explained: its probability or its "
+        "logit.",
     )
 
 
@@ -38,7 +40,8 @@ class BaselineOptions(GradientOptions):
     baseline: Baseline = Field(
         "reference",
         description="`reference`: the embedding of the unknown, else padding, else end-of-sequence "
-        "token at every position (end-of-sequence tokens stay), as in Inseq; `zero`: zeros.",
+        "token at every position, as in Inseq (end-of-sequence tokens stay); `zero`: "
+        "zeros.",
     )
 
 

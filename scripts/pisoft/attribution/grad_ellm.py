@@ -17,41 +17,42 @@ if TYPE_CHECKING:
 
 
 class GradEllmOptions(MethodOptions):
-    """What the paper leaves open, or varies."""
+    """Choices that the paper leaves open or varies."""
 
     layers: int | None = Field(
-        None, gt=0, description="Decoder layers that are summed, counted from the last; null: all."
+        None, gt=0, description="Number of decoder layers to sum, counted from the last; null: all."
     )
     clip_layers: bool = Field(
-        False, description="Take all layers, rather than refuse, if the model has fewer."
+        False, description="Sum all layers, instead of failing, if the model has fewer."
     )
     token_weights: TokenWeights = Field(
         "loosened",
-        description="λ: `loosened`, min-max normalised query-key similarities of the tokens that "
-        "the layer sees; `original`, the model's softmax attention.",
+        description="λ. `loosened`: min-max normalised query-key similarities of the tokens within "
+        "the layer's attention span; `original`: the model's attention weights.",
     )
     similarity: Literal["dot", "cosine"] = Field(
         "dot",
-        description="Of query and key, for loosened λ. `dot`: their product, as in the paper's "
-        "formula; `cosine`: that of normalised vectors, as in Grad-ECLIP's code (which takes them "
-        "behind the output projection).",
+        description="Similarity of query and key for loosened λ. `dot`: dot product, as in the "
+        "paper's formula; `cosine`: cosine, as in Grad-ECLIP's code, which computes it "
+        "after the output projection.",
     )
     normalise_over: Literal["prompt", "content"] = Field(
         "prompt",
-        description="Tokens of the min-max normalisation of loosened λ. `prompt`: the paper's "
-        "input tokens, read as all of the prompt; `content`: those of the record (λ of the others "
-        "is clipped to [0, 1]), as Grad-ECLIP's code leaves out an image's class token.",
+        description="Tokens over which loosened λ is min-max normalised. `prompt`: all of the "
+        "prompt, as we read the paper; `content`: those of the record, with λ of the "
+        "others clipped to [0, 1], as Grad-ECLIP's code excludes the class token of an "
+        "image.",
     )
     heads: Literal["merged", "per_head"] = Field(
         "merged",
         description="`merged`: one λ per token and one sum over all channels, as in Grad-ECLIP's "
-        "code; `per_head`: λ and sum over channels by query head.",
+        "code; `per_head`: one λ and one sum per query head.",
     )
     relu: Literal["layer", "sum"] = Field(
         "layer",
-        description="`layer`: of every layer (and head, if apart), then summed, as in the paper's "
-        "equation; `sum`: of the sum over layers (and heads), as in Grad-ECLIP's code for several "
-        "layers of the text encoder.",
+        description="Where ReLU applies. `layer`: to every layer (and head, with `per_head`), "
+        "before the sum, as in the paper's equation; `sum`: to the sum over layers and "
+        "heads, as in Grad-ECLIP's code for several layers of the text encoder.",
     )
 
     @model_validator(mode="after")

@@ -55,15 +55,15 @@ class InseqOptions(GradientOptions):
     method: str = Field("occlusion", description="Name of the method in Inseq.")
     arguments: dict[str, Any] = Field(
         default_factory=dict,
-        description="Arguments of its attribution, for example `{n_steps: 20}`.",
+        description="Arguments of its attribution, such as `{n_steps: 20}`.",
     )
     load_arguments: dict[str, Any] = Field(
         default_factory=dict,
-        description="Arguments of its constructor, for example `{multiply_by_inputs: false}`.",
+        description="Arguments of its constructor, such as `{multiply_by_inputs: false}`.",
     )
     layer: int | None = Field(
         None,
-        description="Decoder layer of a method that reads attention; negative: counted from the "
+        description="Decoder layer, for methods that read attention; negative: counted from the "
         "last; null: mean over layers.",
     )
 

@@ -22,7 +22,7 @@ class IntegratedGradientsOptions(BaselineOptions):
     internal_batch_size: int | None = Field(
         None,
         gt=0,
-        description="Points per forward at most; null: as many as the token budget allows.",
+        description="Most points per forward; null: as many as the token budget allows.",
     )
 
 

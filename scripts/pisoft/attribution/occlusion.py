@@ -20,8 +20,8 @@ class OcclusionOptions(BaselineOptions):
 
     signed: bool = Field(
         False,
-        description="Keep the sign, positive where a token speaks for the target; else the size of "
-        "the change, as in Inseq.",
+        description="Keep the sign: positive where the token supports the target. false: the size "
+        "of the change, as in Inseq.",
     )
 
 

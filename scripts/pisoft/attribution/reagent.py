@@ -24,20 +24,24 @@ LARGEST_DELTA = 1 - 1e-6  # beyond it the logit of an update would be infinite
 class ReagentOptions(MethodOptions):
     """Options of ReAGent; the defaults are the paper's (app:implementation), but `candidates`."""
 
-    keep_top_n: int = Field(3, gt=0, description="Tokens kept when the stopping rule is checked.")
+    keep_top_n: int = Field(
+        3, gt=0, description="Highest-scoring tokens kept when the stopping rule is checked."
+    )
     stopping_condition_top_k: int = Field(
-        3, gt=0, description="The rule is met if the target is among so many best predictions."
+        3,
+        gt=0,
+        description="The rule is met when the target is among this many most probable tokens.",
     )
     replacing_ratio: float = Field(
         0.25, gt=0, lt=1, description="Probability that a probe step replaces a token."
     )
-    max_probe_steps: int = Field(32, gt=0, description="Probe steps after which a probe ends.")
+    max_probe_steps: int = Field(32, gt=0, description="Most steps of a probe.")
     num_probes: int = Field(2, gt=0, description="Probes per explained step.")
     candidates: int = Field(
         10,
         gt=0,
-        description="Replacements proposed per token, drawn by their probability; our own number, "
-        "the paper names none.",
+        description="Replacements proposed per token, drawn by probability; the paper names no "
+        "number.",
     )
 
 

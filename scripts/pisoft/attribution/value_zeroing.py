@@ -24,22 +24,22 @@ class ValueZeroingOptions(MethodOptions):
     threshold: float = Field(
         1e-5,
         ge=0,
-        description="Cosine distances below it count as 0, as in Inseq; 0: all count.",
+        description="Cosine distances below this count as 0, as in Inseq; 0: none do.",
     )
     normalise_layers: bool = Field(
         True,
-        description="Divide a layer's distances by their sum over all tokens read, generated ones "
-        "included, as in Inseq. Else the layers of the largest distances rule the mean.",
+        description="Divide a layer's distances by their sum over all tokens, generated ones "
+        "included, as in Inseq. false: layers with large distances dominate the mean.",
     )
     final_norm: bool = Field(
         True,
-        description="Compare the last layer's output behind the final norm, as Inseq does, or as "
-        "it leaves the layer.",
+        description="Compare the last layer's output after the final norm, as in Inseq. false: "
+        "before it.",
     )
     layers: int | None = Field(
         None,
         gt=0,
-        description="Decoder layers whose mean is taken, counted from the last; null: all, as in "
+        description="Number of decoder layers to average, counted from the last; null: all, as in "
         "Inseq.",
     )
 

@@ -104,7 +104,7 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses unknown keys; a text below a field says what it means."""
+    """A frozen model that refuses unknown keys; the text below a field is its description."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -41,11 +41,11 @@ SMALLEST_BUDGET_GRID = 3  # retaining probabilities by which a single draw shows
 
 
 class DrawBudget(Strict):
-    """Draws are added to a cell until its means are known well enough."""
+    """Draws are added to a cell until its means are precise enough."""
 
     target_half_width: float = Field(gt=0)
-    """Half-width of the 95 % Monte Carlo interval of the cell's mean AUC of π-Soft-NS and of
-    π-Soft-NC, at which no more draws are added."""
+    """Drawing stops when the 95 % Monte Carlo intervals of the cell's mean AUCs, of π-Soft-NS and
+    π-Soft-NC, have this half-width."""
     max: int = Field(15, gt=FIRST_DRAWS, le=MOST_DRAWS)
     """Most draws per retaining probability."""
 
@@ -61,9 +61,13 @@ Draws = Annotated[
 class ScoreSettings(Strict):
     """How raw scores become the scores that are evaluated."""
 
-    scope: Scope = Field("content", description="Tokens a perturbation may touch.")
+    scope: Scope = Field(
+        "content",
+        description="Perturbable tokens: those of the record (`content`), of the user's turn, all "
+        "but the first, or all of the prompt.",
+    )
     normalisation: Normalisation = "minmax"
-    """How raw scores of one step become scores in [0, 1]."""
+    """Maps the raw scores of a step to [0, 1]."""
     step_scores: ScoresOf = "own"
     """Raw scores that an explained step is evaluated by: its `own`, or the mean of those of all
     explained steps of the sample (`aggregated`: one heatmap per sample, as in the paper's
@@ -74,30 +78,28 @@ class DrawSettings(ScoreSettings):
     """How scores become masks: what the draws of a cell depend on."""
 
     score_floor: float = Field(1e-6, ge=1e-16, lt=0.5)
-    """Scores are clipped to [floor, 1 - floor] to calibrate; a smaller floor would round 1 - floor
-    to 1, of which every power is 1."""
+    """Scores are clipped to [floor, 1 - floor] before calibration, so that every π is feasible.
+    Below 1e-16, 1 - floor would round to 1."""
     pi_grid: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Increasing] = Field(
         tuple(round(0.05 * k, 2) for k in range(1, 20)), min_length=2
     )
     """Target retaining probabilities, increasing, each in (0, 1)."""
     sampler: Sampler = "iid"
-    """Masks drawn independently (`iid`); or spread evenly over draws and retaining probabilities
-    (`latin`), so that means vary less; or such that every one keeps the same number of tokens
-    (`count`), round(π·m) of m, which is another metric."""
+    """Masks are independent (`iid`), stratified over draws and retaining probabilities for a
+    smaller variance (`latin`), or keep exactly round(π·m) of m tokens (`count`, a different
+    metric)."""
     operator: Ablation = "zero"
-    """What happens to a token that a mask does not keep: its input embedding is multiplied by 0
-    (`zero`, as in the paper), or becomes the mean of the vocabulary's (`mean`), or that of the
-    tokenizer's unknown, else padding, else end token (`unknown`); or its keys are hidden from all
-    attention, which only `dynamic` routing has (`hide`)."""
+    """How a token is ablated. Its input embedding becomes zero (`zero`, as in the paper), the mean
+    embedding of the vocabulary (`mean`), or that of the unknown token, else padding, else end of
+    sequence (`unknown`); or attention cannot see its keys (`hide`, dynamic routing only)."""
     mask: Literal["token", "element"] = "token"
-    """One bit per token, or one per element of its embedding, as the code released with the
-    original metrics has it."""
+    """One bit per token, or one per element of its embedding, as in the code released with the
+    original metrics."""
     draws: Draws = 15
-    """Monte Carlo masks per retaining probability, or a budget:
-    `{target_half_width: 0.005, max: 15}`."""
+    """Masks per retaining probability, or a budget: `{target_half_width: 0.005, max: 15}`."""
     minimum_h0: float = Field(1e-4, gt=0, lt=1)
-    """Zero-baseline distance below which a ratio is undefined. In half precision it is the noise,
-    if that is more: the largest change of a cell's H₀ that float32 makes."""
+    """Ratios are undefined where the zero-baseline distance H₀ is smaller. In half precision, the
+    numerical noise of the cell's H₀ is the bound if it is larger."""
 
     @model_validator(mode="after")
     def _draws_fit(self) -> DrawSettings:
@@ -124,11 +126,11 @@ class EvaluationSettings(DrawSettings):
     """The faithfulness metrics."""
 
     preset: Preset = "paper"
-    """Defaults of `sampler` and `draws`: `paper` for iid, 15; `efficient` for latin, 1, which
-    estimates the same numbers."""
+    """Defaults of `sampler` and `draws`: iid and 15 (`paper`), or latin and 1 (`efficient`), which
+    estimate the same numbers."""
     clamp: Clamp = "draw"
-    """Where Soft-NS is clamped at 0: each draw's (paper, Eq. 4), the mean over a step's draws,
-    which depends on their number, or nowhere."""
+    """Soft-NS is clamped at 0 in every draw (`draw`; paper, Eq. 4), in the mean of a step's draws
+    (`mean`, which depends on their number), or nowhere (`none`)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -148,24 +150,23 @@ class EvaluationSettings(DrawSettings):
 
 
 class RankingSettings(Strict):
-    """Insertion and deletion, for datasets of label words; `evaluation.scope` holds here, too."""
+    """Insertion and deletion, for datasets with label words; `evaluation.scope` applies."""
 
     operator: Operator = "remove"
-    """How a token is deleted: left out, so that the prompt is shorter (`remove`), or its input
-    embedding multiplied by 0 (`zero`)."""
+    """A deleted token is left out, which shortens the prompt (`remove`), or its input embedding
+    becomes zero (`zero`)."""
     flip_of: FlipOf = "label_word"
-    """The answer that may flip: the label word that the model prefers over the others
-    (`label_word`), or the first token that it would generate, which need not begin a label word
-    (`first_token`). The paper does not say."""
+    """The answer whose flip is counted: the preferred label word (`label_word`), or the most
+    probable next token, which may be no label word (`first_token`). The paper leaves this open."""
     steps: int = Field(20, ge=1, le=1000)
-    """Steps of equal share; paper: 20, each of 5 % of the tokens."""
+    """Number of equal steps; paper: 20, each of 5 % of the tokens."""
 
 
 class StatisticsSettings(Strict):
-    """How the uncertainty of the tables' numbers is estimated."""
+    """Intervals and tests."""
 
     resamples: int = Field(10_000, ge=100, le=1_000_000)
-    """Bootstrap resamples, and sign flips of a permutation test."""
+    """Bootstrap resamples, and sign flips per permutation test."""
     equivalence_margin: float | None = Field(None, gt=0)
-    """Methods whose means differ by less are equivalent, in units of each metric; tables mark those
-    that are so significantly. null: equivalence is not tested."""
+    """Means that differ by less, in units of the metric, count as equivalent; tables mark methods
+    that are significantly equivalent to the best. null: not tested."""

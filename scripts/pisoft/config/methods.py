@@ -16,12 +16,11 @@ EXPORT = "`make export CONFIG=…` writes a file to begin with"
 
 
 class ScoresFile(Strict):
-    """Scores that were made elsewhere, in a file that `make export` has begun."""
+    """Imported scores, in a file that `make export` prepares."""
 
     kind: Literal["scores"]
     path: str
-    """Parquet file; `{model}` and `{dataset}` are replaced by their names, so that each may have a
-    file of its own, and `{local_root}` by the run's `local_root`."""
+    """Parquet file; `{model}`, `{dataset}` and `{local_root}` are replaced."""
 
     def path_of(self, model: str, dataset: str) -> str:
         """Return the file with the scores of a model on a dataset."""
@@ -32,17 +31,17 @@ class MethodEntry(Strict):
     """One attribution method with its options."""
 
     source: Annotated[ScoresFile | Control | None, Field(discriminator="kind")] = None
-    """Where its scores come from, if no method attributes them: a file, or what is known of the
-    records; null: a method does."""
+    """Source of scores that no method computes: a file, or the evidence; null: `method` computes
+    them."""
     method: Name | None = None
-    """File in `scripts/pisoft/attribution/`; null: the entry's own name."""
+    """File in `scripts/pisoft/attribution/`; null: the entry's name."""
     label: str | None = None
-    """Name in tables; null: the method's own label, of scores made elsewhere the entry's name."""
+    """Name in tables; null: the method's label, or the entry's name for imported scores."""
     family: Family | None = None
-    """Methods that tables put together; null: the method's own family, `external` of scores made
-    elsewhere, `control` of those made from what is known."""
+    """Group in tables; null: the method's family, `external` for imported scores, `control` for
+    constructed ones."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """Options of the method; see `Options` in its file."""
+    """Options of the method; see below."""
 
     @model_validator(mode="after")
     def _computed_or_not(self) -> MethodEntry:

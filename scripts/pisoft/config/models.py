@@ -12,15 +12,15 @@ Parameters = Annotated[
     float | None,
     Field(
         gt=0,
-        description="Number of weights, which `make plan` and the jobs' limits go by; of a mixture "
-        "of experts, those that a token is multiplied by.",
+        description="Number of weights, from which `make plan` and the jobs' limits are computed; "
+        "for a mixture of experts, the active ones.",
     ),
 ]
 Layers = Annotated[
     int | None,
     Field(
         gt=0,
-        description="Number of decoder layers: which depth of a layer study is all of them.",
+        description="Number of decoder layers, for the layer study.",
     ),
 ]
 
@@ -43,7 +43,7 @@ class LocalModel(Strict):
 
 
 class GgufModel(Strict):
-    """Weights and tokenizer from one GGUF file, which a rule of the workflow dequantises."""
+    """Weights and tokenizer from a GGUF file, which the workflow dequantises."""
 
     kind: Literal["gguf"]
     path: str = Field(description="File; `{local_root}` is replaced by the run's `local_root`.")
@@ -52,7 +52,7 @@ class GgufModel(Strict):
 
 
 class TrainedModel(Strict):
-    """A tiny model that a rule of the workflow trains on the embedded datasets."""
+    """A tiny model that the workflow trains on embedded datasets."""
 
     kind: Literal["trained"]
     architecture: Literal["llama", "mistral"] = Field(description="Model class and chat template.")
@@ -64,13 +64,13 @@ class TrainedModel(Strict):
     vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
     context: int = Field(256, gt=0, description="Longest sequence, tokens.")
     steps: int = Field(600, gt=0)
-    """Optimiser steps at most; fewer if the task is solved before."""
+    """Most optimiser steps; training stops early once the task is solved."""
     batch_size: int = Field(32, gt=0, description="Dialogues per optimiser step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate.")
     training_records: int = Field(4000, gt=0, description="Records per dataset to train on.")
     held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
     required_accuracy: float = Field(0.98, gt=0, le=1)
-    """Held-out accuracy below which the rule fails."""
+    """The rule fails if held-out accuracy is lower."""
     seed: int = Field(1, description="Seed of weights and batches.")
 
 
@@ -78,14 +78,14 @@ ModelSource = HubModel | LocalModel | GgufModel | TrainedModel
 
 
 class Resources(Strict):
-    """What one job with this model asks of the machine."""
+    """Resources of each job of a model."""
 
     gpu: int = Field(0, ge=0, le=1, description="GPUs per job. Weights are never split.")
     mem_mb: int | None = Field(None, ge=300)
-    """Main memory per job, MB; null: as planned, with room."""
+    """Main memory per job, MB; null: planned, with headroom."""
     runtime: int | None = Field(None, gt=0)
-    """Wall-clock limit per job, minutes; null: as planned, with room, on a GPU whose `throughput`
-    the profile states; 60 elsewhere."""
+    """Wall-clock limit per job, minutes; null: planned, with headroom, if the profile states the
+    GPU's `throughput`, else 60."""
     threads: int = Field(1, gt=0, description="CPU threads per job.")
 
 
@@ -101,19 +101,19 @@ class ModelEntry(Strict):
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = "float32"
     """Type of weights and activations."""
     quantization: Literal["none", "nf4"] = "none"
-    """4-bit weights through bitsandbytes (`nf4`)."""
+    """`nf4`: 4-bit weights through bitsandbytes."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """`auto` is a free CUDA device if `resources.gpu` is 1, and the CPU if it is 0."""
+    """`auto`: a free CUDA device if `resources.gpu` is 1, else the CPU."""
     chat_template: Literal["tokenizer", "plain"] = "tokenizer"
-    """`plain` joins the messages by blank lines, for models without a template."""
+    """`plain` joins messages with blank lines, for models without a template."""
     token_budget: PositiveInt | None = None
-    """Tokens per forward batch; null: 1024 on a CPU, whose caches it suits, and 16384 on a GPU. The
-    number used is stored with every result."""
+    """Tokens per forward batch; null: 1024 on a CPU, 16384 on a GPU. Results record the number
+    used."""
     compile: bool = False
-    """Whether evaluation compiles feed-forward blocks and norms by torch.compile: a minute of
-    warm-up per job, and results that differ by rounding."""
+    """Compile feed-forward blocks and norms with torch.compile for the evaluation. Warm-up takes a
+    minute per job; results differ by rounding."""
     shard_factor: float = Field(1, gt=0)
-    """A dataset's `shard_size` times this is that of the model's jobs."""
+    """Multiplies the `shard_size` of every dataset for this model."""
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 
     @property
@@ -129,7 +129,7 @@ class ModelEntry(Strict):
 
 
 class UnigramMaskedModel(Strict):
-    """A masked model that a rule makes: it proposes tokens of embedded datasets by frequency."""
+    """A unigram model of embedded datasets, counted by the workflow: proposes frequent tokens."""
 
     kind: Literal["unigram"]
     datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to count in.")
@@ -139,11 +139,11 @@ class UnigramMaskedModel(Strict):
 
 
 class MaskedModelEntry(Strict):
-    """One masked language model, which proposes replacements for tokens."""
+    """One masked language model, which proposes replacement tokens."""
 
     label: str = Field(description="Name in messages and reports.")
     source: Annotated[HubModel | LocalModel | UnigramMaskedModel, Field(discriminator="kind")]
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Type of weights and activations."""
     device: Literal["auto", "cpu"] = "auto"
-    """`auto` is the device of the explained model."""
+    """`auto`: the device of the explained model."""

@@ -28,24 +28,24 @@ class GenerationSettings(Strict):
 
 
 class ExplorerSettings(Strict):
-    """The page that shows the scores of single samples, token by token."""
+    """The page that shows single samples, token by token."""
 
     samples: int = Field(20, gt=0)
-    """Samples of each model and dataset that it shows, the first ones."""
+    """Samples shown per model and dataset, from the first."""
 
 
 class QualitativeSettings(Strict):
-    """Figures of single texts with each method's most important tokens."""
+    """Figures of example texts with each method's highest-scoring tokens."""
 
     top_share: float = Field(0.1, gt=0, le=1)
-    """Share of a text's tokens that are shown as most important."""
+    """Fraction of a text's tokens that is highlighted."""
 
 
 class Restriction(Strict):
-    """What a model is limited to; what is not given is not limited."""
+    """Limits one model to a part of the run; a missing key sets no limit."""
 
     protocols: tuple[Protocol, ...] | None = Field(None, min_length=1)
-    """Routing protocols; null: all of the run."""
+    """Routing protocols; null: all those of the run."""
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
     datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
 
@@ -71,45 +71,45 @@ class RunFile(Strict):
     datasets: Selection = Field(description="Catalogue names, or `all`.")
     methods: Selection = Field("all", description="Catalogue names, or `all`.")
     masked_model: Name = "roberta-base"
-    """Catalogue name of the masked language model, for methods that need one."""
+    """Catalogue name of the masked language model, which some methods need."""
     protocols: Annotated[tuple[Protocol, ...], Unique] = Field(("dynamic",), min_length=1)
-    """Routing protocols of the evaluation: attention computed anew for every perturbed input
-    (`dynamic`), or replayed from the clean one (`fixed`)."""
+    """Routing protocols: attention is recomputed for every perturbed input (`dynamic`) or replayed
+    from the clean input (`fixed`)."""
     restrictions: dict[Name, Restriction] = Field(default_factory=dict)
-    """By model: protocols, methods and datasets that it is limited to, for models that are too
-    expensive for all of them."""
+    """Limits on protocols, methods and datasets, by model; for models too expensive for a full
+    run."""
     resources: dict[Name, Resources] = Field(default_factory=dict)
-    """By model: what its jobs ask of this site's machines, where that is not what the catalogue
-    says. Nothing is computed again for it."""
+    """Job resources by model, in place of the catalogue's. Changing them recomputes nothing."""
     max_samples: int | None = Field(None, gt=0)
-    """Upper limit of samples per dataset; null: the catalogue's number."""
+    """Most samples per dataset; null: the catalogue's number."""
     block_size: int = Field(16, gt=0)
-    """Consecutive samples per block; batches never cross a block."""
+    """Consecutive samples per block; a batch never crosses blocks."""
     local_root: str | None = None
-    """Folder that `{local_root}` stands for in local paths."""
+    """Folder that replaces `{local_root}` in local paths."""
     prompts: PromptSettings = Field(default_factory=PromptSettings, description="Prompts.")
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
     """Generation."""
     evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
     """Evaluation."""
     ranking: RankingSettings | None = Field(default_factory=RankingSettings)
-    """Insertion and deletion; null: neither."""
+    """Insertion and deletion; null: skipped."""
     statistics: StatisticsSettings = Field(default_factory=StatisticsSettings)
     """Intervals and tests."""
     sensitivity: bool = True
-    """Whether other choices, one at a time, would change the ranking."""
+    """Measure how the ranking depends on the distance, the clamp, the number of draws and other
+    choices, one at a time."""
     qualitative: QualitativeSettings | None = Field(default_factory=QualitativeSettings)
-    """Figures of single texts; null: none."""
+    """Figures of example texts; null: none."""
     layer_study: LayerStudy | None = None
-    """Grad-ELLM at several depths; null: no such study."""
+    """Grad-ELLM at several depths; null: skipped."""
     metric_validation: MetricValidation | None = None
-    """Validation of the metrics, by constructed and permuted scores; null: none."""
+    """Tests of the metrics with constructed and permuted scores; null: skipped."""
     sanity_checks: SanityChecks | None = None
-    """Whether scores change with the model and its input; null: no such checks."""
+    """Tests of whether scores depend on the model and its input; null: skipped."""
     operators: Operators | None = None
-    """Other operators of ablation, and what they do; null: none."""
+    """Evaluation by other ablation operators; null: skipped."""
     explorer: ExplorerSettings | None = Field(default_factory=ExplorerSettings)
-    """Attribution explorer; null: no such page."""
+    """Attribution explorer; null: skipped."""
     catalogue: CatalogueAdditions = Field(default_factory=CatalogueAdditions)
     """Additional catalogue entries."""
 

@@ -26,7 +26,7 @@ from pisoft.config.base import (
 
 
 class StudySection(Strict):
-    """Which part of a run a study is of."""
+    """The models and datasets of a study."""
 
     models: Selection = Field("all", description="Models of the run, or `all` of them.")
     datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
@@ -54,17 +54,17 @@ SELECTED_LABELS = {name: grad_ellm_label(name, "depth selected") for name in SEL
 
 
 class LayerStudy(StudySection):
-    """Grad-ELLM at several depths; one is selected on samples that are not reported."""
+    """Grad-ELLM at several depths, one of them selected on samples that are not reported."""
 
     depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field((1, 4, 8, 16, 32), min_length=1)
-    """Decoder layers that are summed, counted from the last, increasing; clipped to the model's
+    """Numbers of decoder layers to sum, counted from the last, increasing; clipped to the model's
     number of layers."""
     token_weights: Annotated[tuple[TokenWeights, ...], Unique] = ("loosened", "original")
-    """Token weightings of Grad-ELLM, each at every depth."""
+    """Token weights of Grad-ELLM, each at every depth."""
     development_share: float = Field(0.25, gt=0, lt=1)
-    """Share of samples that select the depth; the rest is reported."""
+    """Fraction of samples that select the depth; the others are reported."""
     fixed_depth: PositiveInt | None = None
-    """Depth to compare the selected one with; null: all layers."""
+    """Depth that the selected one is compared with; null: all layers."""
 
 
 # Metric validation ----------------------------------------------------------------------------
@@ -81,16 +81,16 @@ LABELS: dict[ControlScores, str] = {
 
 
 class Control(Strict):
-    """Scores of the evidence, or of the position of a token alone."""
+    """Scores constructed from the evidence or from token positions."""
 
     kind: Literal["control"]
     scores: ControlScores
-    """`oracle`: 1 for the tokens of the known evidence, 0 for others; `anti_oracle`: the reverse;
-    `position`: rising from the first token to the last; `uniform`: all equal; `first_token`: 1 for
-    the first token that a perturbation may touch, 0 for others."""
+    """`oracle`: 1 for evidence tokens, 0 for others; `anti_oracle`: the reverse; `position`: rising
+    from the first token to the last; `uniform`: all equal; `first_token`: 1 for the first
+    perturbable token, 0 for others."""
     noise: float = Field(0, ge=0)
-    """Standard deviation of normal noise on the scores of `oracle`; keyed, and the same at every
-    deviation but for its size."""
+    """Standard deviation of the normal noise added to `oracle`; keyed, so all noise levels scale
+    the same noise."""
 
     @model_validator(mode="after")
     def _noise_of_the_oracle(self) -> Control:
@@ -123,18 +123,18 @@ class Permuted(Strict):
 
 
 class MetricValidation(StudySection):
-    """Validation of the metrics by constructed scores and by permuted scores of methods."""
+    """Tests of the metrics with constructed scores and with permuted scores of methods."""
 
     noise: Annotated[tuple[PositiveFloat, ...], Increasing] = Field((0.5, 1.0, 2.0), min_length=1)
-    """Standard deviations of the noise on the oracle's scores of 0 and 1, increasing: a ladder from
-    informative to nearly random scores."""
+    """Standard deviations of the noise added to the oracle's scores of 0 and 1, increasing: a
+    ladder from informative to nearly random scores."""
     permutations: int = Field(1, ge=0)
-    """Permutations of each method's scores that are evaluated; 0: none."""
+    """Permutations of each method's scores to evaluate; 0: none."""
     permuted_methods: Selection = "all"
-    """Methods whose scores are permuted, if the run has them, or `all` of them."""
+    """Methods of the run whose scores are permuted, or `all` of them."""
     datasets: Selection = "all"
-    """Datasets of the run, or `all`. Controls need evidence, and the method `random` to be compared
-    with: there are none where one of these is missing."""
+    """Datasets of the run, or `all`. Constructed scores need a dataset with evidence and the method
+    `random` to compare with; they are skipped where either is missing."""
 
     @property
     def controls(self) -> list[Control]:
@@ -160,14 +160,13 @@ HIDE: Ablation = "hide"
 
 
 class Operators(StudySection):
-    """Other operators beside the run's own, on the same scores and by the same masks."""
+    """Evaluation of the same scores with the same masks by other ablation operators."""
 
     others: Annotated[tuple[Ablation, ...], Unique] = ("mean", "unknown", "hide")
-    """Values of `evaluation.operator` that are tried beside the run's own. `hide` has no fixed
-    routing, and is left out there."""
+    """Values of `evaluation.operator` to compare with that of the run. `hide` is skipped under
+    fixed routing."""
     draws: int = Field(3, gt=0, le=100)
-    """Random masks at each retaining probability by which it is measured what the model makes of
-    such inputs, for every explained step."""
+    """Random masks per retaining probability and explained step for the off-distribution check."""
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
 
 
@@ -180,15 +179,15 @@ def allowed(protocol: str, operators: tuple[Ablation, ...]) -> tuple[Ablation, .
 
 
 class SanityChecks(StudySection):
-    """Scores are compared with those on a randomised model, and with those of other inputs."""
+    """Scores are compared with those of a randomised model and with those of other inputs."""
 
     layers: Annotated[tuple[PositiveInt, ...], Increasing] = Field(
         (1, 2, 4, 8, 16, 32), min_length=1
     )
-    """Decoder layers that are reinitialised, counted from the last, increasing; clipped to the
+    """Numbers of decoder layers to re-initialise, counted from the last, increasing; clipped to the
     model's number of layers."""
     labels: bool = False
-    """Whether each of these models is also trained on answers shuffled over the records of their
-    dataset. For models of `source: {kind: trained}` only."""
+    """Also train each model on answers shuffled over the records of a dataset. For models of
+    `source: {kind: trained}` only."""
     methods: Selection = "all"
-    """Methods that are checked, if the run has them, or `all` of them."""
+    """Methods of the run to check, or `all` of them."""
