@@ -69,12 +69,6 @@ def test_a_model_trained_with_other_settings_is_refused(project):
     assert f"{report} was made with other settings than the run has now" in refused.stdout
 
 
-@pytest.mark.parametrize("value", ["yes", "1"])
-def test_deleting_is_said_plainly(project, value):
-    refused = project.snakemake("--dry-run", "--config", f"delete_stale={value}", check=False)
-    assert f"delete_stale: is '{value}', neither true nor false" in refused.stdout
-
-
 def test_a_copy_without_times_is_complete_after_a_touch(moved):
     files = sorted((moved.folder / "results").rglob("*"), reverse=True)
     for second, path in enumerate(files):
