@@ -191,6 +191,17 @@ def test_what_needs_random_scores_or_several_methods_is_left_out_without(done, e
     assert files(alone).keys() == every.keys() - methods - agreement - DATAMODEL
 
 
+def test_only_methods_that_need_the_masked_model_have_it_made_and_read_it(done):
+    run = RUN | {"masked_model": "demo-masked"}
+    assert "make_masked_model" not in outputs(done, run).values()
+    with planned(done, run | {"methods": ["random", "reagent"]}) as dag:
+        rules = [job.rule.name for job in dag.jobs]
+        scores = [job for job in dag.jobs if job.rule.name == "attribute"]
+        readers = {Path(job.output[0]).parts[-2] for job in scores if job.input.masked_model}
+    assert rules.count("make_masked_model") == 1
+    assert readers == {"reagent"}
+
+
 def test_records_without_evidence_are_asked_for_none(done, every):
     (done / "records.csv").write_text("text,label\nA fine film.,positive\nA dull one.,negative\n")
     source = {"kind": "file", "path": "records.csv", "format": "csv"}

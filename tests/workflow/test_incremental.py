@@ -98,74 +98,25 @@ def test_a_table_is_added_by_one_file(finished):
     assert made.with_suffix(".csv").is_file()
 
 
-MASKED_METHOD = """\
-import torch
-
-from pisoft.attribution.base import AttributionMethod
-from pisoft.models.masked import replacements
-
-
-class Masked(AttributionMethod):
-    label = "Masked"
-    family = "perturbation"
-    reference = "none"
-    needs_masked_model = True
-
-    def attribute(self, model, batch):
-        masked, budget = self.context.masked, self.context.token_budget
-        rows = []
-        for sample in batch.samples:
-            ids = list(sample.prompt_ids)
-            _, chances = replacements(masked, model.tokenizer, ids, 2, budget)
-            rows.append(chances[:, 0].expand(len(sample.steps), -1))
-        return rows
-"""
-
-
 @pytest.mark.slow
-def test_only_methods_that_need_the_masked_model_depend_on_it(project):
+def test_scores_say_which_masked_model_they_are_of_if_of_any(project):
     masked = random_masked_models.roberta(context=256)
     masked.network.save_pretrained(project.folder / "toy-masked")
     masked.tokenizer.save_pretrained(project.folder / "toy-masked")
-    project.write("scripts/pisoft/attribution/masked_toy.py", MASKED_METHOD)
-    project.write("config/catalogue/methods.yaml", "random: {}\nmasked_toy: {}\n")
+    project.write("config/catalogue/methods.yaml", "random: {}\nreagent: {}\n")
     entry = """\
   masked_models:
-    toy-masked: {label: Toy, source: {kind: local, path: toy-masked}, dtype: DTYPE}
+    toy-masked: {label: Toy, source: {kind: local, path: toy-masked}}
+masked_model: toy-masked
 """
-    bare = (project.folder / "config/tiny.yaml").read_text()
-    run_file = bare + entry + "masked_model: toy-masked\n"
-    project.write("config/tiny.yaml", run_file.replace("DTYPE", "float32"))
+    project.write("config/tiny.yaml", (project.folder / "config/tiny.yaml").read_text() + entry)
     target = "results/tiny/data/attributions/toy/NAME/toy-sentiment.parquet"
-    both = [target.replace("NAME", name) for name in ("random", "masked_toy")]
+    both = [target.replace("NAME", name) for name in ("random", "reagent")]
     project.snakemake("--cores", "1", *both)
     rows = pq.read_table(project.folder / both[1]).to_pylist()
     assert {row["status"] for row in rows} == {"ok"}
     assert "masked_model_commit" in read_provenance(project.folder / both[1])
     assert "masked_model_commit" not in read_provenance(project.folder / both[0])
-
-    def pending():
-        listed = project.snakemake("--dry-run", "--printshellcmds", *both).stdout
-        return set(re.findall(r"--output (\S+)", listed))
-
-    assert pending() == set()
-    weights = project.folder / "toy-masked/config.json"
-    original = weights.read_text()
-    weights.write_text(original.replace("gelu", "relu"))
-    assert pending() == {both[1]}, "other weights"
-    weights.write_text(original)
-    project.write("config/tiny.yaml", run_file.replace("DTYPE", "bfloat16"))
-    assert pending() == {both[1]}, "other settings"
-    project.write("config/tiny.yaml", bare + "masked_model: demo-masked\n")
-    failed = project.snakemake("--dry-run", check=False)
-    assert "masked model 'demo-masked': source.datasets: 'demo-sentiment'" in failed.stdout
-    chosen = "[toy-sentiment, demo-sentiment, demo-why]"
-    trained = bare.replace("[toy-sentiment]", chosen) + "masked_model: demo-masked\n"
-    project.write("config/tiny.yaml", trained)
-    listed = project.snakemake("--dry-run", "--printshellcmds", *both).stdout
-    assert listed.count("make_masked_model.py --settings") == 1
-    listed = project.snakemake("--dry-run", "--printshellcmds", both[0]).stdout
-    assert "make_masked_model" not in listed
 
 
 @pytest.mark.slow
