@@ -30,8 +30,9 @@ from pisoft.models.batching import blocks
 from pisoft.models.device import token_budget
 from pisoft.models.masked import MaskedLanguageModel
 from pisoft.models.model import LanguageModel
-from pisoft.statistics.estimates import Samples, estimate, sample_matrix
+from pisoft.statistics.estimates import estimate
 from pisoft.statistics.metrics import CURVE_METRICS, METRICS
+from pisoft.statistics.samples import Samples, sample_matrix
 from pisoft.statistics.soft import summarise_cells
 from pisoft.statistics.soft_files import usable_steps
 from pisoft.store.parquet import OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -41,7 +42,7 @@ def plot(view: View) -> Figure:
         lines(panel, ablated.assign(method=ablated["operator"]), operators)
         if measure == "attention":  # on the tokens that are ablated, so that it depends on π
             clean = select(clean, operator=next(iter(operators))).sort_values("position")
-            heights = clean["position"], clean["value"]
+            heights: tuple[Any, Any] = clean["position"], clean["value"]
         else:
             heights = (0, 1), [1 if clean.empty else clean["value"].item()] * 2
         panel.plot(*heights, "--", color=GREY, linewidth=1, label="Clean input")

@@ -55,7 +55,8 @@ def draw(
     """
     with theme():
         figure = NotebookFigure(figsize=(WIDTH, height), layout="constrained")
-        axes = figure.subplot_mosaic([*map(list, rows or [panels])], **layout)
+        mosaic = [list(row) for row in rows or [panels]]
+        axes: dict[str, Axes] = figure.subplot_mosaic(mosaic, **layout)
         for label, fill in panels.items():
             axes[label].set_ylabel(label)
             seaborn.despine(ax=axes[label])
@@ -83,7 +84,7 @@ def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
     longest = max((len(handle.get_label()) for handle in handles), default=0)
     columns = max(1, min(len(handles), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
     if handles:
-        place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+        place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
         figure.legend(handles=handles, handlelength=3, **place)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -86,7 +87,7 @@ def _draw_lines(
         handles += panel.plot([], [], color=OTHERS, label=f"others: {len(areas) - len(labels)}")
     assert panel.figure is not None
     below = ScaledTranslation(0, -LEGEND_BELOW, panel.figure.dpi_scale_trans)
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "frameon": False}
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "frameon": False}
     place |= {"bbox_transform": panel.transAxes + below}
     legend = panel.legend(handles=handles, title="AUC", handlelength=3, alignment="left", **place)
     drawn = areas.loc[areas["coloured"], "best"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ from pisoft.views.view import View
 
 COLUMNS = 5  # of panels
 ROW_HEIGHT = 1.25  # inches
-DASHES = dict(zip(CURVE_METRICS, ("-", (0, (3, 1.5))), strict=True))
+DASHES: dict[str, Any] = dict(zip(CURVE_METRICS, ("-", (0, (3, 1.5))), strict=True))
 
 
 @display(

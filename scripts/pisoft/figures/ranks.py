@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import networkx
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from pisoft.figures.panels import GREY, LINE_HEIGHT, dots, draw, heading, n_text
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, LEVEL, METRICS
@@ -19,7 +21,7 @@ from pisoft.views.view import View
 
 PARTS = ["rank", "mean_rank", "best_share"]
 MOST_TICKS = 6  # with a number each; of more ranks, every other one has one
-SHARES, BARS = 1.12, (1.3, 1.5)  # in widths of a panel: where shares end, and bars stand
+SHARES, BARS = 0.25, (0.5, 0.85)  # inches beside a panel: where shares and bars stand
 
 
 @display(
@@ -66,16 +68,25 @@ def _draw_ranks(
         panel.set_xlabel(f"{label}\nNo rank: {', '.join(missing)}")
     panel.set_xlim(0.5, max(2, len(order)) + 0.5)
     panel.set_xticks(range(1, max(2, len(order)) + 1, 1 if len(order) <= MOST_TICKS else 2))
-    beside = {"transform": panel.get_yaxis_transform(), "clip_on": False}  # x in panel widths
     for line, share in enumerate(wide["best_share"][order]):
-        panel.text(SHARES, line, f"{100 * share:.0f} %", ha="center", va="center", **beside)
-    panel.text(SHARES, -1, "best in", ha="center", va="center", **beside)
+        panel.text(
+            1, line, f"{100 * share:.0f} %", ha="center", va="center", **_beside(panel, SHARES)
+        )
+    panel.text(1, -1, "best in", ha="center", va="center", **_beside(panel, SHARES))
     joined = groups(pairs, [*order])
-    for x, group in zip(np.linspace(*BARS, len(joined)), joined, strict=True):
-        style = {"color": GREY, "marker": "o", "markersize": 2.5, "linewidth": 1.2}
-        panel.plot([x] * len(group), [order.get_loc(name) for name in group], **style, **beside)
+    for inches, group in zip(np.linspace(*BARS, len(joined)), joined, strict=True):
+        places = [order.get_loc(name) for name in group]
+        style: dict[str, Any] = {"color": GREY, "marker": "o", "markersize": 2.5, "linewidth": 1.2}
+        panel.plot([1] * len(group), places, **style, **_beside(panel, inches))
     if joined:  # the layout leaves room for texts, not for what is drawn beside a panel
-        panel.text(BARS[1], -1, "≈", ha="right", va="center", **beside)
+        panel.text(1, -1, "≈", ha="right", va="center", **_beside(panel, BARS[1]))
+
+
+def _beside(panel: Axes, inches: float) -> dict[str, Any]:
+    """Place what is at x = 1 so far to the right of a panel."""
+    assert panel.figure is not None
+    shift = ScaledTranslation(inches, 0, panel.figure.dpi_scale_trans)
+    return {"transform": panel.get_yaxis_transform() + shift, "clip_on": False}
 
 
 def groups(pairs: pd.DataFrame, order: list[str]) -> list[list[str]]:
