@@ -55,7 +55,7 @@ def draw(
     """
     with theme():
         figure = NotebookFigure(figsize=(WIDTH, height), layout="constrained")
-        mosaic = [list(row) for row in rows or [panels]]
+        mosaic: list[Any] = [list(row) for row in rows or [[*panels]]]
         axes: dict[str, Axes] = figure.subplot_mosaic(mosaic, **layout)
         for label, fill in panels.items():
             axes[label].set_ylabel(label)

@@ -92,7 +92,7 @@ def _draw_lines(
     legend = panel.legend(handles=handles, title="AUC", handlelength=3, alignment="left", **place)
     drawn = areas.loc[areas["coloured"], "best"]
     for text, best in zip(legend.get_texts(), drawn, strict=False):
-        text.set_weight("bold" if best else "normal")
+        text.set_fontweight("bold" if best else "normal")
     leading = areas["best"] | areas["tied"]
     title = f"Best or tied (≈): {leading.sum()} of {len(areas)} methods"
     panel.set_title(title, fontsize="small")

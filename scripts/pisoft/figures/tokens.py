@@ -268,8 +268,8 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
             heading = _clipped(heading, HEADING_SIZE, PAGE - 2 * MARGIN)
             axes.text(MARGIN, top - HEADING_SIZE, heading, fontsize=HEADING_SIZE)
             top -= HEADING
-            for line in lines:
-                _draw_line(axes, line, example, labels, top)
+            for tokens in lines:
+                _draw_line(axes, tokens, example, labels, top)
                 top -= block
     return figure
 
