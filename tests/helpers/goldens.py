@@ -43,7 +43,7 @@ def compare(text: str, golden: Path) -> None:
 
 def table_text(table: Table) -> str:
     """Return the text of a table's HTML, its best entries between stars, and its CSV's columns."""
-    page = render_html("table.html.jinja", table=table, warning="", families=False)
+    page = render_html("table.html.jinja", table=table, warning="", families=False, pages={})
     body = page[page.index("<h1>") : page.index("</main>")]
     for tag, mark in MARKS.items():
         body = body.replace(tag, mark)
