@@ -183,7 +183,7 @@ def dots(panel: Axes, rows: pd.DataFrame, labels: Mapping[str, str], label: str)
             beside: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "va": "center"}
             panel.text(0.5, index, "no value", ha="center", style="italic", **beside)
     panel.set_yticks(range(len(rows)), [labels[method] for method in rows["method"]])
-    panel.set_ylim(len(rows) - 0.5, -0.5)
+    panel.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     panel.set_xlabel(label)
     panel.set_ylabel("")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from textwrap import wrap
 from typing import Any
 
 import networkx
@@ -21,6 +22,7 @@ from pisoft.views.view import View
 
 PARTS = ["rank", "mean_rank", "best_share"]
 MOST_TICKS = 6  # with a number each; of more ranks, every other one has one
+CHARACTERS = 45  # of a line below a panel
 SHARES, BARS = 0.25, (0.5, 0.85)  # inches beside a panel: where shares and bars stand
 
 
@@ -48,7 +50,7 @@ def plot(view: View) -> Figure:
         )
         for metric in AUC_METRICS
     }
-    height = 1.5 + LINE_HEIGHT * len(ranks.methods)
+    height = 1.7 + LINE_HEIGHT * max(2, len(ranks.methods))
     return draw(heading(view, n_text(averages)), panels, height, legend=False)
 
 
@@ -65,7 +67,8 @@ def _draw_ranks(
     label = "Rank, 95 % interval (← 1 is best)\n≈: no significant difference"
     dots(panel, ordered.rename_axis("method").reset_index(), methods, label)
     if missing:
-        panel.set_xlabel(f"{label}\nNo rank: {', '.join(missing)}")
+        note = f"No rank: {', '.join(missing)}" if len(order) else "No method has a rank"
+        panel.set_xlabel("\n".join([label, *wrap(note, CHARACTERS)]))
     panel.set_xlim(0.5, max(2, len(order)) + 0.5)
     panel.set_xticks(range(1, max(2, len(order)) + 1, 1 if len(order) <= MOST_TICKS else 2))
     for line, share in enumerate(wide["best_share"][order]):
