@@ -29,7 +29,7 @@ SAMPLES = of_kinds(*SOFT_KINDS, "ranking_samples", "evidence_samples", "datamode
 CONTROL_SAMPLES = of_kinds(*SOFT_KINDS, "ranking_samples", "datamodel_samples", below="controls/")
 SELECTED_SAMPLES = of_kinds("soft_samples", below="depth_selected/")
 PERMUTED_SAMPLES = of_kinds(*SOFT_KINDS, below="permutation_baseline/")
-# Datasets whose records are not independent; whatever is resampled reads their clusters.
+# Datasets whose records are not independent: intervals and tests are of their clusters.
 CLUSTERS = [
     f"<data>/datasets/{name}.parquet"
     for name, entry in CONFIG.datasets.items()
@@ -64,6 +64,7 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
             called
         input:
             **read,
+            clusters=CLUSTERS,
         output:
             **(written or of_kinds(module, cell=cell)),
         log:
@@ -89,12 +90,7 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
             "--files {params.files:q} --outputs {params.outputs:q} > {log:q} 2>&1"
 
 
-summary(
-    ("summarise", "soft", "summarise"),
-    of_kinds(*SOFT_KINDS),
-    soft=cells(SOFT),
-    clusters=CLUSTERS,
-)
+summary(("summarise", "soft", "summarise"), of_kinds(*SOFT_KINDS), soft=cells(SOFT))
 summary(
     ("summarise_ranking", "insertion_deletion", "summarise_ranking"),
     of_kinds("ranking_samples"),
@@ -130,19 +126,16 @@ summary(
         *EVIDENCE_SAMPLES,
         *DATAMODEL_SAMPLES,
     ],
-    clusters=CLUSTERS,
 )
 summary(
     ("summarise_advantage", "advantage", "resampling"),
     **of_kinds("curves", "soft_sample_curves"),
-    clusters=CLUSTERS,
 )
 summary(
     ("summarise_sensitivity", "sensitivity", "sensitivity"),
     asked=(2, 4000, 60),
     soft=cells(SOFT),
     operators=cells(SOFT, "operators"),
-    clusters=CLUSTERS,
 )
 summary(
     ("summarise_density", "density", "density"),
@@ -151,7 +144,6 @@ summary(
     prompts=fitting_cells(PROMPTS),
     attributions=fitting_cells(ATTRIBUTIONS),
     soft_samples=SAMPLES["soft_samples"],
-    clusters=CLUSTERS,
 )
 summary(
     ("summarise_accuracy", "accuracy", "run"),
@@ -165,7 +157,6 @@ summary(
     cell=["{model}", "{dataset}"],
     prompts=SOURCES.all_parts(PROMPTS),
     attributions=fitting_cells(ATTRIBUTIONS),
-    clusters=CLUSTERS,
 )
 
 # Can the metrics be trusted? Nothing from here on changes a number of the methods themselves.
@@ -173,7 +164,6 @@ summary(
     ("summarise_controls", "soft", "summarise"),
     of_kinds(*SOFT_KINDS, below="controls/"),
     soft=cells(SOFT, "controls"),
-    clusters=CLUSTERS,
 )
 summary(
     ("summarise_ranking_of_controls", "insertion_deletion", "summarise_ranking"),
@@ -189,30 +179,22 @@ summary(
     soft=cells(RANDOM_SOFT, "controls"),
 )
 summary(("validate_metrics", "metric_validation", "metric_validation"), **OF_CONTROLS)
-summary(
-    ("normalise_scores", "normalised_scores", "resampling"),
-    **OF_CONTROLS,
-    clusters=CLUSTERS,
-)
+summary(("normalise_scores", "normalised_scores", "resampling"), **OF_CONTROLS)
 summary(
     ("summarise_permuted_scores", "soft", "summarise"),
     PERMUTED_SAMPLES,
     soft=cells(SOFT, "permuted"),
-    clusters=CLUSTERS,
 )
 summary(
     ("estimate_permutation_baseline", "permutation_baseline", "permuted"),
     soft_samples=[SAMPLES["soft_samples"], PERMUTED_SAMPLES["soft_samples"]],
-    clusters=CLUSTERS,
 )
 summary(
     ("check_sanity", "sanity_checks", "sanity_checks"),
     prompts=cells(PROMPTS, "checked"),
     attributions=cells(ATTRIBUTIONS, "checked") + cells(ATTRIBUTIONS, "sanity_checks"),
-    clusters=CLUSTERS,
 )
 summary(
     ("summarise_off_distribution", "off_distribution", "resampling"),
     inputs=cells(INPUTS, "inputs"),
-    clusters=CLUSTERS,
 )

@@ -14,10 +14,11 @@ from pisoft.attribution import available_methods
 from pisoft.attribution.engine import attribute_block
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings
 from pisoft.config.jobs import InspectJob
+from pisoft.faithfulness.cell import evaluations_of_sample
 from pisoft.faithfulness.inspection import Inspector
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.ranking import RankingEvaluator
-from pisoft.faithfulness.soft import METRICS, evaluations_of_sample, measure_draws
+from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.models.generation import classify, continue_greedily
 from pisoft.store.parquet import OK, TOO_LONG_FOR_MEMORY
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def planned(folder: Path, run_file: dict[str, Any]) -> Iterator[Any]:
 def take_for_done(folder: Path, run_file: dict[str, Any]) -> None:
     """Put empty results of every job of a run into a folder, and Snakemake's records of them."""
     with planned(folder, run_file) as dag:
-        for job in dag.jobs:
+        for job in chain.from_iterable(dag.toposorted()):
             for file in job.output:
                 Path(file).parent.mkdir(parents=True, exist_ok=True)
                 Path(file).touch()

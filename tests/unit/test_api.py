@@ -267,13 +267,13 @@ def test_a_line_of_progress_is_overwritten(model, monkeypatch, capsys):
     assert "\revaluating: 2 of 3 steps" in told
 
 
-def test_curves_have_a_line_for_each_method(model):
+def test_curves_have_a_panel_for_each_method_and_a_line_for_each_metric(model):
     answers = [pisoft.evaluate(model, TALKS, name, **QUICK) for name in ("saliency", "random")]
     figure = pisoft.plot(pd.concat(answers))
-    for panel, metric in zip(figure.axes, ("pi_soft_ns", "pi_soft_nc"), strict=True):
-        for line, answer in zip(panel.lines, answers, strict=True):
-            curve = answer[answer["metric"] == metric]
-            assert line.get_ydata().tolist() == values(curve)
+    for panel, answer in zip(figure.axes, answers, strict=False):
+        drawn = [line.get_ydata().tolist() for line in panel.lines]
+        for metric in ("pi_soft_ns", "pi_soft_nc"):
+            assert values(answer[answer["metric"] == metric]) in drawn
     assert figure._repr_svg_().rstrip().endswith("</svg>")
     with pytest.raises(BenchmarkError, match=r"^answer: has no curves"):
         pisoft.plot(answers[0].head(4))

@@ -219,10 +219,10 @@ def _step(
     sample_id = step.prompt["sample_id"]
     values = np.full((len(METRICS), len(methods)), np.nan)
     statuses = [step.status[name] for name in methods]
-    for name in settings.other_targets.get(path.stem, ()):
-        if step.status.get(name) == OK:
-            statuses[methods.index(name)] = OTHER_TARGET
     if (why := draws.failed.get((sample_id, step.step))) is None:
+        for name in settings.other_targets.get(path.stem, ()):
+            if step.status.get(name) == OK:
+                statuses[methods.index(name)] = OTHER_TARGET
         masks, changes = masks_and_changes(step, path, draws, settings)
         why = _why_unusable(changes)
         if np.isfinite(changes).all():

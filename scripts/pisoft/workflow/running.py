@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def runs_in(folder: Path) -> Iterator[tuple[int, str | None]]:
             continue
 
 
-def check_idle(folder: Path, results: Sequence[Path]) -> None:
+def check_idle(folder: Path, results: Iterable[Path]) -> None:
     """Check that no job of an earlier driver still writes results of a run.
 
     Snakemake's lock excludes other drivers; jobs of a killed driver go on.

@@ -24,7 +24,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import snakemake.workflow
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.persistence.file import FilePersistence
@@ -52,6 +51,7 @@ class Seal(NamedTuple):
     modified: int = -1  # nanoseconds
 
 
+_runs: dict[Path, None] = {}  # folders of the results of this process; several, as modules
 VOID = Seal("")  # of a file that is known to be wrong; equal to no other
 
 
@@ -75,7 +75,7 @@ class SealedPersistence(FilePersistence):
         if self.dag.workflow.execution_settings.keep_incomplete:
             raise WorkflowError("--keep-incomplete: would seal the results of failed jobs")
         try:
-            check_idle(Path(), [*map(Path, os.environ[RUNS].split(os.pathsep))])
+            check_idle(Path(), _runs)
         except BenchmarkError as error:
             raise WorkflowError(str(error)) from None
         with super().lock():
@@ -198,8 +198,10 @@ def seal_results(workflow: Any, results: Path) -> None:
     Raises:
         WorkflowError: the records are to be in a database, which knows no seals.
     """
-    runs = dict.fromkeys([*os.environ.get(RUNS, "").split(os.pathsep), str(results.resolve())])
-    os.environ[RUNS] = os.pathsep.join(filter(None, runs))
+    import snakemake.workflow  # it imports everything else, so not before Snakemake does
+
+    _runs[results.resolve()] = None
+    os.environ[RUNS] = os.pathsep.join(map(str, _runs))
     if workflow.workflow_settings.persistence_backend != PersistenceBackend.FILE:
         raise WorkflowError("--persistence-backend: its records know no seals; allowed is 'file'")
     lacking = [name for name in PRIVATE if not hasattr(FilePersistence, name)]

@@ -184,10 +184,9 @@ def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load
     further = set(config.cells("layer_study")) - set(config.cells())
     assert {cell.method for cell in further} == {"grad_ellm-loosened-02"}
     assert set(config.evaluated_methods) - set(config.methods) == {"grad_ellm-loosened-02"}
-    job = AttributeJob.of(config, model="demo-llama", method="grad_ellm")
-    assert job == AttributeJob.of(
-        load(None, restrictions={}), model="demo-llama", method="grad_ellm"
-    )
+    names = {"model": "demo-llama", "dataset": "demo-sentiment"}
+    job = AttributeJob.of(config, method="grad_ellm", **names)
+    assert job == AttributeJob.of(load(None, restrictions={}), method="grad_ellm", **names)
 
 
 def test_both_token_weightings_have_their_own_twin(load):
@@ -255,7 +254,8 @@ def test_all_layers_of_an_unknown_number_have_a_twin(load):
 
 
 def test_a_study_method_is_attributed_like_any_other(load):
-    job = AttributeJob.of(load({"depths": [2]}), model="demo-llama", method="grad_ellm-original-02")
+    names = {"model": "demo-llama", "dataset": "demo-sentiment"}
+    job = AttributeJob.of(load({"depths": [2]}), method="grad_ellm-original-02", **names)
     assert job.method == "grad_ellm"
     assert job.options == {
         "layers": 2,
@@ -376,7 +376,7 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
         for layers in (1, 3, 4)
         for method in ("random", "saliency")
     ]
-    names = {"model": "demo-llama", "method": "saliency"}
+    names = {"model": "demo-llama", "method": "saliency", "dataset": "demo-why"}
     randomised = AttributeJob.of(config, variant="reinit-4", **names)
     assert randomised.reinitialised_layers == 4
     original = AttributeJob.of(config, **names)
@@ -391,7 +391,7 @@ def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
     added = [cell for cell in config.cells("sanity_checks") if cell.variant == "shuffled-labels"]
     assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}
     assert [cell.model for cell in added] == ["demo-llama", "demo-mistral"]
-    names = {"model": "demo-llama", "method": "saliency"}
+    names = {"model": "demo-llama", "method": "saliency", "dataset": "demo-why"}
     shuffled = AttributeJob.of(config, variant="shuffled-labels", **names)
     assert shuffled.model.name == "demo-llama-shuffled-labels"
     assert shuffled.reinitialised_layers is None
@@ -423,12 +423,12 @@ def test_other_operators_have_cells_and_settings_of_their_own(load):
         operator="hide",
         model="demo-llama",
         method="random",
+        dataset="demo-why",
         part="demo-why",
     )
     assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
-    own = EvaluateJob.of(
-        config, protocol="fixed", model="demo-llama", method="random", part="demo-why"
-    )
+    names = {"model": "demo-llama", "method": "random", "dataset": "demo-why", "part": "demo-why"}
+    own = EvaluateJob.of(config, protocol="fixed", **names)
     assert (own.protocol, own.evaluation.operator) == ("fixed", "zero")
     assert InspectJob.of(config, protocol="dynamic", model="demo-llama").operators == (
         "zero", "mean", "unknown", "hide",

@@ -300,6 +300,7 @@ def test_twenty_samples_of_the_papers_run_stay_below_ten_megabytes(tmp_path):
         methods=dict.fromkeys(config.methods, ""),
         pi_grid=evaluation.pi_grid,
         step_scores=evaluation.step_scores,
+        targets=dict.fromkeys(datasets, ("label",)),
     )
     page = explorer_page(explorer_data(run.files, shown))
     print(f"{15 * len(page) / 1e6:.1f} MB")

@@ -78,7 +78,7 @@ def test_averages_with_rank_interval_and_marks_stand_in_the_cells() -> None:
     text = text_of("best", "second", "random").replace("&nbsp;", " ")
     headings, _, best, second, random = rows_of(text)
     assert headings == ["#", "Method", "AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
-    assert best == ["1", "Best", *["**0.500** <sub>[.400, .600]</sub>"] * 2]
+    assert best == ["1", "Best", *["**0.50** <sub>[.40, .60]</sub>"] * 2]
     assert second == ["2", "Second", *["0.375 ≈ <sub>[.275, .475]</sub>"] * 2]
     assert random == ["3", "Random", *["0.250 <sub>[.150, .350]</sub>"] * 2]
 

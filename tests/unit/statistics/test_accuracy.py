@@ -18,7 +18,7 @@ def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
-    record = {"fields": {}, "label": None, "answer": None, "evidence": None}
+    record = {"fields": {}, "label": None, "answer": None, "evidence": None, "cluster": None}
     records = [record | {"sample_id": str(i), "status": status} for i, status in enumerate(RECORDS)]
     write_rows(folder / f"{dataset}.parquet", "datasets", records, {})
     asked = {"evidence_mask": None, "prompt_text": "", "label": None, "label_words": []}

@@ -96,7 +96,6 @@ def test_facts_are_those_of_all_shards(tmp_path):
         peak_memory_mb=[5.0, 3.5],
         peak_device_memory_mb=[None, 7.5],
         settings=[{"model": model, "first_place": place} for place in (0, 2)],
-        inputs=[{"prompts": "x"}, {"prompts": "y"}],
     )  # fmt: skip
     assert read_provenance(path) == {
         "kind": "attributions",
