@@ -76,7 +76,7 @@ def inspected(model, block, budget):
     settings = InspectJob(
         model=local_model(dtype="float64"),
         protocol="dynamic", operators=("zero", "hide"), scope="content", pi_grid=GRID, draws=2,
-        seed=1, token_budget=None,
+        seed=1, token_budget=None, step_interval=None,
     )  # fmt: skip
     inspector = Inspector(model, settings, budget)
     return [row for pair in block for row in inspector.rows(*pair)]

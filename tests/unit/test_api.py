@@ -271,7 +271,7 @@ def test_curves_have_a_panel_for_each_method_and_a_line_for_each_metric(model):
     answers = [pisoft.evaluate(model, TALKS, name, **QUICK) for name in ("saliency", "random")]
     figure = pisoft.plot(pd.concat(answers))
     for panel, answer in zip(figure.axes, answers, strict=False):
-        drawn = [line.get_ydata().tolist() for line in panel.lines]
+        drawn = [[*line.get_ydata()] for line in panel.lines]
         for metric in ("pi_soft_ns", "pi_soft_nc"):
             assert values(answer[answer["metric"] == metric]) in drawn
     assert figure._repr_svg_().rstrip().endswith("</svg>")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pisoft.workflow.seals import MISSING
 from pisoft.workflow.terminal import conclusion
 
 pytestmark = pytest.mark.workflow
@@ -33,18 +34,20 @@ def test_each_job_is_one_line_and_the_end_says_what_came_out(finished):
     end = conclusion(verdicts, Path(FRONT))
     assert end in printed
     others = printed.replace(end, "").splitlines()
-    lines = [line for line in others if line and not line.startswith(OTHERS)]
+    assert {f"{result} {MISSING}" for result in (TABLE, FIGURE)} <= {*others}
+    lines = [line for line in others if line and not line.startswith((*OTHERS, "results/"))]
     patterns = (
-        r"1 of 3  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
-        r"2 of 3  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
-        r"3 of 3  All results are there: \S+ s",
+        r"1 of 4  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
+        r"2 of 4  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
+        r"3 of 4  Noting that there is no report of these results yet: \S+ s, \d+ seconds? left",
+        r"4 of 4  All results are there: \S+ s",
     )
     assert len(lines) == len(patterns), printed
     for line, pattern in zip(lines, patterns, strict=True):
         assert re.fullmatch(pattern, line), line
     (log,) = re.findall(r"Complete log\(s\): (.*)", printed)
     kept = (finished.folder / log).read_text(encoding="utf-8")
-    assert "Reason: Missing output files" in kept, "the log file keeps what the terminal leaves out"
+    assert "Reason: Forced execution" in kept, "the log file keeps what the terminal leaves out"
 
 
 def test_where_nothing_is_to_be_done_the_end_says_where_to_look(finished):
@@ -62,17 +65,19 @@ def test_a_run_that_leaves_out_the_front_page_says_nothing_of_it(finished):
 def test_a_dry_run_gives_reasons(finished):
     (finished.folder / TABLE).unlink()
     printed = finished.snakemake("--dry-run").stdout
-    assert f"Reason: Missing output files: {TABLE}" in printed
+    assert f"{TABLE} {MISSING}" in printed
+    assert "Reason: " in printed
     assert "Start here" not in printed
 
 
 def test_a_failed_job_shows_its_log_among_the_lines(finished):
-    scores = finished.folder / "results/tiny/data/attributions/toy/random/toy-sentiment.parquet"
-    scores.write_bytes(b"no Parquet")
+    script = finished.folder / "scripts/plot_results.py"
+    failing = ") -> None:\n    raise SystemExit('error: cannot be drawn')\n"
+    script.write_text(script.read_text().replace(") -> None:\n", failing, 1))
     summary = "results/tiny/data/summary/accuracy.parquet"
     (finished.folder / summary).unlink()
     targets = (summary, "results/tiny/figures/scores/toy.svg", "results/tiny/index.html")
     printed = finished.snakemake("--cores", "1", *targets, check=False).stdout
-    assert "is not a readable Parquet file" in printed
+    assert "error: cannot be drawn" in printed
     assert "Summarising accuracy: " in printed, "others went on"
     assert FRONT not in printed

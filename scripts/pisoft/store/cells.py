@@ -1,12 +1,14 @@
-"""Reading prompts, answers and scores that belong together: of the same samples and steps.
+"""Reading prompts, answers and scores that have to belong together.
 
-Each file by itself is checked by :mod:`pisoft.store.parquet`.
+Each file by itself is checked by :mod:`pisoft.store.parquet`. Here, the rows of one are compared
+with those of another: the same samples, masks and scores as long as their prompts, the steps and
+targets of the answers.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +18,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import OK, read_rows
 
 Row = dict[str, Any]
+_PER_TOKEN = ("token_texts", "content_mask", "user_mask", "bos_mask", "evidence_mask")
 
 
 def read_cell(
@@ -39,12 +42,16 @@ def read_prompts(path: Path) -> list[Row]:
     """Read `prompts` rows.
 
     Raises:
-        BenchmarkError: an unreadable file, or a sample that is there twice.
+        BenchmarkError: an unreadable file, a sample that is there twice, a mask of another length
+            than the prompt, or a label that is none of the label words.
     """
     rows = read_rows(path, "prompts")
-    counts = Counter(row["sample_id"] for row in rows)
-    for sample in (name for name, count in counts.items() if count > 1):
-        _refuse(path, sample, "is there twice")
+    seen: set[str] = set()
+    for row in rows:
+        if row["sample_id"] in seen:
+            _refuse(path, row["sample_id"], "is there twice")
+        seen.add(row["sample_id"])
+        _check_prompt(path, row)
     return rows
 
 
@@ -57,13 +64,15 @@ def read_generations(
     model would generate in place of the label word's.
 
     Raises:
-        BenchmarkError: an unreadable file, or one that lacks a sample or has another, or one twice.
+        BenchmarkError: an unreadable file, one that lacks a sample or has another, or a step,
+            target or label that does not fit or is not there.
     """
     by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
     for prompt in prompts:
         answer, *repeats = by_sample[prompt["sample_id"]]
         if repeats:
             _refuse(path, prompt["sample_id"], "is there twice")
+        _check_generation(path, answer, prompt)
         if target == "generated" and answer["predicted_label"] is not None:
             if answer["greedy_token_id"] is None:
                 _refuse(path, prompt["sample_id"], "has a label word, but no 'greedy_token_id'")
@@ -138,6 +147,46 @@ def check_scores(path: Path, row: Mapping[str, Any], prompt: Row) -> None:
         _refuse(
             path, row["sample_id"], f"step {row['step']} is ok, but has a score that is not finite"
         )
+
+
+def _check_prompt(path: Path, row: Row) -> None:
+    tokens = len(row["input_ids"])
+    for name in _PER_TOKEN:
+        if row[name] is not None and len(row[name]) != tokens:
+            _refuse(path, row["sample_id"], f"'{name}' has {len(row[name])} values, not {tokens}")
+    words, ids = row["label_words"], row["label_token_ids"]
+    if len(words) != len(ids):
+        _refuse(path, row["sample_id"], f"has {len(words)} label words, but {len(ids)} tokens")
+    if row["status"] != OK:
+        return
+    if words and row["label"] is not None and row["label"] not in words:
+        allowed = ", ".join(dict.fromkeys(words))
+        _refuse(path, row["sample_id"], f"label '{row['label']}' is none of: {allowed}")
+    if not any(row["content_mask"]):
+        _refuse(path, row["sample_id"], "is ok, but has no token of the record")
+
+
+def _check_generation(path: Path, row: Row, prompt: Row) -> None:
+    sample, output, steps = row["sample_id"], row["output_ids"], row["steps"]
+    if row["label"] != prompt["label"]:
+        _refuse(path, sample, f"has the label '{row['label']}', its prompt '{prompt['label']}'")
+    if prompt["status"] != OK and row["status"] != prompt["status"]:
+        _refuse(path, sample, f"is {row['status']}, but its prompt is {prompt['status']}")
+    if len(row["output_token_texts"]) not in (0, len(output)):
+        texts = len(row["output_token_texts"])
+        _refuse(path, sample, f"has {texts} texts of {len(output)} generated tokens")
+    if row["status"] != OK:
+        return
+    if not steps or any(b <= a for a, b in itertools.pairwise(steps)):
+        _refuse(path, sample, f"steps must increase, and be there; found {steps}")
+    if steps[0] < 0 or steps[-1] >= len(output):
+        _refuse(path, sample, f"has steps {steps}, but {len(output)} generated tokens")
+    if row["target_ids"] != [output[step] for step in steps]:
+        _refuse(path, sample, f"targets {row['target_ids']} are not the tokens at steps {steps}")
+    predicted = row["predicted_label"]
+    if predicted is not None and predicted not in prompt["label_words"]:
+        allowed = ", ".join(dict.fromkeys(prompt["label_words"])) or "none"
+        _refuse(path, sample, f"predicted label '{predicted}' is none of: {allowed}")
 
 
 def _refuse(path: Path, sample: str, problem: str) -> NoReturn:

@@ -79,8 +79,8 @@ def test_averages_with_rank_interval_and_marks_stand_in_the_cells() -> None:
     headings, _, best, second, random = rows_of(text)
     assert headings == ["#", "Method", "AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
     assert best == ["1", "Best", *["**0.50** <sub>[.40, .60]</sub>"] * 2]
-    assert second == ["2", "Second", *["0.375 ≈ <sub>[.275, .475]</sub>"] * 2]
-    assert random == ["3", "Random", *["0.250 <sub>[.150, .350]</sub>"] * 2]
+    assert second == ["2", "Second", *["0.38 ≈ <sub>[.28, .47]</sub>"] * 2]
+    assert random == ["3", "Random", *["0.25 <sub>[.15, .35]</sub>"] * 2]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
     for (label, accuracy, *_), name in zip(rows_of(page)[2:], about["datasets"], strict=False):
         assert label == about["datasets"][name]
         share = answers.loc[("accuracy", name), "value"]
-        assert accuracy.startswith("–" if pd.isna(share) else f"{share:.3f}&nbsp;<sub>[")
+        assert accuracy.startswith("–" if pd.isna(share) else f"{share:.2f}&nbsp;<sub>[")
     assert 0 < (root / FOLDER / CURVES).stat().st_size < LARGEST_FIGURE
 
 

@@ -23,7 +23,7 @@ def write_answers(folder, rows, dataset="sst2"):
     write_rows(folder / f"{dataset}.parquet", "datasets", records, {})
     asked = {"evidence_mask": None, "prompt_text": "", "label": None, "label_words": []}
     answered = {"output_text": "", "output_token_texts": [], "steps": [0], "target_ids": [1]}
-    answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id"))
+    answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id", "greedy_token_text"))
     written = {prompts: [], generations: []}
     for name, status, n, cut, correct, greedy in rows:
         masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)

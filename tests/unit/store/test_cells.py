@@ -28,12 +28,8 @@ def read(folder, changed=ROWS):
         write_rows(paths[kind], kind, rows, {})
     prompts = read_prompts(paths["prompts"])
     generations = read_generations(paths["generations"], paths["prompts"], prompts)
-    scores = paths["attributions"]
-    return (
-        prompts,
-        generations,
-        read_attributions(scores, paths["prompts"], prompts, generations),
-    )
+    attributions = read_attributions(paths["attributions"], paths["prompts"], prompts, generations)
+    return prompts, generations, attributions
 
 
 def test_files_that_belong_together_are_read_in_the_order_of_the_prompts(tmp_path):
@@ -69,7 +65,28 @@ def test_failed_samples_belong_together_too(tmp_path):
     assert read(tmp_path, changed)[2]["b"][0]["status"] == "empty_record"
 
 
+def test_an_answer_to_a_prompt_that_failed_is_refused(tmp_path):
+    changed = copy.deepcopy(ROWS)
+    changed["prompts"][1]["status"] = "empty_record"
+    with pytest.raises(BenchmarkError, match="'b': is ok, but its prompt is empty_record"):
+        read(tmp_path, changed)
+
+
 DAMAGES = {
+    "a mask of length 1": ("prompts", 0, {"content_mask": [True]}, "'content_mask' has 1 values"),
+    "a text too few": ("prompts", 0, {"token_texts": ["x"]}, "'token_texts' has 1 values, not 5"),
+    "a label that no word has": ("prompts", 0, {"label": "Maybe"}, "'Maybe' is none of: Good, Bad"),
+    "a word too few": ("prompts", 0, {"label_words": ["Good"]}, "1 label words, but 2 tokens"),
+    "no token of the record": ("prompts", 0, {"content_mask": [False] * 5}, "no token of the rec"),
+    "step 99": ("generations", 1, {"steps": [0, 99]}, r"steps \[0, 99\], but 3 generated tokens"),
+    "a step below 0": ("generations", 1, {"steps": [-1, 2]}, r"steps \[-1, 2\], but 3"),
+    "a step twice": ("generations", 1, {"steps": [2, 2]}, "steps must increase"),
+    "target -5": ("generations", 0, {"target_ids": [-5]}, r"targets \[-5\] are not the tokens"),
+    "another label": ("generations", 0, {"label": "Bad"}, "label 'Bad', its prompt 'Good'"),
+    "a prediction that no word has": (
+        "generations", 0, {"predicted_label": "Maybe"}, "'Maybe' is none of: Good, Bad",
+    ),
+    "output texts": ("generations", 1, {"output_token_texts": ["x"]}, "1 texts of 3 generated"),
     "scores too few": ("attributions", 0, {"raw_scores": [1.0]}, "step 0 has 1 scores, not 5"),
     "no scores": ("attributions", 0, {"raw_scores": None}, "step 0 has no scores, not 5"),
     "a score of NaN": ("attributions", 0, {"raw_scores": [float("nan")] * 5}, "is not finite"),
