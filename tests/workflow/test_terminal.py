@@ -37,10 +37,11 @@ def test_each_job_is_one_line_and_the_end_says_what_came_out(finished):
     assert {f"{result} {MISSING}" for result in (TABLE, FIGURE)} <= {*others}
     lines = [line for line in others if line and not line.startswith((*OTHERS, "results/"))]
     patterns = (
-        r"1 of 4  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
-        r"2 of 4  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
-        r"3 of 4  Noting that there is no report of these results yet: \S+ s, \d+ seconds? left",
-        r"4 of 4  All results are there: \S+ s",
+        r"1 of 5  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
+        r"2 of 5  (Writing all tables|Plotting ranks): \S+ s, \d+ seconds? left",
+        r"3 of 5  Writing the pages of figures: \S+ s, \d+ seconds? left",
+        r"4 of 5  Noting that there is no report of these results yet: \S+ s, \d+ seconds? left",
+        r"5 of 5  All results are there: \S+ s",
     )
     assert len(lines) == len(patterns), printed
     for line, pattern in zip(lines, patterns, strict=True):
