@@ -24,7 +24,9 @@ SHORT = (
     "compare",
     "tabulate",
     "plot",
-    "build",
+    "build_explorer",
+    "build_figure_pages",
+    "build_index",
     "note",
 )
 CATALOGUE = Path(__file__).parents[2] / "config/catalogue"

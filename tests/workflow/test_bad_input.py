@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -42,10 +44,16 @@ def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
     project = finished
     results = project.folder / "results/tiny"
     broken = results / "data/attributions/toy/random/toy-sentiment.parquet"
-    broken.write_bytes(b"PAR1 no longer a Parquet file PAR1")
+    times = broken.stat()
+    broken.write_bytes(bytes(times.st_size))
+    os.utime(broken, ns=(times.st_atime_ns, times.st_mtime_ns))  # else the next call recomputes it
     (results / "data/soft/dynamic/toy/random/toy-sentiment.parquet").unlink()
     (results / "data/soft/dynamic/toy/saliency/toy-sentiment.parquet").unlink()
-    result = project.snakemake("--cores", "1", check=False)
+    soft = [
+        f"results/tiny/data/soft/dynamic/toy/{name}/toy-sentiment.parquet"
+        for name in ("random", "saliency")
+    ]
+    result = project.snakemake("--cores", "1", *soft, check=False)
     assert result.returncode != 0
     assert "random/toy-sentiment.parquet: is not a readable Parquet file" in result.stdout
     assert "delete the file and run the workflow again" in result.stdout
@@ -60,10 +68,13 @@ def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
 def test_a_token_outside_the_vocabulary_names_file_and_sample(project):
     project.snakemake("--cores", "1", "results/tiny/data/prompts/toy/toy-sentiment.parquet")
     path = project.folder / "results/tiny/data/prompts/toy/toy-sentiment.parquet"
+    path.with_name(f".{path.name}.seal").unlink()
     table = pq.read_table(path)
     rows = table.to_pylist()
     rows[1]["input_ids"][4] = 99999
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    prompts = str(path.relative_to(project.folder))
+    project.snakemake("--touch", "--cores", "1", "--", prompts)
     result = project.snakemake("--cores", "1", check=False)
     assert result.returncode != 0
     assert f"toy-sentiment.parquet: sample {rows[1]['sample_id']}: token id 99999" in result.stdout

@@ -114,9 +114,14 @@ def killed_files(path: Path, cut: Mapping[str, Shards]) -> list[Path]:
 
 
 def unlock(project) -> None:
-    """Free the folder, as `make unlock` does."""
+    """Free the folder, as `make unlock` does, once the jobs that a killed run left have ended."""
     command = [sys.executable, project.folder / "scripts/unlock.py"]
-    subprocess.run(command, cwd=project.folder, env=project.environment(), check=True)
+    freed = None
+    while freed is None or "is a run at work here" in freed.stderr:
+        freed = subprocess.run(
+            command, cwd=project.folder, env=project.environment(), capture_output=True, text=True
+        )
+    assert freed.returncode == 0, freed.stderr
 
 
 def wait_for_more(folder: Path, count: int, driver: psutil.Popen) -> None:

@@ -43,9 +43,9 @@ MENU = {
     },
     "3 Figures": {
         "1 Answer": [
-            "Curves over the retaining probability",
-            "Curves over the retaining probability, all methods",
-            "Ranks and critical differences",
+            "Every method over the retaining probability",
+            "How certain is the ranking?",
+            "Which methods are most faithful, over the retaining probability?",
         ],
         "2 Robustness": [
             "Do metrics agree on methods?",
@@ -262,7 +262,9 @@ def test_the_front_page_links_to_every_table_and_figure(browser, report):
 def test_a_figure_opens_in_a_page_with_its_caption_and_data(browser, report):
     opened = visit(browser, report.parent / "figures/pi_curves/dynamic/toy/toy-sentiment.html")
     assert opened.page.locator("img").evaluate("image => image.naturalWidth") > 100
-    assert "Each panel names, the highest area under the curve" in opened.page.inner_text("main")
+    assert "Below each panel stand, the highest area under the curve" in opened.page.inner_text(
+        "main"
+    )
     names = opened.page.locator("main a").all_inner_texts()
     assert names == ["PDF", "PNG", "SVG", "curves, Parquet", "statistics, Parquet"]
     opened.page.close()
@@ -323,7 +325,8 @@ def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, repo
     assert opened.page.locator("#model").input_value() == "toy"
     assert opened.page.locator("#dataset").input_value() == "toy-sentiment"
     measured = opened.page.locator(".card").first.locator(".measured").all_inner_texts()
-    kinds = ["AUC, dynamic routing", "LDS given count, dynamic routing", "Evidence"]
+    kinds = ["AUC, dynamic routing", "At π = 0.5, dynamic routing"]
+    kinds += ["LDS given count, dynamic routing", "Evidence"]
     assert [line.split(":")[0] for line in measured] == kinds
     opened.assert_sound_and_offline()
     opened.page.close()

@@ -36,7 +36,7 @@ def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
     here, there = project.folder / "results/tiny", finished_once.folder / "results/tiny"
     for cell in CELLS:
         files = [here / f"data/{cell}/{places}.parquet" for places in PLACES]
-        assert sorted(files) == sorted((here / "data" / cell).iterdir())
+        assert sorted(files) == sorted((here / "data" / cell).glob("[0-9]*"))
         made = pa.concat_tables([pq.read_table(file) for file in files])
         assert made.equals(pq.read_table(there / f"data/{cell}.parquet")), cell
     summaries = [*(here / "data/summary").rglob("*.parquet")]

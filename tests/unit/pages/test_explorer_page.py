@@ -350,6 +350,7 @@ def test_the_record_is_described(opened):
     said = dict(line.split("\n") for line in page.locator("#record dl > div").all_inner_texts())
     assert said == {
         "Shown here": "8 of 8 samples",
+        "Explained token": "Positive or Sure",
         "Prediction": "Positive",
         "Label": "Positive",
         "Correct": "yes",
@@ -409,7 +410,7 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
     ]
     page = opened("dataset=open")
     assert page.locator(".card").first.locator("p.measured").count() == 4
-    assert "means over the explained tokens" in page.locator("#record").inner_text()
+    assert "means over the evaluated tokens" in page.locator("#record").inner_text()
     assert page.locator(".card").last.locator("p.measured").count() == 0
 
 
