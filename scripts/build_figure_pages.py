@@ -11,7 +11,7 @@ from pisoft.pages.page import write_html
 from pisoft.store.files import whole_files
 from pisoft.tables.writer import addresses
 from pisoft.views.registry import displays_in, files_of
-from pisoft.workflow.commandline import PATTERNS, job_parser, run
+from pisoft.workflow.commandline import display_parser, run
 
 CAPTIONS = Path(__file__).parents[1] / "rules/captions/figures"
 
@@ -36,12 +36,5 @@ def main(arguments: argparse.Namespace) -> None:
             write_html(page, written)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    line = job_parser(__doc__, "folder", "show", "pages", "warning")
-    line.add_argument("--files", **PATTERNS)
-    return line
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, display_parser(__doc__, "pages", "warning"))

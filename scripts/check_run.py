@@ -41,15 +41,14 @@ def main(arguments: argparse.Namespace) -> None:
         return
     print(*lines, sep="\n")
     unsealed = [line.removesuffix(f" {UNSEALED}") for line in lines if line.endswith(UNSEALED)]
-    others, call = len(lines) - len(unsealed), " ".join(options)
+    n_sealed, call = len(lines) - len(unsealed), " ".join(options)
     if unsealed:
         # A call without names would be refused for the others.
-        names = f" -- {' '.join(unsealed)}" if others else ""
+        names = f" -- {' '.join(unsealed)}" if n_sealed else ""
         print(f"\nvouch for those without a seal: snakemake --touch --cores 1 {call}{names}")
-    if others:
-        print(
-            f"\nrecompute the {'other ' if unsealed else ''}{others}: snakemake --cores all {call}"
-        )
+    if n_sealed:
+        count = f"other {n_sealed}" if unsealed else n_sealed
+        print(f"\nrecompute the {count}: snakemake --cores all {call}")
     sys.exit(1)
 
 

@@ -8,7 +8,7 @@ from pisoft.config.jobs import DisplayJob
 from pisoft.figures.style import save_figure
 from pisoft.store.files import whole_files
 from pisoft.views.view import displayed
-from pisoft.workflow.commandline import PATTERNS, job_parser, run
+from pisoft.workflow.commandline import display_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -24,12 +24,5 @@ def main(arguments: argparse.Namespace) -> None:
                 numbers.to_csv(written[0], index=False, lineterminator="\n")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    line = job_parser(__doc__, "folder", "show")
-    line.add_argument("--files", **PATTERNS)
-    return line
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, display_parser(__doc__))

@@ -10,7 +10,7 @@ from pisoft.store.files import whole_files
 from pisoft.tables.layout import EXPLORER, explorer_links
 from pisoft.tables.writer import addresses, write
 from pisoft.views.view import displayed
-from pisoft.workflow.commandline import PATTERNS, job_parser, run
+from pisoft.workflow.commandline import display_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -29,12 +29,5 @@ def main(arguments: argparse.Namespace) -> None:
             write(replace(table, links=links), csv, tex, html, arguments.warning, pages)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
-    line = job_parser(__doc__, "folder", "show", "pages", "warning")
-    line.add_argument("--files", **PATTERNS)
-    return line
-
-
 if __name__ == "__main__":
-    run(main, parser())
+    run(main, display_parser(__doc__, "pages", "warning"))

@@ -121,8 +121,8 @@ def answers(
 
     def answer(usable: Sequence[Prompt]) -> list[Row]:
         labelled = [row for row in usable if row["label_token_ids"]]
-        others = [row for row in usable if not row["label_token_ids"]]
-        continued = continue_greedily(model, others, budget, max_new_tokens, step_interval)
+        open_text = [row for row in usable if not row["label_token_ids"]]
+        continued = continue_greedily(model, open_text, budget, max_new_tokens, step_interval)
         return [*classify(model, labelled, budget), *continued]
 
     for row in prompts:

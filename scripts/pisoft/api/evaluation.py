@@ -94,10 +94,10 @@ def evaluate(
     Raises:
         BenchmarkError: an argument that is not allowed, or a model that cannot be evaluated.
     """
-    chosen = validate(Settings, settings, "evaluate")
+    evaluation = validate(Settings, settings, "evaluate")
     loaded = load(model, tokenizer)
-    rows = prompt_rows(loaded, prompts, reserved=chosen.max_new_tokens - 1)
-    context = Context(chosen.seed, token_budget(chosen.token_budget, loaded.device), masked)
+    rows = prompt_rows(loaded, prompts, reserved=evaluation.max_new_tokens - 1)
+    context = Context(evaluation.seed, token_budget(evaluation.token_budget, loaded.device), masked)
     if isinstance(method_or_scores, str):
         scorer: Scorer = checked_method(method_or_scores, options or {}, context, loaded)
         name = method_or_scores
@@ -106,58 +106,60 @@ def evaluate(
             raise BenchmarkError(f"options: only a method given by name has any, got {options}")
         scorer = _scores(method_or_scores, len(rows))
         name = getattr(scorer, "__name__", "scores")
-    steps = (chosen.max_new_tokens, chosen.step_interval)
-    explained = answers(loaded, rows, context.token_budget, *steps, chosen.block_size)
+    steps = (evaluation.max_new_tokens, evaluation.step_interval)
+    explained = answers(loaded, rows, context.token_budget, *steps, evaluation.block_size)
     if isinstance(scorer, list):
-        given = zip(explained, scorer, strict=True)
-        explained = [one.answer if isinstance(one, Scores) else row for row, one in given]
+        pairs = zip(explained, scorer, strict=True)
+        explained = [one.answer if isinstance(one, Scores) else row for row, one in pairs]
     samples = list(zip(rows, explained, strict=True))
     attributions: dict[str, list[dict[str, Any]]] = {row["sample_id"]: [] for row in rows}
-    for scored in scored_rows(loaded, samples, scorer, chosen.block_size):
+    for scored in scored_rows(loaded, samples, scorer, evaluation.block_size):
         attributions[scored["sample_id"]].append(scored)
     whole = [(*sample, attributions[sample[0]["sample_id"]]) for sample in samples]
-    measured = _measured(loaded, whole, chosen, context.token_budget)
-    return _summary(measured, chosen, Cell(chosen.protocol, "", loaded.name, "", name, PROMPTS))
+    measured = _measured(loaded, whole, evaluation, context.token_budget)
+    return _summary(
+        measured, evaluation, Cell(evaluation.protocol, "", loaded.name, "", name, PROMPTS)
+    )
 
 
-def _scores(given: Any, prompts: int) -> Function | list[Any]:
+def _scores(method_or_scores: Any, prompts: int) -> Function | list[Any]:
     """Return a function as it is, or a list with scores for each prompt."""
-    if callable(given):
-        return given
-    if not isinstance(given, Iterable) or isinstance(given, Scores | Mapping):
+    if callable(method_or_scores):
+        return method_or_scores
+    if not isinstance(method_or_scores, Iterable) or isinstance(method_or_scores, Scores | Mapping):
         raise BenchmarkError(
             "method_or_scores: expected a method's name, a function, or a list with scores for "
-            f"each prompt, got {type(given).__name__}"
+            f"each prompt, got {type(method_or_scores).__name__}"
         )
-    scores = list(given)
+    scores = list(method_or_scores)
     if len(scores) != prompts:
         raise BenchmarkError(f"method_or_scores: {len(scores)} items do not fit {prompts} prompts")
     return scores
 
 
 def _measured(
-    model: LanguageModel, samples: Sequence[Sample], chosen: Settings, budget: int
+    model: LanguageModel, samples: Sequence[Sample], evaluation: Settings, budget: int
 ) -> pa.Table:
     """Return rows of contract `soft`: what every draw changes."""
-    in_blocks = blocks(samples, chosen.block_size)
-    evaluations = evaluations_of_cell(model, in_blocks, chosen, chosen.seed)
+    in_blocks = blocks(samples, evaluation.block_size)
+    evaluations = evaluations_of_cell(model, in_blocks, evaluation, evaluation.seed)
     perturber, in_float32 = (
-        Perturber(model, tokens, chosen.protocol, chosen.operator)
+        Perturber(model, tokens, evaluation.protocol, evaluation.operator)
         for tokens in (budget, max(1, budget // 2))
     )
-    measure_cell(perturber, in_float32, evaluations, chosen.draws)
+    measure_cell(perturber, in_float32, evaluations, evaluation.draws)
     rows = [row for block in evaluations for step in block for row in step.rows()]
     return pa.Table.from_pylist(rows, schema=SCHEMAS["soft"])
 
 
-def _summary(measured: pa.Table, chosen: Settings, cell: Cell) -> pd.DataFrame:
+def _summary(measured: pa.Table, evaluation: Settings, cell: Cell) -> pd.DataFrame:
     """Return the answer: means over samples with their intervals, n and failures."""
-    steps = usable_steps(Path("evaluate"), measured, chosen.minimum_h0)
-    tables = summarise_cells([(cell, steps)], chosen.clamp)
+    steps = usable_steps(Path("evaluate"), measured, evaluation.minimum_h0)
+    tables = summarise_cells([(cell, steps)], evaluation.clamp)
     samples, curves = (table.to_pandas() for table in tables[:2])
     values = sample_matrix(samples[samples["metric"].isin(NUMBERS)], ["metric"])[[*NUMBERS]]
     without_resamples = ResamplingJob(
-        seed=chosen.seed, resamples=0
+        seed=evaluation.seed, resamples=0
     )  # which these intervals need not
     numbers = estimate({PROMPTS: Samples.of_means(values)}, without_resamples)[PROMPTS].table()
     failed = Counter(steps.status[steps.status != OK])

@@ -59,9 +59,9 @@ def prompt_rows(
         kind = type(prompts).__name__
         raise BenchmarkError(f"prompts: expected a list of prompts, got {kind}; write [prompt]")
     rows: dict[str, Prompt] = {}
-    for index, given in enumerate(prompts):
+    for index, messages in enumerate(prompts):
         where = f"prompts: item {index}"
-        row = _row(model, given, (), where)
+        row = _row(model, messages, (), where)
         if model.context is not None and len(row["input_ids"]) + reserved > model.context:
             row["status"] = PROMPT_TOO_LONG
         if row["sample_id"] in rows:
@@ -88,16 +88,16 @@ def _row(
     if isinstance(messages, dict) and "input_ids" in messages:
         return dict(messages)
     plain = isinstance(messages, str)
-    given = [{"role": "user", "content": messages}] if plain else messages
-    if isinstance(given, Mapping) or not isinstance(given, Sequence):
+    dialogue = [{"role": "user", "content": messages}] if plain else messages
+    if isinstance(dialogue, Mapping) or not isinstance(dialogue, Sequence):
         kind = type(messages).__name__
         raise BenchmarkError(f"{where}: expected a text or a list of messages, got {kind}")
-    turns = [validate(Message, turn, f"{where}: message {i}") for i, turn in enumerate(given)]
+    turns = [validate(Message, turn, f"{where}: message {i}") for i, turn in enumerate(dialogue)]
     if not any(turn.role == "user" and turn.content.strip() for turn in turns):
         raise BenchmarkError(f"{where}: there is no user message with text")
     fields = {f"text{index}": turn.content for index, turn in enumerate(turns)}
-    said = "\n".join(f"{turn.role} {turn.content}" for turn in turns)
-    key = blake2b(said.encode(), digest_size=8).hexdigest()
+    text = "\n".join(f"{turn.role} {turn.content}" for turn in turns)
+    key = blake2b(text.encode(), digest_size=8).hexdigest()
     record = {"sample_id": key, "fields": fields, "evidence": None, "label": None, "status": OK}
     unused = dict.fromkeys(("dtype", "quantization", "device"), "")
     settings = PromptJob(

@@ -87,8 +87,8 @@ def calibrate(
     raw = np.asarray(scores.content if isinstance(scores, Scores) else scores, dtype=np.float64)
     if raw.size == 0 or not np.isfinite(raw).all():
         raise BenchmarkError("scores: must be finite and at least one")
-    chosen = validate(EvaluationSettings, {"normalisation": normalisation}, "calibrate")
-    floor = chosen.score_floor
-    normalised = normalise(raw, chosen.normalisation)
+    settings = validate(EvaluationSettings, {"normalisation": normalisation}, "calibrate")
+    floor = settings.score_floor
+    normalised = normalise(raw, settings.normalisation)
     (alpha,) = calibration.calibrate(normalised, np.array([pi]), floor).alpha
     return float(alpha), calibration.clip_scores(normalised, floor) ** alpha

@@ -83,11 +83,11 @@ def measure_cell(
         first_block: index of the first block in the dataset, where this is a shard.
     """
     steps = [step for block in blocks for step in block]
-    wanted = first_draws(draws)
-    while any(wanted.values()):
+    draw_ranges = first_draws(draws)
+    while any(draw_ranges.values()):
         for block in progress(blocks, len(steps), "evaluating", "steps"):
-            measure_draws(perturber, block, wanted)
-        wanted = further_draws(draws, steps, wanted)
+            measure_draws(perturber, block, draw_ranges)
+        draw_ranges = further_draws(draws, steps, draw_ranges)
     for index, block in enumerate(blocks, first_block):
         if perturber.model.is_half_precision and is_repeated(index):
             measure_in_float32(in_float32, block)

@@ -29,13 +29,13 @@ def plot(view: View) -> Figure:
     density = view.results("density", metric=MEASURE)
     areas = view.results("statistics", metric=AUC_METRICS, method=density.methods).rows
     correlations = view.results("density_correlations", other=MEASURE).rows
-    shown = {"Mean score (dense →)": density.rows}
+    panels = {"Mean score (dense →)": density.rows}
     titles = ["Spearman's ρ with the mean score:\nwithout Random:"]
     for metric in AUC_METRICS:
-        shown[METRICS[metric].label] = select(areas, metric=metric)
+        panels[METRICS[metric].label] = select(areas, metric=metric)
         tested = select(correlations, metric=metric).set_index("part").reindex(PARTS)
         titles.append("\n".join(map(_number_text, tested.itertuples())))
-    figure = dot_panels(view, shown, density.methods, n_text(areas))
+    figure = dot_panels(view, panels, density.methods, n_text(areas))
     with theme():
         for panel, title in zip(figure.axes, titles, strict=True):
             panel.set_title(title, fontsize="small", loc="right")

@@ -24,11 +24,11 @@ def plot(view: View) -> Figure:
     """
     gains = view.results("permutation_baseline", part="gain")
     gains = gains.select(dataset=gains.summary)
-    shown = {
+    panels = {
         f"Gain in {METRICS[metric].label}": select(gains.rows, metric=metric)
         for metric in AUC_METRICS
     }
-    figure = dot_panels(view, shown, gains.methods, n_text(gains.rows), highest_first=True)
+    figure = dot_panels(view, panels, gains.methods, n_text(gains.rows), highest_first=True)
     for panel in figure.axes:
         panel.axvline(0, color=GREY, linewidth=1)
     return figure

@@ -78,8 +78,8 @@ def _draw_lines(
         row.Index: f"{row.value:.3f}  {methods[row.Index]}{' ≈' * row.tied}"
         for row in areas[areas["coloured"]].itertuples()
     }
-    others = rows[~rows["method"].isin(labels)].sort_values("position")
-    for _, line in others.groupby("method"):
+    unnamed = rows[~rows["method"].isin(labels)].sort_values("position")
+    for _, line in unnamed.groupby("method"):
         panel.plot(line["position"], line["value"], color=OTHERS, linewidth=0.8, zorder=1)
     lines(panel, rows, labels, styles=line_styles(methods))
     handles, _ = panel.get_legend_handles_labels()

@@ -20,11 +20,11 @@ def plot(view: View) -> Figure:
     """Draw Spearman's ρ of every check, mean over datasets, with 95 % intervals."""
     results = view.results("sanity_checks")
     results = results.select(dataset=results.summary)
-    shown = {
+    panels = {
         f"Spearman's ρ ↓\n{label}": results.select(**keys).rows
         for label, keys in sanity_checks(results.rows).items()
     }
-    figure = dot_panels(view, shown, results.methods, n_text(results.rows))
+    figure = dot_panels(view, panels, results.methods, n_text(results.rows))
     for panel in figure.axes:
         panel.axvline(0, color=GREY, linewidth=1)
     return figure

@@ -27,7 +27,7 @@ def whole_files(*paths: Path) -> Iterator[list[Path]]:
         with tempfile.TemporaryDirectory(dir=paths[0].parent, prefix=".") as folder:
             written = [Path(folder, f"{place}{path.suffix}") for place, path in enumerate(paths)]
             yield written
-            for own, path in zip(written, paths, strict=True):
-                os.replace(own, path)
+            for temporary, path in zip(written, paths, strict=True):
+                os.replace(temporary, path)
     except OSError as error:
         raise BenchmarkError(f"{paths[0]}: cannot be written: {error}") from error

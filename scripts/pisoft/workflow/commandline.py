@@ -60,6 +60,13 @@ def job_parser(description: str | None, *options: str) -> argparse.ArgumentParse
     return parser
 
 
+def display_parser(description: str | None, *options: str) -> argparse.ArgumentParser:
+    """Return the command line of a job that draws displays, from patterns of files."""
+    parser = job_parser(description, "folder", "show", *options)
+    parser.add_argument("--files", **PATTERNS)
+    return parser
+
+
 def summary_module(name: str) -> Any:
     """Import a module of `pisoft.statistics` that defines `summaries`.
 
