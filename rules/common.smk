@@ -20,12 +20,8 @@ from pisoft.store.schemas import FILES
 from pisoft.config.captions import Sections, demonstration_warning, settings_as_yaml
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
 from pisoft.config.shards import parts
-from pisoft.config.jobs import (
-    commit_file,
-    hub_datasets,
-    hub_models,
-    ranked_datasets,
-)
+from pisoft.config.jobs.cells import ranked_datasets
+from pisoft.config.jobs.hub import commit_file, hub_datasets, hub_models
 from pisoft.config.methods import ScoresFile
 from pisoft.config.studies import Control, Permuted
 from pisoft.errors import BenchmarkError

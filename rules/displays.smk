@@ -4,7 +4,7 @@
 # A table is a decorated function in scripts/pisoft/tables/NAME.py, a figure one in figures/NAME.py;
 # captions/tables/NAME.rst or captions/figures/NAME.rst is its caption, if it has one. One job makes
 # all tables, and one job all figures of a kind.
-from pisoft.config.jobs import published_models
+from pisoft.config.jobs.pages import published_models
 from pisoft.workflow.displays import PAGE_TEMPLATES, TABLE_TEMPLATES, Displays, FigurePages
 
 TABULATED, PLOTTED = (Displays(room, DATA, ROOT / "rules", cells) for room in ("tables", "figures"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row, time_row, warm_up
-from pisoft.config.jobs import AttributeJob
+from pisoft.config.jobs.cells import AttributeJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
 from pisoft.models.loading import load_model, model_facts

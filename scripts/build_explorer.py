@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import ExplorerJob
+from pisoft.config.jobs.pages import ExplorerJob
 from pisoft.pages.explorer import explorer_data, explorer_page
 from pisoft.statistics.reading import Files
 from pisoft.store.files import whole_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.config.jobs import DisplayJob
+from pisoft.config.jobs.displays import DisplayJob
 from pisoft.pages.figure import figure_page
 from pisoft.pages.page import write_html
 from pisoft.store.files import whole_files

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from pisoft.config.jobs import IndexJob
+from pisoft.config.jobs.pages import IndexJob
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts

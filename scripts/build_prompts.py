@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import PromptJob
+from pisoft.config.jobs.records import PromptJob
 from pisoft.models.repository import located
 from pisoft.models.tokenizer import load_tokenizer, model_context
 from pisoft.prompts.build import build_prompts

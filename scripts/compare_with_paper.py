@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.config.jobs import PublishedJob
+from pisoft.config.jobs.pages import PublishedJob
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.page import write_html, write_latex
 from pisoft.statistics.against_paper import (

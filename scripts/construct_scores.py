@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import ConstructJob
+from pisoft.config.jobs.cells import ConstructJob
 from pisoft.config.studies import Control
 from pisoft.faithfulness.controls import control_rows, permuted_rows
 from pisoft.store.cells import read_attributions, read_generations, read_prompts

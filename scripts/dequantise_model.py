@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import DequantiseJob
+from pisoft.config.jobs.training import DequantiseJob
 from pisoft.models.gguf import dequantise
 from pisoft.workflow.commandline import job_parser, run
 

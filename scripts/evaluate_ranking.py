@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pisoft.config.jobs import RankingJob
+from pisoft.config.jobs.cells import RankingJob
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
 from pisoft.models.batching import blocks
 from pisoft.models.device import reset_peak_memory, token_budget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import EvaluateJob
+from pisoft.config.jobs.cells import EvaluateJob
 from pisoft.faithfulness.cell import evaluations_of_cell, measure_cell
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.models.batching import blocks

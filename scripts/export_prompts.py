@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pisoft.attribution.external import rows_to_score
-from pisoft.config.jobs import ExportJob
+from pisoft.config.jobs.cells import ExportJob
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import job_parser, run

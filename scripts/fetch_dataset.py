@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.config.jobs import FetchJob
+from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.sources import at_commit, fetch
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import job_parser, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.config.jobs import FetchHubJob
+from pisoft.config.jobs.hub import FetchHubJob
 from pisoft.datasets.hub import download, hub_advice, read_commit
 from pisoft.errors import BenchmarkError
 from pisoft.formatting import scaled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from pisoft.config.jobs import GenerateJob
+from pisoft.config.jobs.cells import GenerateJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import token_budget
 from pisoft.models.generation import answers_of_block, classify, continue_greedily

@@ -14,7 +14,7 @@ from pisoft.attribution.external import (
     rows_to_score,
     scores_hash,
 )
-from pisoft.config.jobs import ImportJob
+from pisoft.config.jobs.cells import ImportJob
 from pisoft.errors import BenchmarkError
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, read_table, write_rows

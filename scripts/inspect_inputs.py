@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import InspectJob
+from pisoft.config.jobs.cells import InspectJob
 from pisoft.faithfulness.inspection import Inspector
 from pisoft.models.device import reset_peak_memory, token_budget
 from pisoft.models.loading import evaluation_facts, load_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from pisoft.config.jobs import MakeMaskedJob
+from pisoft.config.jobs.training import MakeMaskedJob
 from pisoft.datasets.embedded import make_records
 from pisoft.demo.masked_models import make_masked_model
 from pisoft.workflow.commandline import job_parser, run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import IndexJob
+from pisoft.config.jobs.pages import IndexJob
 from pisoft.pages.page import Page, Section, write_html
 from pisoft.store.files import whole_files
 from pisoft.tables.writer import addresses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import DisplayJob
+from pisoft.config.jobs.displays import DisplayJob
 from pisoft.figures.style import save_figure
 from pisoft.store.files import whole_files
 from pisoft.views.view import displayed

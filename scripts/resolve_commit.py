@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from pisoft.config.jobs import ResolveJob
+from pisoft.config.jobs.hub import ResolveJob
 from pisoft.datasets.hub import resolve_commit
 from pisoft.workflow.commandline import job_parser, run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pisoft.config.jobs import SampleJob
+from pisoft.config.jobs.records import SampleJob
 from pisoft.datasets.sampling import sample
 from pisoft.store.parquet import provenance, read_rows, write_rows
 from pisoft.workflow.commandline import job_parser, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from pisoft.config.jobs import DisplayJob
+from pisoft.config.jobs.displays import DisplayJob
 from pisoft.store.files import whole_files
 from pisoft.tables.layout import EXPLORER, explorer_links
 from pisoft.tables.writer import addresses, write

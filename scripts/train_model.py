@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from pisoft.config.jobs import TrainingTask, TrainJob
+from pisoft.config.jobs.training import TrainingTask, TrainJob
 from pisoft.datasets.embedded import make_records
 from pisoft.demo.models import train_tiny_model
 from pisoft.demo.shuffled import shuffle_answers

@@ -24,7 +24,7 @@ from helpers.families import FAMILIES, network
 from helpers.random_models import VOCABULARY
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods
-from pisoft.config.jobs import LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models.attention import AttentionRecorder

@@ -9,7 +9,7 @@ from pathlib import Path
 from pisoft.attribution import load_method
 from pisoft.config.captions import left_out, settings_as_yaml
 from pisoft.config.commandline import run_file, run_file_parser
-from pisoft.config.jobs import LabelSettings
+from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.loading import load_run
 from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pisoft.attribution import available_methods, load_method
-from pisoft.config.jobs import PublishedJob
+from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.loading import load_config, read_yaml
 from pisoft.config.reference import PAGE as CONFIGURATION
 from pisoft.config.reference import reference

@@ -13,7 +13,7 @@ from helpers.random_models import samples, twins
 from pisoft.attribution import available_methods
 from pisoft.attribution.engine import attribute_block
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings
-from pisoft.config.jobs import InspectJob
+from pisoft.config.jobs.cells import InspectJob
 from pisoft.faithfulness.cell import evaluations_of_sample
 from pisoft.faithfulness.inspection import Inspector
 from pisoft.faithfulness.perturbation import Perturber

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from helpers.script_runs import display_settings
-from pisoft.config.jobs import UncertaintyJob
+from pisoft.config.jobs.summaries import UncertaintyJob
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.uncertainty import summaries

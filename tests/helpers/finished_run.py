@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.config.jobs import ExplorerJob
+from pisoft.config.jobs.pages import ExplorerJob
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
 from pisoft.statistics.metrics import AUC_METRICS, DATAMODEL_METRICS, EVIDENCE_METRICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pisoft.config.jobs import LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
 
 
 def local_model(**changes: Any) -> LoadedModel:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from helpers import explained_rows
 from helpers.script_runs import display_settings
 from pisoft.config.cells import Cell
-from pisoft.config.jobs import DisplayJob
+from pisoft.config.jobs.displays import DisplayJob
 from pisoft.statistics import published
 from pisoft.statistics.estimates import TESTED
 from pisoft.statistics.metrics import METRICS

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 import pisoft
-from pisoft.config.jobs import DisplayJob
+from pisoft.config.jobs.displays import DisplayJob
 from pisoft.store.parquet import write_table
 from pisoft.store.schemas import SCHEMAS
 from pisoft.views.registry import ENDINGS

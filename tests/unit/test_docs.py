@@ -21,7 +21,7 @@ from snakemake.utils import update_config
 import pisoft
 from helpers.browser import chromium, visit
 from pisoft.attribution import available_methods, load_method
-from pisoft.config.jobs import TrainJob
+from pisoft.config.jobs.training import TrainJob
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 

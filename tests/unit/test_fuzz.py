@@ -21,7 +21,9 @@ from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from helpers.soft_files import STATISTICS, soft_rows
 from pisoft.config.datasets import FileDataset, Labels, TextField
 from pisoft.config.evaluation import DrawSettings, RankingSettings
-from pisoft.config.jobs import AttributeJob, EvaluateJob, FetchJob, LoadedModel, RankingJob
+from pisoft.config.jobs.cells import AttributeJob, EvaluateJob, RankingJob
+from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.records import FetchJob
 from pisoft.config.resolved import Config
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError

@@ -8,7 +8,7 @@ from scipy.stats import bootstrap
 
 import pisoft.statistics.estimates as estimates
 import simulate_statistics as simulation
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.estimates import estimate
 from pisoft.statistics.mean_tests import bootstrap_tests
 from pisoft.statistics.samples import Samples

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.config.jobs import LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
 from pisoft.config.models import TrainedModel
 from pisoft.demo.models import train_tiny_model
 from pisoft.demo.tokenizers import Dialogue

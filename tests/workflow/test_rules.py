@@ -14,7 +14,7 @@ from snakemake.iocontainers import Wildcards
 from helpers.workflow_rules import parsed_rules
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.cost.limits import LEAST_RUNTIME, RUNTIME_SAFETY

@@ -29,7 +29,8 @@ import pyarrow as pa
 from measuring import REPOSITORY, Row, Usage, bench_parser, report, row, usage_of
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
-from pisoft.config.jobs import JOBS, ranked_datasets
+from pisoft.config.jobs import JOBS
+from pisoft.config.jobs.cells import ranked_datasets
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
 from pisoft.config.validation import read_yaml

@@ -39,7 +39,7 @@ from scipy.stats import t
 from measuring import Row, bench_parser, report, row
 from pisoft.config.base import Protocol
 from pisoft.config.evaluation import PRESETS, DrawBudget, DrawSettings
-from pisoft.config.jobs import EvaluateJob
+from pisoft.config.jobs.cells import EvaluateJob
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness.budget import CONFIDENCE, first_draws, further_draws, half_width

@@ -20,7 +20,7 @@ from pisoft.attribution.base import Context
 from pisoft.config.base import Protocol
 from pisoft.config.cells import Cell
 from pisoft.config.evaluation import EvaluationSettings
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, in_one_line

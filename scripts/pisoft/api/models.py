@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from transformers import PreTrainedModel
 
-from pisoft.config.jobs import LoadedModel, loaded_model
+from pisoft.config.jobs.fields import LoadedModel, loaded_model
 from pisoft.config.models import ModelEntry
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, in_one_line

@@ -8,7 +8,8 @@ from typing import Any
 
 from pisoft.api.models import AnyModel, load
 from pisoft.config.datasets import Message
-from pisoft.config.jobs import LoadedModel, PromptJob
+from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.records import PromptJob
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, in_one_line
 from pisoft.models.model import LanguageModel

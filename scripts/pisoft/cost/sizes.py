@@ -7,7 +7,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from pisoft.config.jobs import commit_file
+from pisoft.config.jobs.hub import commit_file
 from pisoft.config.models import HubModel, LocalModel, ModelSource, TrainedModel
 from pisoft.datasets.hub import COPIES, WEIGHTS, read_commit
 from pisoft.errors import BenchmarkError

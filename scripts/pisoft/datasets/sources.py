@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, TextField
-from pisoft.config.jobs import FetchJob
+from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.embedded import make_records
 from pisoft.datasets.files import DELIMITERS, read_file
 from pisoft.datasets.hub import COMMIT, hub_advice, read_commit

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from pisoft.config.base import Ablation
-from pisoft.config.jobs import InspectJob
+from pisoft.config.jobs.cells import InspectJob
 from pisoft.faithfulness.masks import IndependentUniforms
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import is_evaluated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pisoft.config.jobs import LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
 from pisoft.models.device import choose_device, device_name, peak_memory, pin_float32

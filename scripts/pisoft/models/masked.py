@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pisoft.config.jobs import LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.batching import token_batches
 from pisoft.models.repository import pretrained_network

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.jobs import LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
 from pisoft.datasets.hub import (
     check_weights,
     download,

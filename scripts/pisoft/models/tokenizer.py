@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.jobs import LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.imports import without_collection
 from pisoft.models.repository import model_files, pretrained

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.jobs import PublishedJob
+from pisoft.config.jobs.pages import PublishedJob
 from pisoft.formatting import NOTHING
 from pisoft.pages.page import Page, Section
 from pisoft.statistics import against_paper as outcomes

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.base import Target
-from pisoft.config.jobs import ExplorerJob
+from pisoft.config.jobs.pages import ExplorerJob
 from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import (
     AUC_METRICS,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pisoft.config.jobs import LabelSettings
+from pisoft.config.jobs.displays import LabelSettings
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL
 from pisoft.statistics.orders import order_changes
 from pisoft.statistics.permutation_baseline import GAIN

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from pisoft.config.jobs import LabelSettings
+from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.groups import ORDER, group_of
 from pisoft.pages.page import Card, Link, Section
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pisoft.config.jobs import PublishedJob
+from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.reference import markdown_table
 from pisoft.formatting import NOTHING
 from pisoft.statistics.published_settings import as_text, compared_settings

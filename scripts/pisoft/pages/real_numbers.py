@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from pisoft.config.jobs import LabelSettings
+from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.reference import markdown_table
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers, answer

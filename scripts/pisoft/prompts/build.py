@@ -14,7 +14,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from pisoft.config.jobs import PromptJob
+from pisoft.config.jobs.records import PromptJob
 from pisoft.errors import BenchmarkError
 from pisoft.prompts.chat import (
     ChatFormat,

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.config.jobs import RunJob
+from pisoft.config.jobs.summaries import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.store.cells import read_generations, read_prompts

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary

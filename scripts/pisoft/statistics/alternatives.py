@@ -18,7 +18,7 @@ import pandas as pd
 
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
-from pisoft.config.jobs import SensitivityJob
+from pisoft.config.jobs.summaries import SensitivityJob
 from pisoft.faithfulness.curves import auc, auc_full
 from pisoft.faithfulness.metrics import soft_ns
 from pisoft.seeds import keyed_generator

@@ -36,7 +36,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from pisoft.config.jobs import DatamodelJob
+from pisoft.config.jobs.summaries import DatamodelJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import retaining_probabilities
 from pisoft.faithfulness.masks import kept_tokens, masks_of

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from pisoft.config.jobs import DensityJob
+from pisoft.config.jobs.summaries import DensityJob
 from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL
 from pisoft.statistics.reading import Files, Summary

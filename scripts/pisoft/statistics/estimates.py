@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit  # scipy.stats takes longer to import
 
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.intervals import (
     CONFIDENCE,

@@ -25,7 +25,7 @@ from itertools import groupby
 import numpy as np
 import pandas as pd
 
-from pisoft.config.jobs import EvidenceJob
+from pisoft.config.jobs.summaries import EvidenceJob
 from pisoft.statistics.metrics import EVIDENCE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores

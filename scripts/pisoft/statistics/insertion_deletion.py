@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pisoft.config.jobs import SummariseRankingJob
+from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.store.parquet import NOT_APPLICABLE, OK, read_table

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.jobs import LayerStudyJob
+from pisoft.config.jobs.summaries import LayerStudyJob
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.errors import BenchmarkError
 from pisoft.seeds import keyed_generator

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit  # scipy.stats takes longer to import
 
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.metrics import LEVEL
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from pisoft.config.jobs import CompareJob
+from pisoft.config.jobs.summaries import CompareJob
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import standard_errors

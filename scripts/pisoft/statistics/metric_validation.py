@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.config.jobs import MetricValidationJob
+from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
 from pisoft.statistics.intervals import half_widths

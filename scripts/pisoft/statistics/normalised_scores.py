@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.controls import ORACLE, sample_values
 from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL, estimate
 from pisoft.statistics.intervals import CONFIDENCE

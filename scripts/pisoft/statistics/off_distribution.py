@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.reading import Files, Summary, load_rows
 from pisoft.statistics.samples import Samples

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pisoft.config.jobs import PermutedJob
+from pisoft.config.jobs.summaries import PermutedJob
 from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import Samples, sample_matrix

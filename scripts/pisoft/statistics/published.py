@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.base import TokenWeights
-from pisoft.config.jobs import PUBLISHED_MODELS
+from pisoft.config.jobs.pages import PUBLISHED_MODELS
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, grad_ellm_label
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AVERAGE, Best

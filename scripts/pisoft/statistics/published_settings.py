@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.jobs import PublishedJob
+from pisoft.config.jobs.pages import PublishedJob
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published import METHODS
 

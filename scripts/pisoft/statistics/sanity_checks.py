@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pisoft.config.jobs import SanityChecksJob
+from pisoft.config.jobs.summaries import SanityChecksJob
 from pisoft.statistics.density import FEWEST, rank_correlations
 from pisoft.statistics.estimates import estimate_rows
 from pisoft.statistics.metrics import DECIMALS

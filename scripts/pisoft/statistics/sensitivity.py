@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pisoft.config.jobs import SensitivityJob
+from pisoft.config.jobs.summaries import SensitivityJob
 from pisoft.statistics.alternatives import (
     METRICS,
     OPERATORS,

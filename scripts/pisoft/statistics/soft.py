@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from pisoft.config.base import Clamp
 from pisoft.config.cells import Cell
-from pisoft.config.jobs import SummariseJob
+from pisoft.config.jobs.summaries import SummariseJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import area_variance, auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.config.jobs import RunJob
+from pisoft.config.jobs.summaries import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.store.parquet import OK, read_provenance, read_table

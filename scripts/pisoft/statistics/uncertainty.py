@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pisoft.config.jobs import UncertaintyJob
+from pisoft.config.jobs.summaries import UncertaintyJob
 from pisoft.statistics.estimates import TESTED, Estimates, estimate, paired_tests
 from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS

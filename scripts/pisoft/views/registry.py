@@ -17,7 +17,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, TypeVar
 
-from pisoft.config.jobs import DisplayJob
+from pisoft.config.jobs.displays import DisplayJob
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.store.shards import cell_path
 

@@ -10,7 +10,7 @@ from typing import Any
 from snakemake.exceptions import WorkflowError
 
 from pisoft.attribution import load_method
-from pisoft.config.jobs import FetchJob
+from pisoft.config.jobs.records import FetchJob
 from pisoft.config.loading import load_run
 from pisoft.config.resolved import Config
 from pisoft.config.shards import parts

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
-from pisoft.config.jobs import commit_file
+from pisoft.config.jobs.hub import commit_file
 from pisoft.config.methods import EXPORT, ScoresFile
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of, parts

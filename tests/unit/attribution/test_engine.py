@@ -20,7 +20,7 @@ from pisoft.attribution import engine, load_method
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
 from pisoft.config.evaluation import DrawSettings, EvaluationSettings
-from pisoft.config.jobs import AttributeJob, EvaluateJob
+from pisoft.config.jobs.cells import AttributeJob, EvaluateJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.cell import evaluations_of_sample
 from pisoft.faithfulness.perturbation import Perturber

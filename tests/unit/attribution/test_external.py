@@ -15,7 +15,7 @@ import check_scores
 import export_prompts
 import import_scores
 from helpers.explained_rows import answer, prompt
-from pisoft.config.jobs import ExportJob, ImportJob
+from pisoft.config.jobs.cells import ExportJob, ImportJob
 from pisoft.errors import BenchmarkError
 from pisoft.store.cells import read_attributions
 from pisoft.store.parquet import read_rows, write_rows

@@ -11,14 +11,10 @@ from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.cells import Cell
-from pisoft.config.jobs import (
-    AttributeJob,
-    DisplayJob,
-    FetchJob,
-    LoadedModel,
-    PromptJob,
-    SampleJob,
-)
+from pisoft.config.jobs.cells import AttributeJob
+from pisoft.config.jobs.displays import DisplayJob
+from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.records import FetchJob, PromptJob, SampleJob
 from pisoft.config.loading import load_config, load_run
 from pisoft.config.methods import ScoresFile
 from pisoft.config.models import Resources

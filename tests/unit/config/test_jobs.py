@@ -9,7 +9,8 @@ import pytest
 from helpers.eraser_dataset import write_eraser
 from pisoft.attribution import load_method
 from pisoft.config.base import Strict
-from pisoft.config.jobs import JOBS, ranked_datasets
+from pisoft.config.jobs import JOBS
+from pisoft.config.jobs.cells import ranked_datasets
 from pisoft.config.loading import load_config
 from pisoft.config.run_file import RunFile
 from pisoft.config.validation import read_yaml

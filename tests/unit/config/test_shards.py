@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pisoft.attribution import load_method
-from pisoft.config.jobs import SampleJob
+from pisoft.config.jobs.records import SampleJob
 from pisoft.config.loading import load_config
 from pisoft.config.shards import (
     dataset_of,

@@ -7,16 +7,10 @@ import yaml
 
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
-from pisoft.config.jobs import (
-    AttributeJob,
-    DisplayJob,
-    EvaluateJob,
-    InspectJob,
-    LayerStudyJob,
-    SanityChecksJob,
-    SummariseJob,
-    TrainJob,
-)
+from pisoft.config.jobs.cells import AttributeJob, EvaluateJob, InspectJob
+from pisoft.config.jobs.displays import DisplayJob
+from pisoft.config.jobs.summaries import LayerStudyJob, SanityChecksJob, SummariseJob
+from pisoft.config.jobs.training import TrainJob
 from pisoft.config.layer_study import decoder_layers, study_depths
 from pisoft.config.loading import load_config
 from pisoft.config.methods import ScoresFile

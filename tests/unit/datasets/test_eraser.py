@@ -6,7 +6,7 @@ import pytest
 
 from helpers.eraser_dataset import write_eraser
 from pisoft.config.datasets import FileDataset, Labels, TextField
-from pisoft.config.jobs import FetchJob
+from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.files import input_files
 from pisoft.datasets.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError

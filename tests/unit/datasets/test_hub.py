@@ -16,7 +16,8 @@ from helpers.random_masked_models import roberta
 from helpers.random_models import twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.datasets import HubDataset, TextField
-from pisoft.config.jobs import FetchJob, LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.records import FetchJob
 from pisoft.config.models import HubModel
 from pisoft.config.validation import validate
 from pisoft.datasets import sources
@@ -33,7 +34,8 @@ PROBE = """
 import json, sys, time
 time.sleep = lambda seconds: None  # between two attempts
 import torch
-from pisoft.config.jobs import LoadedModel, FetchJob
+from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.code_hash import _imported_modules, _with_imports

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from pisoft.config.datasets import FileDataset, Rationale
-from pisoft.config.jobs import FetchJob
+from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.rationales import with_evidence
 from pisoft.datasets.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError

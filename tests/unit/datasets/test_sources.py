@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
-from pisoft.config.jobs import FetchJob
+from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.embedded import make_records
 from pisoft.datasets.files import input_files
 from pisoft.datasets.sources import check_columns, fetch

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 import train_model
 from pisoft.attribution import load_method
-from pisoft.config.jobs import TrainJob
+from pisoft.config.jobs.training import TrainJob
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
 from pisoft.demo.shuffled import shuffle_answers

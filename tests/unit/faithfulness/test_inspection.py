@@ -7,7 +7,7 @@ import torch
 from helpers.loaded_models import local_model
 from helpers.quick_cases import one_quick
 from helpers.random_models import SHAPES, twins
-from pisoft.config.jobs import InspectJob
+from pisoft.config.jobs.cells import InspectJob
 from pisoft.faithfulness.inspection import CLEAN, READ, Inspector
 from pisoft.faithfulness.masks import IndependentUniforms
 

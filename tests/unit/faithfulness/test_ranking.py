@@ -14,7 +14,7 @@ from helpers.planted_model import PLANTED, planted_model, planted_samples
 from helpers.quick_cases import one_quick
 from helpers.random_models import EAGER, SHAPES, VOCABULARY, twins
 from pisoft.config.evaluation import RankingSettings
-from pisoft.config.jobs import RankingJob
+from pisoft.config.jobs.cells import RankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness import ranking
 from pisoft.faithfulness.ranking import (

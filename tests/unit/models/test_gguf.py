@@ -11,7 +11,8 @@ from gguf import GGMLQuantizationType, GGUFWriter, quants
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import dequantise_model
-from pisoft.config.jobs import DequantiseJob, LoadedModel
+from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.training import DequantiseJob
 from pisoft.errors import BenchmarkError
 from pisoft.models.loading import load_model, model_facts
 from pisoft.models.tokenizer import load_tokenizer

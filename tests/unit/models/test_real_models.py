@@ -8,7 +8,8 @@ from helpers.quick_cases import one_quick
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.base import Context
 from pisoft.config.datasets import FileDataset
-from pisoft.config.jobs import FetchJob, PromptJob, loaded_model
+from pisoft.config.jobs.fields import loaded_model
+from pisoft.config.jobs.records import FetchJob, PromptJob
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
 from pisoft.datasets.sampling import sample

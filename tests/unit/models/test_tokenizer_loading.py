@@ -7,7 +7,7 @@ import pytest
 from helpers.loaded_models import local_model
 from helpers.tiny_tokenizers import llama_tokenizer
 from pisoft.config.datasets import HubDataset, TextField
-from pisoft.config.jobs import FetchJob
+from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.models.tokenizer import load_tokenizer, model_context

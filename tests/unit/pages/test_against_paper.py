@@ -14,7 +14,7 @@ import pytest
 import compare_with_paper
 from helpers.latex import needs_latex, typeset
 from pisoft.attribution import load_method
-from pisoft.config.jobs import PublishedJob
+from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.loading import load_config
 from pisoft.config.validation import read_yaml
 from pisoft.pages.against_paper import _settings, against_paper_page, cell_tables

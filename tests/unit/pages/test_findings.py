@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from helpers.result_rows import frame, left_out_rows, result_row, statistics_row
-from pisoft.config.jobs import LabelSettings
+from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.findings import (
     NC,
     NO_VALUE,

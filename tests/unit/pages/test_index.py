@@ -8,7 +8,7 @@ import pytest
 from helpers.browser import check_accessible, chromium, visit
 from helpers.estimated_results import estimated
 from helpers.result_rows import frame, result_row
-from pisoft.config.jobs import LabelSettings
+from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.example import PI, example_table
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import EVIDENCE, facts_of, index_page

@@ -14,7 +14,7 @@ from helpers.result_rows import frame, statistics_row
 from keep_summary import CATALOGUE, CURVES, FOLDER
 from make_readme import PAGE, main, parser
 from pisoft.config.captions import left_out
-from pisoft.config.jobs import LabelSettings
+from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError

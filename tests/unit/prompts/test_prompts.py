@@ -14,7 +14,8 @@ from helpers.tiny_tokenizers import (
     mistral_tokenizer,
     word_tokenizer,
 )
-from pisoft.config.jobs import LoadedModel, PromptJob
+from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.records import PromptJob
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.prompts.build import build_prompts

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from helpers.script_runs import summarise
-from pisoft.config.jobs import RunJob
+from pisoft.config.jobs.summaries import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.accuracy import summaries
 from pisoft.statistics.reading import Files

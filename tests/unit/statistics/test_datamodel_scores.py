@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import pearsonr, rankdata, spearmanr
 
 from helpers import explained_rows, script_runs
-from pisoft.config.jobs import DatamodelJob
+from pisoft.config.jobs.summaries import DatamodelJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scores import aggregated

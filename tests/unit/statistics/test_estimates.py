@@ -15,7 +15,7 @@ from scipy.stats import norm, skew, t
 
 import pisoft
 from helpers.sign_flips import step_down
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.estimates import estimate, estimate_rows, medians, paired_tests
 from pisoft.statistics.metrics import AVERAGE
@@ -306,7 +306,7 @@ def test_an_average_is_equivalent_by_the_error_of_all_its_datasets():
 TIED = """
 import json
 import numpy as np, pandas as pd
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.estimates import P_VALUES, estimate, estimate_rows, paired_tests
 from pisoft.statistics.samples import Samples
 from pisoft.statistics.orders import ranks

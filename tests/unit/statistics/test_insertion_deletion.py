@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.script_runs import summarise
-from pisoft.config.jobs import SummariseRankingJob
+from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
 from pisoft.statistics.results import summary_table

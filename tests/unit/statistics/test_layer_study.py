@@ -20,7 +20,7 @@ from helpers.script_runs import plot, summarise, tabulate
 from helpers.soft_files import soft_rows, write_soft
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
-from pisoft.config.jobs import LayerStudyJob
+from pisoft.config.jobs.summaries import LayerStudyJob
 from pisoft.config.layer_study import study_depths
 from pisoft.config.models import HubModel
 from pisoft.config.studies import LayerStudy

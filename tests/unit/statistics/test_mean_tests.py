@@ -8,7 +8,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from helpers.sign_flips import step_down
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.mean_tests import (
     EXACT_TEST,

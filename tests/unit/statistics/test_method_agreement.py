@@ -13,7 +13,7 @@ from helpers import explained_rows
 from helpers.agreement_results import METHODS, VALUES, agreement_rows
 from helpers.script_runs import summarise
 from helpers.views import results
-from pisoft.config.jobs import CompareJob
+from pisoft.config.jobs.summaries import CompareJob
 from pisoft.statistics.method_agreement import (
     METRICS,
     agreement_samples,

@@ -7,7 +7,7 @@ from scipy.stats import kendalltau
 
 from helpers import script_runs
 from helpers.soft_files import GRID, soft_rows, soft_summaries
-from pisoft.config.jobs import MetricValidationJob
+from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.statistics.controls import curve_values, sample_values
 from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, validation
 from pisoft.statistics.reading import Files

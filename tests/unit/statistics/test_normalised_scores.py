@@ -6,7 +6,7 @@ import pytest
 
 from helpers import script_runs
 from helpers.soft_files import soft_rows, soft_summaries
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.normalised_scores import normalised
 from pisoft.store.parquet import read_rows
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pisoft.attribution import load_method
-from pisoft.config.jobs import PUBLISHED_FILES
+from pisoft.config.jobs.pages import PUBLISHED_FILES
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.against_paper import SECONDS, published_robustness

@@ -6,7 +6,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 from statsmodels.api import OLS
 
-from pisoft.config.jobs import ResamplingJob
+from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.estimates import estimate_rows, paired_tests
 from pisoft.statistics.samples import Samples, standard_errors
 

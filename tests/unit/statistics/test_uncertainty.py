@@ -6,7 +6,7 @@ from pandas.testing import assert_frame_equal
 
 from helpers.estimated_results import estimated
 from helpers.sign_flips import step_down
-from pisoft.config.jobs import UncertaintyJob
+from pisoft.config.jobs.summaries import UncertaintyJob
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select, summary_table

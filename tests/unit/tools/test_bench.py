@@ -28,7 +28,8 @@ from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row
 from pisoft.config.evaluation import DrawSettings
-from pisoft.config.jobs import EvaluateJob, LoadedModel
+from pisoft.config.jobs.cells import EvaluateJob
+from pisoft.config.jobs.fields import LoadedModel
 from pisoft.config.run_file import RunFile
 from pisoft.config.validation import validate
 from pisoft.faithfulness.soft import METRICS

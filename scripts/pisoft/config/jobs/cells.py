@@ -1,0 +1,154 @@
+"""Jobs of single cells: answers, scores and their evaluation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pisoft.config.base import Ablation, Protocol, Scope, ScoresOf, Target, Task
+from pisoft.config.evaluation import (
+    DrawSettings,
+    RankingSettings,
+)
+from pisoft.config.jobs.fields import (
+    BlockSize,
+    DatasetName,
+    Loaded,
+    LoadedModel,
+    ModelName,
+    ProtocolName,
+    ScopeOfRun,
+    Seed,
+    TargetOfMethod,
+    TokenBudget,
+    masked_model,
+)
+from pisoft.config.resolved import Config
+from pisoft.config.run_file import GenerationSettings
+from pisoft.config.settings import At, JobSettings
+from pisoft.config.shards import first_place
+from pisoft.config.studies import (
+    RANDOM,
+    Control,
+    Permuted,
+    allowed,
+)
+
+
+class GenerateJob(GenerationSettings, JobSettings, of="run_file.generation"):
+    """Settings of `generate`."""
+
+    model: Loaded
+    task: Annotated[Task, At("datasets.{dataset}.task")]
+    block_size: BlockSize
+    token_budget: TokenBudget
+
+
+class CellSettings(JobSettings):
+    """Settings of jobs that go through the blocks of a cell with a model."""
+
+    model: Loaded
+    seed: Seed
+    block_size: BlockSize
+    token_budget: TokenBudget
+
+
+def _reinitialised_layers(config: Config, model: str, variant: str) -> int | None:
+    variants = config.studies["sanity_checks"].variants if variant else None
+    return variants[model][variant] if variants else None
+
+
+def _step_scores(config: Config, method: str) -> ScoresOf | None:
+    is_random = config.evaluated_methods[method].file == RANDOM
+    return config.run_file.evaluation.step_scores if is_random else None
+
+
+class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
+    """Settings of `attribute`."""
+
+    masked_model: Annotated[LoadedModel | None, At(masked_model)]  # None: the method needs none
+    # Of the model, the last ones; None: it is as it was trained.
+    reinitialised_layers: Annotated[int | None, At(_reinitialised_layers)]
+    target: TargetOfMethod
+    # What random scores are drawn for: each step, or the sample; None: other methods.
+    step_scores: Annotated[ScoresOf | None, At(_step_scores)]
+    method: Annotated[str, At("evaluated_methods.{method}.file")]
+    options: dict[str, Any]
+
+
+class ExportJob(JobSettings, of="run_file"):
+    """Settings of `export_prompts`."""
+
+    target: Target
+
+
+class ImportJob(JobSettings):
+    """Settings of `import_scores`; where the file lies changes no score."""
+
+    model: ModelName
+    dataset: DatasetName
+    target: TargetOfMethod
+
+
+class ConstructJob(JobSettings, of="evaluated_methods.{method}"):
+    """Settings of `construct_scores`, besides the scores that are permuted."""
+
+    source: Control | Permuted = Field(discriminator="kind")
+    scope: ScopeOfRun
+    # What noise is drawn for: each step, or the sample.
+    step_scores: Annotated[ScoresOf, At("run_file.evaluation.step_scores")]
+    seed: Seed
+
+
+def _draws(config: Config, operator: str) -> DrawSettings:
+    """Return the part of the run's evaluation settings that its draws depend on."""
+    evaluation = config.run_file.evaluation
+    part = evaluation.model_dump(include=set(DrawSettings.model_fields))
+    return DrawSettings(**part | {"operator": operator or evaluation.operator})
+
+
+class EvaluateJob(CellSettings):
+    """Settings of `evaluate_soft`."""
+
+    compile: Annotated[bool, At("models.{model}.compile")]
+    protocol: ProtocolName
+    evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
+    target: TargetOfMethod  # whose log-probability is measured
+    # Of the samples, in the dataset's order of sampling.
+    first_place: Annotated[int, At(first_place)]
+
+
+def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:
+    others = config.run_file.operators.others if config.run_file.operators else ()
+    return allowed(protocol, (config.run_file.evaluation.operator, *others))
+
+
+class InspectJob(JobSettings, of="run_file.evaluation"):
+    """Settings of `inspect_inputs`."""
+
+    model: Loaded
+    protocol: ProtocolName
+    operators: Annotated[tuple[Ablation, ...], At(_operators)]
+    step_interval: int | None
+    scope: Scope
+    pi_grid: tuple[float, ...]
+    draws: Annotated[int, At("run_file.operators.draws")]
+    seed: Seed
+    token_budget: TokenBudget
+
+
+class RankingJob(CellSettings):
+    """Settings of `evaluate_ranking`."""
+
+    # Why the dataset cannot be ranked; None: it can.
+    not_applicable: Annotated[str | None, At("datasets.{dataset}.ranking_obstacle")]
+    ranking: Annotated[RankingSettings, At("run_file.ranking")]
+    scope: ScopeOfRun
+
+
+def ranked_datasets(config: Config) -> tuple[str, ...]:
+    """Return the datasets that insertion and deletion are computed on; none if switched off."""
+    if config.run_file.ranking is None:
+        return ()
+    return tuple(name for name, entry in config.datasets.items() if not entry.ranking_obstacle)

@@ -1,0 +1,118 @@
+"""Jobs that draw tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pisoft.config.base import Clamp, Target
+from pisoft.config.evaluation import (
+    ScoreSettings,
+)
+from pisoft.config.jobs.fields import DatasetLabels, EquivalenceMargin, ModelLabels, NumberTypes
+from pisoft.config.methods import Method, ScoresFile
+from pisoft.config.resolved import Config
+from pisoft.config.settings import At, JobSettings
+from pisoft.config.shards import Shards, shards
+from pisoft.config.studies import (
+    SELECTED_LABELS,
+    SELECTED_METHODS,
+)
+
+
+def _displayed(key: Literal["label", "family"]) -> At:
+    """Return where a field stands that has this of every method, and of selected depths."""
+
+    def of_methods(config: Config) -> dict[str, str]:
+        study = config.run_file.layer_study
+        selected = {
+            SELECTED_METHODS[weights]: Method(label=SELECTED_LABELS[weights], family="gradient")
+            for weights in (study.token_weights if study else ())
+        }
+        return {name: getattr(one, key) for name, one in {**config.methods, **selected}.items()}
+
+    return At(of_methods)
+
+
+class LabelSettings(JobSettings):
+    """Settings of all that readers see: names in order, with their labels."""
+
+    sorts_keys = False  # tables and legends follow the order of selection
+
+    models: ModelLabels
+    datasets: DatasetLabels
+    methods: Annotated[dict[str, str], _displayed("label")]
+
+    def where(self, cell: Mapping[str, str]) -> str:
+        """Return in words, for titles, which model, dataset and protocol a cell is of, if any."""
+        labels = [
+            getattr(self, f"{key}s")[cell[key]] for key in ("model", "dataset") if key in cell
+        ]
+        routing = [f"{cell['protocol']} routing"] if "protocol" in cell else []
+        return " · ".join([*labels, *routing])
+
+
+def _controls(config: Config) -> dict[str, str]:
+    study = config.studies.get("controls")
+    return {name: method.label for name, method in study.added.items()} if study else {}
+
+
+def _shards(config: Config) -> dict[str, dict[str, Shards | None]]:
+    return {
+        model: {dataset: shards(config, model, dataset) for dataset in config.datasets_of(model)}
+        for model in config.models
+    }
+
+
+def _targets(config: Config) -> dict[str, tuple[Target, ...]]:
+    return {
+        dataset: tuple(dict.fromkeys(config.target(name, dataset) for name in config.methods))
+        for dataset in config.datasets
+    }
+
+
+Targets = Annotated[dict[str, tuple[Target, ...]], At(_targets)]  # of any method, by dataset
+
+
+class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
+    """Settings of all tables and figures."""
+
+    # Of each model, its methods; selections among depths are none of them.
+    methods_of: Annotated[
+        dict[str, tuple[str, ...]],
+        At(lambda config: {name: config.methods_of(name) for name in config.models}),
+    ]
+    # Of each method, whose rows a reader may have together.
+    families: Annotated[dict[str, str], _displayed("family")]
+    # Methods of family `baseline`, whose speed is no achievement.
+    baselines: Annotated[
+        tuple[str, ...],
+        At(lambda config: [n for n, m in config.methods.items() if m.family == "baseline"]),
+    ]
+    # Whose scores were made elsewhere, which have no time.
+    imported: Annotated[tuple[str, ...], At(lambda config: list(config.sources(ScoresFile)))]
+    controls: Annotated[dict[str, str], At(_controls)]  # of the metrics' own test
+    types: NumberTypes
+    clamp: Clamp  # where Soft-NS is clamped at 0
+    score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
+    equivalence_margin: EquivalenceMargin
+    # Of the tokens that have scores; None: no figures of single texts.
+    top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
+    targets: Targets
+    # By model, how each of its datasets is cut into shards; None: it is not.
+    shards: Annotated[dict[str, dict[str, Shards | None]], At(_shards)]
+
+    def methods_on(self, model: str) -> dict[str, str]:
+        """Return the labels of a model's methods."""
+        return {name: self.methods[name] for name in self.methods_of[model]}
+
+    def datasets_on(self, model: str) -> dict[str, str]:
+        """Return the labels of a model's datasets."""
+        return {name: label for name, label in self.datasets.items() if name in self.shards[model]}
+
+    def every(self, cell: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Return the names of the methods and datasets of a cell, or of its model if it has one."""
+        if "model" not in cell:
+            return {"dataset": tuple(self.datasets)}
+        model = cell["model"]
+        return {"dataset": tuple(self.datasets_on(model)), "method": self.methods_of[model]}

@@ -1,0 +1,64 @@
+"""Jobs that fetch and sample records and build prompts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pisoft.config.base import Task
+from pisoft.config.datasets import (
+    EmbeddedDataset,
+    FileDataset,
+    HubDataset,
+    Labels,
+    Message,
+    TextField,
+)
+from pisoft.config.jobs.fields import DatasetName, Loaded, Seed
+from pisoft.config.resolved import Config
+from pisoft.config.settings import At, JobSettings
+from pisoft.config.shards import dataset_of, places, sample_limit
+
+
+class FetchJob(JobSettings, of="datasets.{dataset}"):
+    """Settings of `fetch_dataset`."""
+
+    dataset: DatasetName
+    task: Task
+    source: HubDataset | FileDataset | EmbeddedDataset
+    fields: dict[str, TextField]
+    labels: Labels | None
+    id_column: str | None
+    answer_column: str | None
+    max_words: int | None = None
+    cluster_column: str | None = None
+
+
+def _samples(config: Config, part: str) -> tuple[int, int] | int | None:
+    return places(part) or sample_limit(config, dataset_of(part))
+
+
+class SampleJob(JobSettings):
+    """Settings of `sample_dataset`."""
+
+    dataset: Annotated[str, At(dataset_of)]
+    # How many, or the places of a shard; None: all.
+    samples: Annotated[int | tuple[int, int] | None, At(_samples)]
+    seed: Seed
+
+
+def _reserved_tokens(config: Config, dataset: str) -> int:
+    is_label = config.datasets[dataset].task == "classification"
+    return 1 if is_label else config.run_file.generation.max_new_tokens
+
+
+class PromptJob(JobSettings, of="datasets.{dataset}"):
+    """Settings of `build_prompts`."""
+
+    model: Loaded
+    chat_template: Annotated[str, At("models.{model}.chat_template")]
+    dataset: DatasetName
+    messages: tuple[Message, ...]
+    label_words: tuple[str, ...]
+    truncate: str | None
+    max_tokens: Annotated[int | None, At("run_file.prompts.max_tokens")]
+    reserved_tokens: Annotated[int, At(_reserved_tokens)]

@@ -1,0 +1,122 @@
+"""Jobs that summarise cells."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pisoft.config.base import Clamp
+from pisoft.config.cells import StudyDepth
+from pisoft.config.evaluation import (
+    DrawSettings,
+    ScoreSettings,
+)
+from pisoft.config.jobs.fields import EquivalenceMargin, Seed
+from pisoft.config.resolved import Config
+from pisoft.config.settings import At, JobSettings
+from pisoft.config.studies import (
+    RANDOM,
+    Permuted,
+)
+
+
+class RunJob(JobSettings, of="run_file"):
+    """Settings of jobs that summarise all results of a run as they are."""
+
+    run: str
+
+
+class SummariseJob(JobSettings, of="run_file.evaluation"):
+    """Settings of `summarise`."""
+
+    minimum_h0: float
+    clamp: Clamp
+
+
+class SummariseRankingJob(JobSettings):
+    """Settings of `summarise_ranking`."""
+
+    # Datasets that cannot be ranked, and why.
+    not_applicable: Annotated[dict[str, str], At("datasets.*.ranking_obstacle")]
+
+
+class EvidenceJob(ScoreSettings, JobSettings, of="run_file.evaluation"):
+    """Settings of `summarise_evidence`."""
+
+
+def _other_targets(config: Config) -> dict[str, list[str]]:
+    def differs(method: str, dataset: str) -> bool:
+        return config.target(method, dataset) != config.target(RANDOM, dataset)
+
+    names = config.methods if RANDOM in config.methods else ()
+    return {one: [n for n in names if differs(n, one)] for one in config.datasets}
+
+
+class DatamodelJob(DrawSettings, JobSettings, of="run_file.evaluation"):
+    """Settings of `summarise_datamodel_scores`."""
+
+    seed: Seed  # of the masks
+    # By dataset, methods that explain another token than random scores do.
+    other_targets: Annotated[dict[str, tuple[str, ...]], At(_other_targets)]
+
+
+class CompareJob(EvidenceJob):
+    """Settings of `compare_methods`."""
+
+    # That explain the model.
+    methods: Annotated[tuple[str, ...], At(lambda config, model: config.methods_of(model))]
+
+
+class LayerStudyJob(SummariseJob):
+    """Settings of `summarise_layer_study`; there must be a layer study."""
+
+    development_share: Annotated[float, At("run_file.layer_study.development_share")]
+    methods: Annotated[tuple[StudyDepth, ...], At("studies.layer_study.depths")]
+    seed: Seed
+
+
+class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
+    """Settings of `validate_metrics`; the run must validate its metrics."""
+
+    ladder: tuple[str, ...]  # controls from no noise to the most
+    middle: str  # the one of them that stands for noisy scores
+    seed: Seed
+
+
+class ResamplingJob(JobSettings):
+    """Settings of `summarise_advantage`, `normalise_scores` and `summarise_off_distribution`."""
+
+    seed: Seed
+    resamples: Annotated[int, At("run_file.statistics.resamples")]
+
+
+class SensitivityJob(ResamplingJob, SummariseJob):
+    """Settings of `summarise_sensitivity`."""
+
+
+class DensityJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
+    """Settings of `summarise_density`."""
+
+
+class SanityChecksJob(DensityJob):
+    """Settings of `check_sanity`."""
+
+    # By model and variant, how many of its layers are reinitialised; None: it was trained on
+    # shuffled labels.
+    variants: Annotated[dict[str, dict[str, int | None]], At("studies.sanity_checks.variants")]
+
+
+class UncertaintyJob(ResamplingJob):
+    """Settings of `estimate_uncertainty`."""
+
+    datasets: Annotated[tuple[str, ...], At(lambda config: list(config.datasets))]
+    equivalence_margin: EquivalenceMargin
+
+
+def _permuted(config: Config) -> dict[str, str]:
+    return {name: source.method for name, source in config.sources(Permuted).items()}
+
+
+class PermutedJob(ResamplingJob):
+    """Settings of `estimate_permutation_baseline`."""
+
+    permuted: Annotated[dict[str, str], At(_permuted)]  # the method that each is of

@@ -1,0 +1,61 @@
+"""Jobs that train, count or dequantise models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pisoft.config.cells import SHUFFLED_LABELS
+from pisoft.config.datasets import (
+    Labels,
+    Message,
+)
+from pisoft.config.jobs.fields import DatasetName, ModelName, masked_model
+from pisoft.config.models import (
+    TrainedModel,
+    UnigramMaskedModel,
+)
+from pisoft.config.resolved import Config
+from pisoft.config.settings import At, JobSettings
+
+
+class TrainingTask(JobSettings, of="datasets.{dataset}"):
+    """One embedded dataset as a tiny model learns it."""
+
+    dataset: DatasetName
+    generator: Annotated[str, At("datasets.{dataset}.source.task")]
+    # Training must use other records.
+    evaluation_seed: Annotated[int, At("datasets.{dataset}.source.seed")]
+    messages: tuple[Message, ...]
+    labels: Labels | None
+
+
+def _tasks(config: Config, model: str) -> list[TrainingTask]:
+    entries: dict[str, Any] = {**config.masked_models, **config.models}
+    return [TrainingTask.of(config, dataset=name) for name in entries[model].source.datasets]
+
+
+class TrainJob(JobSettings):
+    """Settings of `train_model`."""
+
+    model: ModelName
+    source: Annotated[TrainedModel, At("models.{model}.source")]
+    tasks: Annotated[tuple[TrainingTask, ...], At(_tasks)]
+    # Of the training records; else the model must be accurate.
+    shuffled_labels: Annotated[bool, At(lambda variant: variant == SHUFFLED_LABELS)]
+
+
+class MakeMaskedJob(JobSettings):
+    """Settings of `make_masked_model`."""
+
+    model: Annotated[str, At("{masked_model}")]
+    source: Annotated[UnigramMaskedModel, At("masked_models.{masked_model}.source")]
+    tasks: Annotated[
+        tuple[TrainingTask, ...], At(lambda config, masked_model: _tasks(config, masked_model))
+    ]
+
+
+class DequantiseJob(JobSettings, of="models.{model}"):
+    """Settings of `dequantise_model`; the GGUF file is an input."""
+
+    model: ModelName
+    dtype: str
