@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
+
+from pisoft.workflow.seals import MISSING, UNSEALED
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -96,6 +99,31 @@ def test_options_that_let_wrong_results_pass_are_refused(finished, option):
     refused = finished.snakemake("--cores", "1", *option, check=False)
     assert refused.returncode == 1
     assert f"{option[0]}: " in refused.stdout
+
+
+def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finished):
+    def listed():
+        command = [sys.executable, finished.folder / "scripts/check_run.py"]
+        return subprocess.run(
+            [*command, "--configfile", "config/tiny.yaml"], cwd=finished.folder,
+            env=finished.environment(), capture_output=True, text=True,
+        )  # fmt: skip
+
+    assert "every result that is there matches its seal" in listed().stdout
+    (finished.folder / SALIENCY).unlink()
+    file = finished.folder / RANDOM
+    file.with_name(f".{file.name}.seal").unlink()
+    before = sorted(finished.folder.rglob("results/**/*"))
+    listing = listed()
+    assert listing.returncode == 1
+    assert {f"{SALIENCY} {MISSING}", f"{RANDOM} {UNSEALED}"} <= {*listing.stdout.splitlines()}
+    assert (
+        f"snakemake --touch --cores 1 --configfile config/tiny.yaml -- {RANDOM}" in listing.stdout
+    )
+    assert "recompute the other 1: snakemake --cores all" in listing.stdout
+    assert sorted(finished.folder.rglob("results/**/*")) == before
+    finished.snakemake("--touch", "--cores", "1", "--", RANDOM)
+    assert RANDOM not in listed().stdout
 
 
 def test_no_run_begins_while_a_job_of_a_killed_one_is_alive(finished):
