@@ -27,7 +27,7 @@ class Scores:
     Attributes:
         prompt: row of contract `prompts`.
         answer: row of contract `generations`: which token is explained, and those before it.
-        values: (prompt tokens,), float32; `numpy.asarray(scores)` gives them, too.
+        values: (prompt tokens,), float32; `numpy.asarray(scores)` also gives them.
     """
 
     prompt: Prompt
@@ -59,7 +59,7 @@ class Scores:
             f"{escape(text).replace(chr(10), '↵' + chr(10))}</bdi>"
             for text, value, shade in tokens
         ]
-        # No notebook may take dollar signs for formulas; black on white in dark ones, too.
+        # No notebook may take dollar signs for formulas; black on white also in dark mode.
         return (
             '<div class="tex2jax_ignore mathjax_ignore" style="white-space:pre-wrap;'
             f'background:#fff;color:#000;padding:.5em">{"".join(spans)}</div>'

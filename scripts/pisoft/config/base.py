@@ -92,7 +92,7 @@ HubName = Annotated[str, AfterValidator(_hub_name)]
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Put the text below each field into the JSON schema, when one is asked for.
 
-    `use_attribute_docstrings` of pydantic does so, too, but reads the sources at every import.
+    `use_attribute_docstrings` of pydantic also does so, but reads the sources at every import.
     """
     for parent in model.__mro__:
         if parent.__module__.startswith("pisoft."):

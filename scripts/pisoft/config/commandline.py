@@ -28,7 +28,7 @@ def run_file(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Path]]
     """Return the run files' content, changed by `--config`, and their paths, as `load_run` does.
 
     Raises:
-        BenchmarkError: a file is not readable, or Snakemake would refuse a KEY=VALUE, too.
+        BenchmarkError: a file is not readable, or a KEY=VALUE that Snakemake refuses.
     """
     raw: dict[str, Any] = {}
     try:

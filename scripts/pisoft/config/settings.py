@@ -54,7 +54,7 @@ def _follow(value: Any, path: list[str], context: Mapping[str, Any]) -> Any:
 class JobSettings(Strict):
     """Settings of one job."""
 
-    sorts_keys: ClassVar[bool] = True  # false: the order of keys is a setting, too
+    sorts_keys: ClassVar[bool] = True  # false: the order of keys is also a setting
     below: ClassVar[str | None] = None  # where fields without a place stand
 
     def __init_subclass__(cls, of: str | None = None, **others: Any) -> None:

@@ -63,7 +63,7 @@ def parts(config: Config, model: str, dataset: str) -> list[str]:
 
 
 def is_repeated(block: int) -> bool:
-    """Tell whether a step of a block is evaluated in float32, too, of a model in half precision.
+    """Tell whether a step of a block is repeated in float32, for a model in half precision.
 
     These are blocks 0, 1, 2, 4, 8, … of a dataset, whatever its shards: some of a small sample and
     few of a large one.

@@ -43,7 +43,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
             content = yaml.load(file, Loader=_StrictLoader) or {}
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # UnicodeDecodeError, too
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # or UnicodeDecodeError
         raise BenchmarkError(f"{path}: is not valid YAML: {error}") from error
     if not isinstance(content, dict):
         raise BenchmarkError(f"{path}: must hold a mapping, found {type(content).__name__}")

@@ -171,7 +171,7 @@ class _Model:
         tokens = lengths.total(partial(soft_tokens, grid=grid, draws=draws))
         if self._entry.dtype not in HALF or not lengths.samples:
             return tokens
-        # One step of some blocks is evaluated in float32, too, with one draw.
+        # One step of some blocks is repeated in float32, with one draw.
         block = self._config.run_file.block_size
         first, blocks = first_place(part) // block, math.ceil(len(lengths.samples) / block)
         repeated = sum(map(is_repeated, range(first, first + blocks)))

@@ -100,7 +100,7 @@ def download(repository: str, revision: str, weights: bool) -> Path:
     Args:
         repository: hub repository, `owner/name`.
         revision: branch, tag or commit.
-        weights: whether weights are loaded, too.
+        weights: whether weights are also loaded.
 
     Raises:
         Exception: what the hub's client library raises, for :func:`hub_advice`.

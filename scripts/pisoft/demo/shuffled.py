@@ -12,7 +12,7 @@ from pisoft.seeds import keyed_generator
 def shuffle_answers(dialogues: Sequence[Dialogue], seed: int) -> list[Dialogue]:
     """Shuffle the answers over the dialogues of each group (Adebayo et al., 2018, data).
 
-    What is asked and how often each answer is given stay, so that the tokenizer does, too.
+    What is asked and how often each answer is given stay, and with them the tokenizer.
 
     Args:
         dialogues: of one group or several; their order stays.

@@ -73,7 +73,7 @@ def measure_cell(
 ) -> None:
     """Measure block by block, again for as long as a budget of draws asks for more.
 
-    Of a model in half precision, some steps are measured in float32, too.
+    Of a model in half precision, some steps are repeated in float32.
 
     Args:
         perturber: runs the forwards.

@@ -43,7 +43,7 @@ _DASHED: Dash = (0, (5, 2))
 _DOTTED: Dash = (0, (1, 1.5))
 _DASH_DOTTED: Dash = (0, (6, 2, 1, 2))
 
-# Okabe & Ito's colours, told apart with any colour vision; yellow is left out (too pale for a line)
+# Okabe & Ito's colours, distinct with any colour vision; yellow is left out (too pale for a line)
 _FIXED = {
     "random": LineStyle("#8C8C8C", "x", _DOTTED),
     "attention": LineStyle("#0072B2", "o", _SOLID),

@@ -223,7 +223,7 @@ def _generate(
 
 
 class _Finite(LogitsProcessor):
-    """Notes the rows whose logits were finite at every step; padding behind an end counts, too."""
+    """Notes the rows whose logits were finite at every step; padding after an end counts."""
 
     def __init__(self, rows: int, device: torch.device) -> None:
         self.rows = torch.ones(rows, dtype=torch.bool, device=device)

@@ -88,7 +88,7 @@ def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) 
     Args:
         model: which model.
         folder: where a local or trained model lies; None means the hub.
-        weights: whether weights are loaded, too.
+        weights: whether weights are also loaded.
 
     Raises:
         BenchmarkError: there is no such folder, the hub does not give it, or there are no weights

@@ -39,7 +39,7 @@ def save_model(
 
 
 def save_trained(folder: Path, model: Any, tokenizer: Any, **report: Any) -> None:
-    """Write a model that was made here, with a report that names the packages, too."""
+    """Write a model that was made here, with a report that also names the packages."""
     packages = (torch, transformers, tokenizers)
     report["versions"] = {package.__name__: package.__version__ for package in packages}
     save_model(folder, model, tokenizer, {"training.json": report})

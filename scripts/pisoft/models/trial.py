@@ -315,7 +315,7 @@ def _missed(counted: _CountedProbe, layers: int) -> str:
 
 
 def problem_of(attempt: Callable[[], str]) -> str:
-    """Return what an attempt finds wrong, in one line; an exception is a finding, too."""
+    """Return what an attempt finds wrong, in one line; an exception counts as one."""
     try:
         return attempt()
     except Exception as error:  # of any class of transformers, or of what it calls

@@ -66,7 +66,7 @@ def build_prompts(
 
     Raises:
         BenchmarkError: the tokenizer has no chat template or one that refuses or rewrites the
-            messages, label words cannot be told apart by their first token, or the context has no
+            messages, label words share their first token, or the context has no
             room for a prompt.
     """
     builder = _Builder(settings, tokenizer, context)

@@ -5,7 +5,7 @@ evidence. Of the scores s of one step:
 
 - top_1_in_evidence: 1 if the highest score is of evidence, else 0;
 - recovery_at_k: the share of the k highest scores that are of evidence, which is the share of the
-  evidence among them, too (R-precision);
+  evidence among them (R-precision);
 - mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
 - evidence_auprc: area under the curve of precision over recall, as average precision: the mean
   over the evidence tokens of the share of evidence among all scores at least as high as theirs;

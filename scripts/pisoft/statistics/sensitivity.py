@@ -11,7 +11,7 @@ methods that have a value in both,
 
 Half of the samples are 20 halves drawn by key, each against the whole, of which all numbers are
 means. τ's interval is taken over resamples of the samples, in each of which both orders are
-computed anew; the resamples are those of all other statistics, the same for every alternative.
+recomputed; the resamples are those of all other statistics, the same for every alternative.
 """
 
 from __future__ import annotations

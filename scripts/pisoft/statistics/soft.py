@@ -62,7 +62,7 @@ SAMPLE_METRICS = (
     # root mean square of the noise of the AUC that has more of it.
     "numerical",
 )
-# In half precision, by how much samples that were evaluated in float32, too, differ from that:
+# In half precision, by how much samples differ from their repetition in float32:
 NOISE_METRICS = (
     "noise_distance",  # a draw's distance, mean of the absolute differences
     "noise_h0",

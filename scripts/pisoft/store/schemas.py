@@ -231,7 +231,7 @@ FILES: dict[str, File] = {
             _optional("ceiled", _WHOLE, "scores at or above 1 - floor"),
             _optional("h0", _REAL, "H₀, distance of clean input and zero baseline"),
             _optional("identity", _REAL, "H(clean, clean again): noise of a repetition"),
-            # Of models in half precision, and of the steps that were evaluated in float32, too.
+            # Of models in half precision, and of the steps that were repeated in float32.
             _optional("h0_noise", _REAL, "H₀ less H₀ in float32; null: not evaluated in float32"),
             _optional("ns_noise", _REAL, "first of `ns_distances` less that in float32"),
             _optional("nc_noise", _REAL, "first of `nc_distances` less that in float32"),

@@ -57,7 +57,7 @@ def render_latex(template: str, **values: Any) -> str:
     return _LATEX.get_template(template).render(**values)
 
 
-# Pages hold tables, too, and include the layout of one.
+# Pages also hold tables and include the layout of one.
 _ROOM = Path(__file__).parents[1]
 TEMPLATE_FOLDERS = [_ROOM / "tables/templates", _ROOM / "pages/templates"]
 COLUMNS = 18  # of a float in LaTeX as wide as a page, of numbers such as −.12

@@ -18,7 +18,7 @@ def one_timer(scheduler: Any) -> bool:
     """Have a scheduler of Snakemake's start a timer only while it has none.
 
     With a limit to the rate of jobs, every round that chooses jobs starts a timer, which calls for
-    another round, which starts another timer. As each job that ends calls for a round, too, there
+    another round, which starts another timer. As each job that ends also calls for a round, there
     are as many timers as jobs have ended: after thousands, rounds take all of a core. One timer
     keeps the limit as well. It is a daemon, so that the end of a run does not wait for it.
 

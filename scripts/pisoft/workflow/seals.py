@@ -32,7 +32,7 @@ from snakemake.settings.types import PersistenceBackend
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.running import RUNS, check_idle
 
-LARGE = 64_000_000  # bytes; larger files from outside are told apart by their size alone
+LARGE = 64_000_000  # bytes; larger files from outside are compared by size alone
 UNSEALED = "has no seal: nothing proves what made it"
 STALE = "was made with other settings, code or inputs than the run has now"
 CHANGED = "is not what its job wrote"
@@ -99,7 +99,7 @@ class SealedPersistence(FilePersistence):
         unsealed, listing = problem == UNSEALED, LISTING in os.environ
         if unsealed and not (workflow.touch or listing):
             raise WorkflowError(
-                f"{file} {problem}: `snakemake --touch --cores 1` vouches for it and all others "
+                f"{file} {problem}: `snakemake --touch --cores 1` vouches for all such files "
                 f"(`-- {file}`: for it alone); deleting it recomputes it"
             )
         computes = workflow._executor_plugin is not None
