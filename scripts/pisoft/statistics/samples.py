@@ -54,7 +54,7 @@ class Samples:
 
     @cached_property
     def cluster_index(self) -> np.ndarray:
-        """Which of the G clusters each sample is in, (n,); an independent sample is a cluster of one."""
+        """Which of the G clusters each sample is in, (n,); an independent one is its own."""
         samples = self.numerators.index
         if not self.clusters:
             return np.arange(len(samples))
