@@ -52,7 +52,8 @@ def shown(
 ) -> dict[str, Path]:
     """Write a table or a figure, and return its files by their ending."""
     path = "/".join((name, *cell.values()))
-    main(script, *display_arguments(path, settings, files, folder))
+    done = call(script, *display_arguments(path, settings, files, folder))
+    assert done.returncode == 0, done.stderr
     return {ending: folder / f"{path}.{ending}" for ending in FORMATS[script]}
 
 

@@ -403,8 +403,8 @@ def test_the_target_is_explained_and_its_log_probability_is_measured(job):
         "label_token_ids": [50],
     }
     answer = read_rows(job.generations, "generations")[0] | {
-        "output_ids": [50], "steps": [0], "target_ids": [50], "predicted_label": "Yes",
-        "greedy_token_id": 9,
+        "output_ids": [50], "output_token_texts": ["Yes"], "steps": [0], "target_ids": [50],
+        "predicted_label": "Yes", "greedy_token_id": 9,
     }  # fmt: skip
     write_rows(job.prompts, "prompts", [prompt], {})
     write_rows(job.generations, "generations", [answer], {})
