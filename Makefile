@@ -138,8 +138,9 @@ summary: $(STAMP) ## keep means of a run for README.md: CONFIG=my.yaml
 readme: $(STAMP) ## write README.md's table and the page of real numbers
 	$(TOOLS)/make_readme.py
 
-docs-figures: $(STAMP) ## keep the figures of both demos that the docs show
-	$(TOOLS)/keep_figures.py --figures $(DEMOS:%=results/%/figures)
+docs-figures: $(STAMP) ## keep figures of both demos for README.md and the docs
+	$(TOOLS)/keep_figures.py --runs $(DEMOS:%=results/%)
+	$(TOOLS)/picture_explorer.py --run results/demo
 
 ##@ Environment
 lock: $(STAMP) ## pin requirements.lock, with hashes: UPGRADE=numpy

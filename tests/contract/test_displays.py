@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.image import imread
 
 from helpers import goldens, result_sets
 from helpers.latex import needs_latex, typeset
@@ -163,6 +164,15 @@ def test_it_is_drawn_from_its_files_the_same_in_every_process(drawn, room, name)
         assert first
         if ending in ("html", "svg"):
             assert b"<q>" not in first, "a label is text"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", displays_in("figures"))
+def test_no_ink_touches_an_edge_of_a_picture(drawn, name):
+    for path in paths("figures", name):
+        ink = imread(drawn[0] / f"figures/{path}.png")[..., :3].min(axis=2) < 0.9
+        edges = ink[0].any(), ink[-1].any(), ink[:, 0].any(), ink[:, -1].any()
+        assert not any(edges), (path, edges)
 
 
 @pytest.mark.parametrize(("room", "name"), EVERY)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from keep_figures import FOLDER, PAGE, SHOWN, main, parser
+from keep_figures import FOLDER, PAGE, SHOWN, VALIDATION, main, parser
 from pisoft.errors import BenchmarkError
+from pisoft.pages.real_numbers import MARKERS
 
 LARGEST = 250_000  # bytes
 SECTIONS = re.split(
@@ -40,22 +41,34 @@ def test_the_figures_that_are_kept_are_those_that_are_shown(root: Path) -> None:
         assert 0 < (root / FOLDER / name).stat().st_size < LARGEST, name
 
 
-def test_figures_are_copied_whole_or_one_line_says_which_is_missing(
+def test_figures_are_copied_and_the_number_written_or_one_line_says_which_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / PAGE).parent.mkdir(parents=True)
-    (tmp_path / PAGE).write_text(f"![A](../{FOLDER.relative_to('docs').as_posix()}/a/b.svg)\n")
+    begin, end = (marker.format("docs-figures") for marker in MARKERS)
+    figure = f"![A](../{FOLDER.relative_to('docs').as_posix()}/a/b.svg)"
+    (tmp_path / PAGE).write_text(f"{figure}\n{begin}\nold\n{end}\n")
     (tmp_path / FOLDER).mkdir(parents=True)
     (tmp_path / FOLDER / "old.svg").write_text("old")
+    table = tmp_path / "more/tables" / VALIDATION
+    table.parent.mkdir(parents=True)
+    table.write_text(
+        "metric,part,value,low,high,n\n"
+        "soft_ns,oracle_over_noisy,0.3125,0.1416,0.556,16\n"
+        "soft_ns,ladder,0.5,0.4,0.6,16\n"
+        "auc_pi_soft_ns,oracle_over_noisy,0.875,0.6397,0.965,16\n"
+    )
 
-    runs = parser().parse_args(["--figures", "figures", "more"])
-    with pytest.raises(BenchmarkError, match=r"^a/b\.svg: not found in figures, more; the runs"):
+    runs = parser().parse_args(["--runs", "first", "more"])
+    with pytest.raises(BenchmarkError, match=r"^a/b\.svg: not found in first/figures, more/figu"):
         main(runs)
     assert (tmp_path / FOLDER / "old.svg").is_file()
-    for folder in ("more", "figures"):
-        (tmp_path / folder / "a").mkdir(parents=True)
-        (tmp_path / folder / "a/b.svg").write_text(folder)
+    for folder in ("more", "first"):
+        (tmp_path / folder / "figures/a").mkdir(parents=True)
+        (tmp_path / folder / "figures/a/b.svg").write_text(folder)
         main(runs)
         assert [path.name for path in (tmp_path / FOLDER).rglob("*.svg")] == ["b.svg"]
         assert (tmp_path / FOLDER / "a/b.svg").read_text() == folder, "of the first that has it"
+    text = "AUC π-Soft-NS ↑ 0.88 [.64, .96], Soft-NS ↑ 0.31 [.14, .56] (n = 16; chance is 0.5)"
+    assert (tmp_path / PAGE).read_text() == f"{figure}\n{begin}\n*{text}.*\n{end}\n"

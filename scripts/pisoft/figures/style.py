@@ -122,6 +122,8 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
         ValueError: another suffix.
     """
     with theme():
+        # At the resolution of .png: hinted for fewer dots, texts would be laid out too narrow.
+        figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: every format would do it anew
     for path in paths:

@@ -33,8 +33,7 @@ from pisoft.tables.grid import blocks, columns, each, ranked
 from pisoft.tables.layout import Block, Entry, rank_text
 from pisoft.views.view import Results
 
-BEGIN = "<!-- written by `make readme`: begin -->"
-END = "<!-- written by `make readme`: end -->"
+MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"
 LEADING = 3  # rows of the table, besides random scores
 # Summary files, and which rows of them are kept.
 KEPT: dict[str, dict[str, Any]] = {
@@ -157,21 +156,23 @@ may still exist: [all numbers, and which of the paper's findings they confirm]({
 from it (at most four), Grad-ELLM, random scores and the worst.*"""
 
 
-def put_between_markers(document: str, text: str, name: str) -> str:
+def put_between_markers(document: str, text: str, name: str, target: str = "readme") -> str:
     """Replace what stands between the two markers of a document.
 
     Args:
-        document: text with :data:`BEGIN` and, behind it, :data:`END`, each on a line of its own.
+        document: text with both :data:`MARKERS` of the target, each on a line of its own.
         text: what is to stand there.
         name: of the document, for the error message.
+        target: of `make`, which writes it.
 
     Raises:
         BenchmarkError: a marker is missing, there more than once, or in the wrong place.
     """
     lines = document.splitlines()
-    if [line for line in lines if line in (BEGIN, END)] != [BEGIN, END]:
-        raise BenchmarkError(f"{name}: needs one line '{BEGIN}' and, below it, one line '{END}'")
-    head, tail = lines[: lines.index(BEGIN) + 1], lines[lines.index(END) :]
+    begin, end = (marker.format(target) for marker in MARKERS)
+    if [line for line in lines if line in (begin, end)] != [begin, end]:
+        raise BenchmarkError(f"{name}: needs one line '{begin}' and, below it, one line '{end}'")
+    head, tail = lines[: lines.index(begin) + 1], lines[lines.index(end) :]
     return "\n".join([*head, text, *tail, ""])
 
 

@@ -21,16 +21,16 @@ from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
 from pisoft.pages.real_numbers import (
     ABOUT,
-    BEGIN,
-    END,
     KEPT,
     LEADING,
+    MARKERS,
     keep,
     kept,
     put_between_markers,
     result_text,
 )
 
+BEGIN, END = (marker.format("readme") for marker in MARKERS)
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens
 METHODS = {"random": "Random", **{name: name.title() for name in ("best", "second", "third")}}
