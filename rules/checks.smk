@@ -3,8 +3,7 @@
 from pisoft.workflow.checks import check_unchanged
 from pisoft.workflow.seals import seal_results
 
-if workflow.is_main_process:
-    seal_results(workflow, RESULTS)
+seal_results(workflow, RESULTS)
 check_unchanged(CONFIG, os.environ, workflow.is_main_process)
 
 

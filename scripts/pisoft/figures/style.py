@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 import seaborn
 from matplotlib.figure import Figure
 
@@ -126,6 +127,8 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: every format would do it anew
+        for panel in figure.axes:  # last digits of a layout depend on the order of sets
+            panel.set_position(np.round(panel.get_position(original=True).bounds, 6).tolist())
     for path in paths:
         if path.suffix not in _METADATA:
             raise ValueError(f"{path}: figures are saved as {', '.join(_METADATA)}")

@@ -117,9 +117,11 @@ class SealedPersistence(FilePersistence):
         Raises:
             WorkflowError: they do not; Snakemake then deletes the job's outputs.
         """
+        if not self.dag.workflow.is_main_process:
+            return  # a job of a driver that was killed stays incomplete: nothing sealed its results
         if job in self._rejected:  # called once more, before the outputs are deleted
             self._rejected.remove(job)
-        elif self.dag.workflow.is_main_process and has_seals(job):
+        elif has_seals(job):
             self._check_inputs(job)
             for file in filter(os.path.exists, job.output):
                 write_seal(file, Seal(self._recipe(job), *facts(file)))
@@ -200,8 +202,9 @@ def seal_results(workflow: Any, results: Path) -> None:
     """
     import snakemake.workflow  # it imports everything else, so not before Snakemake does
 
-    _runs[results.resolve()] = None
-    os.environ[RUNS] = os.pathsep.join(map(str, _runs))
+    if workflow.is_main_process:
+        _runs[results.resolve()] = None
+        os.environ[RUNS] = os.pathsep.join(map(str, _runs))
     if workflow.workflow_settings.persistence_backend != PersistenceBackend.FILE:
         raise WorkflowError("--persistence-backend: its records know no seals; allowed is 'file'")
     lacking = [name for name in PRIVATE if not hasattr(FilePersistence, name)]
