@@ -44,12 +44,6 @@ def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
     return torch.device("cuda", _claim_gpu())
 
 
-def pin_float32() -> None:
-    """Let products of float32 matrices be in float32: some containers switch TF32 on."""
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False
-
-
 def token_budget(wanted: int | None, device: torch.device) -> int:
     """Return the tokens per forward batch: those wanted, or what suits the kind of device."""
     return wanted or TOKEN_BUDGETS[device.type]
