@@ -13,6 +13,8 @@ rule build_index:
         permutation_baseline=if_any("permuted", "<data>/summary/permutation_baseline.parquet"),
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
         generations=cells(GENERATIONS),
+        attributions=cells(ATTRIBUTIONS),
+        soft=cells(SOFT),
     output:
         html=reported_page("<results>/index.html", "index", "Answer"),
         verdicts="<results>/verdicts.txt",

@@ -15,10 +15,11 @@ from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.store.files import whole_files
-from pisoft.store.parquet import read_provenance
+from pisoft.store.parquet import made_with, read_provenance
 from pisoft.tables.writer import addresses
 from pisoft.workflow.commandline import job_parser, run
 
+COMPUTED = ("generations", "attributions", "soft")
 SUMMARIES = ("statistics", "comparisons", "ranks", "coverage")
 
 
@@ -30,12 +31,15 @@ def main(arguments: argparse.Namespace) -> None:
     protocol, model, dataset = figure.with_suffix("").parts[-3:]
     where = settings.where({"protocol": protocol, "model": model, "dataset": dataset})
     origins = {settings.models[path.parts[-2]]: path for path in reversed(files["generations"])}
+    computed = [path for kind in COMPUTED for path in files[kind]]
     page = index_page(
         settings.run,
         Numbers({kind: files.rows(kind) for kind in SUMMARIES}, settings),
         evidence={kind: load_rows(files.get(kind, []), kind) for kind in EVIDENCE},
         figure=Figure.of(figure, f"Curves of both metrics over π, {where}"),
-        facts=facts_of({name: read_provenance(path) for name, path in origins.items()}),
+        facts=facts_of(
+            {name: read_provenance(path) for name, path in origins.items()}, made_with(computed)
+        ),
         files=arguments.links,
         warning=arguments.warning,
     )

@@ -16,7 +16,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.pages.index import facts_of
 from pisoft.pages.real_numbers import KEPT, PROCEDURES, About, keep
 from pisoft.statistics.reading import load_rows
-from pisoft.store.parquet import read_provenance
+from pisoft.store.parquet import made_with, read_provenance
 from pisoft.store.shards import cell_path
 from pisoft.workflow.commandline import run
 
@@ -46,8 +46,13 @@ def main(arguments: argparse.Namespace) -> None:
         files["permutation_baseline"] = []
     rows = {kind: load_rows(paths, kind) for kind, paths in files.items()}
     label = labels.models[model]
-    answers = cell_path(f"generations/{model}", dataset, shards(config, model, dataset))
-    origin = read_provenance(data / answers)
+    cuts = {name: shards(config, model, name) for name in config.datasets}
+    origin = read_provenance(data / cell_path(f"generations/{model}", dataset, cuts[dataset]))
+    evaluated = (
+        data
+        / cell_path(f"soft/{cell.protocol}/{model}/{cell.method}", cell.dataset, cuts[cell.dataset])
+        for cell in config.cells()
+    )
     settings = settings_as_yaml(config)
     about = About(
         model=label,
@@ -56,7 +61,7 @@ def main(arguments: argparse.Namespace) -> None:
         protocols=protocols,
         settings="".join(settings[name] for name in SETTINGS),
         left_out=left_out(config, load_run({**raw, "methods": "all"}, paths, *CATALOGUE).methods),
-        facts=(*facts_of({label: origin}), PROCEDURES),
+        facts=(*facts_of({label: origin}, made_with(evaluated)), PROCEDURES),
     )
     keep(arguments.folder / FOLDER, rows, about)
     shutil.copyfile(drawn, arguments.folder / FOLDER / CURVES)

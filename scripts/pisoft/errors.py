@@ -1,5 +1,6 @@
 """The error that a user of the benchmark is meant to read."""
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import wraps
@@ -12,12 +13,18 @@ LONGEST_MESSAGE = 2000  # characters; what is cut out is from the middle
 LONGEST_NAME = 100  # characters of a name that a nearest match is looked for
 
 
+def without_passwords(text: str) -> str:
+    """Mask user and password of addresses, such as that of a hub in `HF_ENDPOINT`."""
+    return re.sub(r"(?<=://)[^/\s]*@", "***@", text)
+
+
 class BenchmarkError(Exception):
     """A problem with configuration, data or a model, in one readable sentence on one line."""
 
     def __init__(self, message: str) -> None:
         """Put a message on one line that can be printed, whatever of a file it quotes."""
-        line = " ".join(message.split()).encode(errors="backslashreplace").decode()
+        line = without_passwords(" ".join(message.split()))
+        line = line.encode(errors="backslashreplace").decode()
         if len(line) > LONGEST_MESSAGE:
             half = LONGEST_MESSAGE // 2
             line = f"{line[:half]} … {line[-half:]}"

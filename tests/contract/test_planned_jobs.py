@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
+from snakemake.exceptions import WorkflowError
 
-from helpers.planned_jobs import outdated, outputs, planned, take_for_done
+from helpers.planned_jobs import ROOT, outdated, outputs, planned, take_for_done
 from pisoft.workflow import code_hash
 
 RUN = {
@@ -277,3 +280,41 @@ def test_scores_made_elsewhere_add_their_cells_and_take_no_time(done, every):
     again = outdated(done, run)
     assert files(again).keys() == of_method("mine") | made_by(every, *AFTER_SCORES)
     assert "summarise_timings" not in again.values()
+
+
+def test_the_command_for_a_cluster_submits_every_job_that_loads_a_model(tmp_path):
+    page = (ROOT / "docs/how-to/run-on-a-cluster.md").read_text(encoding="utf-8")
+    (rules,) = re.findall(r"^profiles/slurm/run .* --until (.*)$", page, flags=re.M)
+    run = RUN | {key: section for key, (section, _) in ADDED.items()}
+    jobs = []
+    for until in ((), rules.split()):
+        with planned(tmp_path, run, until) as dag:
+            needed = dag.needrun_jobs(exclude_finished=False)
+            jobs.append({job.output[0] for job in needed if "--gpus" in (job.rule.shellcmd or "")})
+    assert jobs[0] == jobs[1]
+
+
+# What is no result -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to nothing"])
+def test_what_is_no_file_is_named_where_a_result_belongs(done, tmp_path, kind):
+    folder = shutil.copytree(done, tmp_path / "copy")
+    page = folder / "results/small/index.html"
+    page.unlink()
+    if kind == "folder":
+        page.mkdir()
+    else:
+        page.symlink_to("nowhere")
+    with pytest.raises(WorkflowError, match=f"^results/small/index.html: is a {kind}, .*remove it"):
+        outdated(folder, RUN)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"[1]"])
+def test_a_record_of_snakemake_that_cannot_be_read_does_no_harm(done, tmp_path, content):
+    folder = shutil.copytree(done, tmp_path / "copy")
+    records = [path for path in (folder / ".snakemake/metadata").rglob("*") if path.is_file()]
+    for record in records:
+        record.write_bytes(content)
+    assert records
+    assert outdated(folder, RUN) == {}

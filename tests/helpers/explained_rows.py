@@ -39,9 +39,9 @@ def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
     """Return a row of `generations`."""
     return {
         "sample_id": sample_id,
-        "output_ids": [1] * (max(steps) + 1),
+        "output_ids": [1] * (max(steps, default=-1) + 1),
         "output_text": "so it is",
-        "output_token_texts": [f" t{place}" for place in range(max(steps) + 1)],
+        "output_token_texts": [f" t{place}" for place in range(max(steps, default=-1) + 1)],
         "steps": list(steps),
         "target_ids": [1] * len(steps),
         "predicted_label": predicted,

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def planned(folder: Path, run_file: dict[str, Any]) -> Iterator[Any]:
-    """Plan a run whose results go into a folder, and give Snakemake's DAG.
+def planned(folder: Path, run_file: dict[str, Any], until: Iterable[str] = ()) -> Iterator[Any]:
+    """Plan a run whose results go into a folder, up to some rules, and give Snakemake's DAG.
 
     Raises:
         WorkflowError: the run file is refused.
@@ -35,7 +35,7 @@ def planned(folder: Path, run_file: dict[str, Any]) -> Iterator[Any]:
                 config_settings=ConfigSettings(configfiles=[path]),
                 snakefile=ROOT / "Snakefile",
             )
-            workflow.dag(DAGSettings()).execute_workflow(executor="dryrun")
+            workflow.dag(DAGSettings(until=frozenset(until))).execute_workflow(executor="dryrun")
             yield workflow._workflow.dag
     finally:
         os.chdir(before)

@@ -45,6 +45,7 @@ class Case:
     datasets: tuple[str, ...] = DATASETS
     samples: tuple[str, ...] = SAMPLES
     failed: tuple[str, ...] = ()  # methods without any value
+    prompts: bool = True  # else none could be built, so that no later stage has a sample
     labels: Mapping[str, str] = field(default_factory=dict)  # else they are full of markup
 
     @property
@@ -67,6 +68,7 @@ CASES = {
     "several": Case(),
     "no value of one": Case(failed=("mine",)),
     "no value": Case(failed=METHODS),
+    "no prompt": Case(failed=METHODS, prompts=False),
     "one sample": Case(datasets=DATASETS[:1], samples=SAMPLES[:1]),
     "one method": Case(methods=("mine",)),
     "as many as in the paper": Case(
@@ -78,7 +80,7 @@ PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_fa
 PLAIN |= {"n_clusters": None}
 ESTIMATED = {"low", "high", "standard_error", "skewness", *TESTED}
 NUMBERS = ESTIMATED | {"value", "rank"}
-FAILURE = "nonfinite_attribution"
+FAILURE, FAILED_PROMPT = "nonfinite_attribution", "prompt_too_long"
 BESIDE = {"low": -0.05, "high": 0.05}  # other numbers
 RESULTS = [kind for kind, file in FILES.items() if file.columns is RESULT]
 
@@ -280,11 +282,16 @@ def plain(kind: str, column: pa.Field, number: float) -> Any:
 
 def samples_of(kind: str, case: Case, failed: bool, numbers: random.Random) -> list[dict[str, Any]]:
     """Return rows of single samples of a model and dataset, and of a method where it has some."""
+    status = "ok" if case.prompts else FAILED_PROMPT
     if kind == "prompts":
-        return [explained_rows.prompt(name, TEXTS, evidence=[1, 2]) for name in case.samples]
+        rows = [explained_rows.prompt(name, TEXTS, [1, 2], status) for name in case.samples]
+        lists = [name for name, value in rows[0].items() if isinstance(value, list)]
+        return [row if case.prompts else {**row, **{name: [] for name in lists}} for row in rows]
     if kind == "generations":
-        return [explained_rows.answer(name) for name in case.samples]
-    status = FAILURE if failed else "ok"
+        steps = (0,) if case.prompts else ()
+        return [explained_rows.answer(name, steps=steps, status=status) for name in case.samples]
+    if status == "ok" and failed:
+        status = FAILURE
     scores = {name: [numbers.random() for _ in TEXTS] for name in case.samples}
     if kind == "attributions":
         return [

@@ -44,6 +44,18 @@ def test_a_defect_ends_with_a_line_that_names_it(monkeypatch, capsys):
     assert printed.splitlines()[-1] == "error: unexpected KeyError: 'x'"
 
 
+@pytest.mark.parametrize("kind", [BenchmarkError, ConnectionError])
+def test_no_line_holds_the_password_of_an_address(kind, monkeypatch, capsys, caplog):
+    address = "https://user:se@cret@hub.example/owner/name"
+    code, printed = exit_of(kind(f"no answer of {address}"), monkeypatch, capsys)
+    logging.getLogger("httpx").warning("GET %s", address)
+    shown = printed + caplog.text
+    assert code == 1
+    assert "no answer of https://***@hub.example/owner/name" in printed
+    assert "GET https://***@hub.example/owner/name" in shown
+    assert "cret" not in shown
+
+
 def test_success_is_exit_0(monkeypatch, capsys):
     assert exit_of(None, monkeypatch, capsys)[0] == 0
 

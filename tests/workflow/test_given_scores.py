@@ -102,7 +102,7 @@ def test_the_python_of_the_docs_makes_scores_of_all_shards(project):
     add_method(
         project,
         "{my_scores: {source: {kind: scores, path: 'my_{dataset}.parquet'}},"
-        " logit: {method: saliency, options: {attributed_function: logit}}}",
+        " logit: {method: saliency, label: Logit, options: {attributed_function: logit}}}",
     )
     project.snakemake("--cores", "2", "export_prompts")
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import re
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,19 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
+
+
+def _check_label(text: str) -> str:
+    """Return a label without the spaces around it; tables, figures and pages must hold it."""
+    if not text.strip():
+        raise ValueError("must not be blank")
+    categories = {unicodedata.category(character) for character in text}
+    if categories & {"Cc", "Cs", "Zl", "Zp"} or {*text} & {"\ufffe", "\uffff"}:  # no XML either
+        raise ValueError("must be one line without control characters")
+    return text.strip()
+
+
+Label = Annotated[str, AfterValidator(_check_label)]
 
 Family = Literal["baseline", "attention", "gradient", "perturbation", "external", "control"]
 """What kind of method it is."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pisoft.config.base import HubName, Name, OneOrMore, Strict, Task
+from pisoft.config.base import HubName, Label, Name, OneOrMore, Strict, Task
 from pisoft.errors import did_you_mean
 from pisoft.records import label_key, placeholders
 
@@ -128,7 +128,7 @@ class ExpectedRecords(Strict):
 class DatasetEntry(Strict):
     """One dataset, its prompt and its target."""
 
-    label: str = Field(description="Name in tables and figures.")
+    label: Label = Field(description="Name in tables and figures.")
     task: Task = Field(description="`classification` (label words) or `generation` (open text).")
     source: Annotated[HubDataset | FileDataset | EmbeddedDataset, Field(discriminator="kind")]
     fields: dict[Name, FieldEntry] = Field(min_length=1)

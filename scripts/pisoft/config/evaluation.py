@@ -34,7 +34,6 @@ CLAMPS: dict[Clamp, str] = {
     "none": "not clamped at 0",
 }
 
-FIRST_DRAWS = 1  # of a budget
 MOST_DRAWS = 10_000  # per retaining probability; a step's masks lie in memory
 
 SMALLEST_BUDGET_GRID = 3  # retaining probabilities by which a single draw shows how much it varies
@@ -46,7 +45,7 @@ class DrawBudget(Strict):
     target_half_width: float = Field(gt=0)
     """Drawing stops when the 95 % Monte Carlo intervals of the cell's mean AUCs, of π-Soft-NS and
     π-Soft-NC, have this half-width."""
-    max: int = Field(15, gt=FIRST_DRAWS, le=MOST_DRAWS)
+    max: int = Field(15, gt=1, le=MOST_DRAWS)
     """Most draws per retaining probability."""
 
 

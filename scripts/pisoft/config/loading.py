@@ -16,7 +16,7 @@ from pisoft.config.base import Name, Strict
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import LoadMethod, MethodEntry, resolve_method
 from pisoft.config.models import MaskedModelEntry, ModelEntry
-from pisoft.config.references import check_references, check_restrictions
+from pisoft.config.references import check_labels, check_references, check_restrictions
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import RunFile
 from pisoft.config.sections import with_studies
@@ -87,7 +87,9 @@ def load_config(
     config = Config(run_file=run_file, methods=methods, **entries)
     check_restrictions(config, names, origin)
     check_references(config, origin)
-    return with_studies(config, names["methods"], load_method, origin)
+    config = with_studies(config, names["methods"], load_method, origin)
+    check_labels(config, origin)
+    return config
 
 
 Entries = dict[Name, dict[str, Any] | None]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from pisoft.config.base import Family, Name, Strict, Target
+from pisoft.config.base import Family, Label, Name, Strict, Target
 from pisoft.config.studies import Control, Permuted
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
@@ -35,7 +35,7 @@ class MethodEntry(Strict):
     them."""
     method: Name | None = None
     """File in `scripts/pisoft/attribution/`; null: the entry's name."""
-    label: str | None = None
+    label: Label | None = None
     """Name in tables; null: the method's label, or the entry's name for imported scores."""
     family: Family | None = None
     """Group in tables; null: the method's family, `external` for imported scores, `control` for

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from pisoft.config.base import HubName, Name, Strict
+from pisoft.config.base import HubName, Label, Name, Strict
 
 Parameters = Annotated[
     float | None,
@@ -96,7 +96,7 @@ TOKEN_BUDGETS = {"cpu": 1024, "cuda": 16384}
 class ModelEntry(Strict):
     """One explained language model."""
 
-    label: str = Field(description="Name in tables and figures.")
+    label: Label = Field(description="Name in tables and figures.")
     source: Annotated[ModelSource, Field(discriminator="kind")]
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = "float32"
     """Type of weights and activations."""
@@ -141,7 +141,7 @@ class UnigramMaskedModel(Strict):
 class MaskedModelEntry(Strict):
     """One masked language model, which proposes replacement tokens."""
 
-    label: str = Field(description="Name in messages and reports.")
+    label: Label = Field(description="Name in messages and reports.")
     source: Annotated[HubModel | LocalModel | UnigramMaskedModel, Field(discriminator="kind")]
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Type of weights and activations."""

@@ -15,7 +15,7 @@ from pisoft.config.models import (
     UnigramMaskedModel,
 )
 from pisoft.config.resolved import Config
-from pisoft.config.studies import Control, SanityChecks
+from pisoft.config.studies import SELECTED_LABELS, Control, SanityChecks
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError, did_you_mean
 
@@ -54,6 +54,21 @@ def check_references(config: Config, origin: str) -> None:
             for problem in _problems(entry.source, config):
                 words = kind.removesuffix("s").replace("_", " ")
                 raise BenchmarkError(f"{origin}: {words} '{name}': source.{problem}")
+
+
+def check_labels(config: Config, origin: str) -> None:
+    """Check that no two models, datasets or methods of a run have one label."""
+    study = config.run_file.layer_study
+    selected_depths = [SELECTED_LABELS[name] for name in study.token_weights] if study else []
+    for kind in ("models", "datasets", "methods"):
+        entries = dict.fromkeys(selected_depths if kind == "methods" else (), "layer_study")
+        for name, entry in getattr(config, kind).items():
+            first = entries.setdefault(entry.label, name)
+            if first != name:
+                raise BenchmarkError(
+                    f"{origin}: {kind}: '{first}' and '{name}' have the same label "
+                    f"'{entry.label}'; set `label` of '{name}'"
+                )
 
 
 def _problems(source: object, config: Config) -> Iterator[str]:

@@ -62,15 +62,6 @@ def parts(config: Config, model: str, dataset: str) -> list[str]:
     return [dataset] if cut is None else [f"{dataset}/{name}" for name in cut.names()]
 
 
-def is_repeated(block: int) -> bool:
-    """Tell whether a step of a block is repeated in float32, for a model in half precision.
-
-    These are blocks 0, 1, 2, 4, 8, … of a dataset, whatever its shards: some of a small sample and
-    few of a large one.
-    """
-    return block & (block - 1) == 0
-
-
 def first_place(part: str) -> int:
     """Return the place of a part's first sample."""
     return (places(part) or (0, 0))[0]

@@ -18,7 +18,7 @@ from pisoft.attribution import method_without_models
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, TrainedModel
 from pisoft.config.resolved import Config
-from pisoft.config.shards import dataset_of, first_place, is_repeated, parts, places
+from pisoft.config.shards import dataset_of, first_place, parts, places
 from pisoft.cost.lengths import Lengths, sample_lengths
 from pisoft.cost.sizes import parameters_of, weight_bytes
 from pisoft.cost.tokens import (
@@ -29,6 +29,7 @@ from pisoft.cost.tokens import (
     ranking_tokens,
     soft_tokens,
 )
+from pisoft.faithfulness.repetition import is_repeated
 
 START_UP = 1.0  # seconds of a job
 START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pisoft.config.evaluation import FIRST_DRAWS, DrawBudget, RankingSettings
+from pisoft.config.evaluation import DrawBudget, RankingSettings
 from pisoft.cost.lengths import SampleLengths
+from pisoft.faithfulness.repetition import FIRST_DRAWS
 
 # Besides the draws: the clean input, the zero baseline, and the noise floor.
 REFERENCE_FORWARDS = 3

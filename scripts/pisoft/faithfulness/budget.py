@@ -19,8 +19,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pisoft.config.evaluation import FIRST_DRAWS, DrawBudget
+from pisoft.config.evaluation import DrawBudget
 from pisoft.faithfulness.curves import area_variance
+from pisoft.faithfulness.repetition import FIRST_DRAWS
 from pisoft.faithfulness.soft import METRICS, Draws, StepEvaluation
 from pisoft.store.parquet import OK
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pisoft.config.evaluation import DrawBudget, DrawSettings
-from pisoft.config.shards import is_repeated
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
+from pisoft.faithfulness.repetition import is_repeated
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import evaluated
 from pisoft.faithfulness.soft import StepEvaluation, measure_draws, measure_in_float32

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import logging
+import os
 import resource
 import socket
 import sys
 import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import IO
 
 import torch
 
@@ -15,7 +20,8 @@ from pisoft.config.models import TOKEN_BUDGETS
 from pisoft.errors import BenchmarkError
 
 logger = logging.getLogger(__name__)
-_held: list[socket.socket] = []  # kept until the process ends
+LOCKS = Path("/tmp")  # not TMPDIR, which a job may have to itself
+_held: list[ExitStack] = []  # claims, kept until the process ends
 
 
 def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
@@ -42,12 +48,6 @@ def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
     if wanted == "cpu" or (wanted == "auto" and (gpus == 0 or not there)):
         return torch.device("cpu")
     return torch.device("cuda", _claim_gpu())
-
-
-def pin_float32() -> None:
-    """Let products of float32 matrices be in float32: some containers switch TF32 on."""
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False
 
 
 def token_budget(wanted: int | None, device: torch.device) -> int:
@@ -91,7 +91,7 @@ def peak_memory(device: torch.device) -> dict[str, float | None]:
 def _claim_gpu() -> int:
     """Return the index of a GPU that this process now has, waiting for one if it must."""
     names = [
-        f"\0pisoft-gpu-{torch.cuda.get_device_properties(index).uuid}"
+        f"pisoft-gpu-{torch.cuda.get_device_properties(index).uuid}"
         for index in range(torch.cuda.device_count())
     ]
     waited = False
@@ -108,16 +108,30 @@ def _claim_gpu() -> int:
 def _claim(name: str) -> bool:
     """Claim a name of this machine for as long as the process lives; tell whether it was free.
 
-    It is that of a socket without a file: all users share these names, whatever folder for
-    temporary files a job has, and the kernel frees them when a process ends, however it ends.
+    It is that of a socket without a file and that of a locked file. All users share both, whatever
+    folder for temporary files a job has, and the kernel frees them when a process ends, however it
+    ends. Containers may have a network of their own, which hides the one, or a `/tmp` of their own,
+    which hides the other.
     """
-    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        claim.bind(name)
-    except OSError as error:
-        claim.close()
-        if error.errno != errno.EADDRINUSE:
-            raise
-        return False
-    _held.append(claim)
+    with ExitStack() as claims:
+        address = claims.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        try:
+            address.bind(f"\0{name}")
+            if (file := _opened(LOCKS / f"{name}.lock")) is not None:
+                fcntl.flock(claims.enter_context(file), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EWOULDBLOCK):
+                raise
+            return False
+        _held.append(claims.pop_all())
     return True
+
+
+def _opened(path: Path) -> IO[str] | None:
+    """Open a file that any user may lock, made if need be; None: the folder cannot be used."""
+    try:
+        with suppress(FileExistsError), path.open("x") as made:
+            os.fchmod(made.fileno(), 0o644)
+        return path.open()
+    except OSError:
+        return None

@@ -11,8 +11,9 @@ import torch
 from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
-from pisoft.models.device import choose_device, device_name, peak_memory, pin_float32
+from pisoft.models.device import choose_device, device_name, peak_memory
 from pisoft.models.model import LanguageModel
+from pisoft.models.precision import pin_float32
 from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 

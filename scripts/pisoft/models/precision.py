@@ -14,6 +14,12 @@ HALF = (torch.float16, torch.bfloat16)
 CHUNK = 2**22  # weights of an output head that are widened at a time, 16 MiB
 
 
+def pin_float32() -> None:
+    """Let products of float32 matrices be in float32: some containers switch TF32 on."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+
+
 def at_least_float32(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor in float32, or as it is if its type is wider."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))

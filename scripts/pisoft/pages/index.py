@@ -157,11 +157,14 @@ def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:
         )
 
 
-def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the provenance of the results, from that of each model's generations.
+def facts_of(
+    origins: Mapping[str, Mapping[str, Any]], versions: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """Return the provenance of the results.
 
     Args:
-        origins: provenance by model label.
+        origins: provenance of a model's generations, by its label.
+        versions: of packages, Python and the code, see :func:`pisoft.store.parquet.made_with`.
     """
     facts = []
     for label, origin in origins.items():
@@ -171,8 +174,10 @@ def facts_of(origins: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
         quantised = "" if model["quantization"] == "none" else f", {model['quantization']}"
         described = f"{source}, {model['dtype']}{quantised}, on {origin['device']}"
         facts.append(f"{label}: {described}" + (f", revision {revision}" if revision else ""))
-    first = next(iter(origins.values()))
-    facts.append(f"Code: {first['git_commit'] or 'not a git checkout'}")
-    packages = {"python": first["python"], **first["packages"]}
-    facts.append("Packages: " + ", ".join(f"{name} {found}" for name, found in packages.items()))
+    facts.append(f"Code: {', '.join(versions['code']) or 'not a git checkout'}")
+    packages = {name: found for name, found in versions.items() if name != "code"}
+    listed = (f"{name} {' and '.join(found)}" for name, found in packages.items())
+    facts.append("Packages: " + ", ".join(listed))
+    if mixed := [name for name, found in packages.items() if len(found) > 1]:
+        facts.append(f"Not all results were computed with the same version of {', '.join(mixed)}")
     return tuple(facts)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.base import Normalisation
@@ -63,9 +64,10 @@ def read_scores(
         BenchmarkError: an unreadable file, or one that holds other samples than the prompts.
     """
     asked = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
+    of_asked = pc.field("sample_id").isin(pa.array([*asked], pa.string()))
     by_step: dict[tuple[str, int], dict[str, Any]] = {}  # rows by method
     for path in attributions:
-        rows = read_table(path, "attributions", where=pc.field("sample_id").isin([*asked]))
+        rows = read_table(path, "attributions", where=of_asked)
         if missing := set(asked) - set(rows["sample_id"].to_pylist()):
             raise BenchmarkError(f"{path}: lacks sample '{min(missing)}' of {prompts}; {REPAIR}")
         for row in _evaluated(rows.to_pandas(), settings):

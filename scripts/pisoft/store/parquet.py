@@ -71,7 +71,10 @@ logger = logging.getLogger(__name__)
 _REPAIR = "delete the file and run the workflow again"
 ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip the others
 PEAKS = ("peak_memory_mb", "peak_device_memory_mb")  # facts
-PACKAGES = ("torch", "transformers", "datasets", "pyarrow", "pandas", "numpy")
+PACKAGES = (
+    *("torch", "transformers", "tokenizers", "inseq", "captum", "bitsandbytes"),
+    *("datasets", "pyarrow", "pandas", "numpy"),
+)
 
 
 def meanings(statuses: Iterable[str]) -> str:
@@ -265,6 +268,21 @@ def read_provenance(path: Path) -> dict[str, Any]:
         BenchmarkError: no such file, or it cannot be read.
     """
     return _of_all([_provenance_of_file(file) for file in shards_of(path)])
+
+
+def made_with(paths: Iterable[Path]) -> dict[str, tuple[str, ...]]:
+    """Return all versions of each package that files were made with, and of Python and the code.
+
+    Raises:
+        BenchmarkError: no such file, or it cannot be read.
+    """
+    versions: dict[str, dict[str, None]] = {}
+    for file in itertools.chain.from_iterable(map(shards_of, paths)):
+        origin = _provenance_of_file(file)
+        code = {"code": origin.get("git_commit"), "python": origin.get("python")}
+        for name, found in {**code, **origin.get("packages", {})}.items():
+            versions.setdefault(name, {})[found] = None
+    return {name: tuple(filter(None, several)) for name, several in versions.items()}
 
 
 def _provenance_of_file(path: Path) -> dict[str, Any]:

@@ -7,12 +7,13 @@ import gc
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.errors import BenchmarkError, did_you_mean, without_passwords
 from pisoft.store.shards import expanded
 
 CHATTY = ("httpx", "httpx2", "datasets", "transformers", "huggingface_hub", "fsspec")
@@ -31,6 +32,7 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     # and none of those with which the interpreter ends, a second with torch and transformers.
     gc.freeze()
     arguments = parser.parse_args()
+    logging.setLogRecordFactory(_Record)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S"
     )
@@ -46,10 +48,21 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except Exception as error:
-        logging.exception("unexpected failure")
-        print(f"error: unexpected {type(error).__name__}: {error}", file=sys.stderr)
+        logging.error("unexpected failure\n%s", traceback.format_exc().rstrip())
+        print(
+            f"error: unexpected {type(error).__name__}: {without_passwords(str(error))}",
+            file=sys.stderr,
+        )
         sys.exit(1)
     sys.exit(0)
+
+
+class _Record(logging.LogRecord):
+    """What is logged, by libraries too, whatever handlers they have."""
+
+    def getMessage(self) -> str:
+        """Return the message without passwords."""
+        return without_passwords(super().getMessage())
 
 
 def job_parser(description: str | None, *options: str) -> argparse.ArgumentParser:

@@ -39,7 +39,13 @@ CHANGED = "is not what its job wrote"
 MISSING = "is missing, but its seal is there"
 PROBLEMS = (UNSEALED, STALE, CHANGED, MISSING)
 LISTING = "PISOFT_LIST_PROBLEMS"  # variable of the environment: a dry run lists all of them
-PRIVATE = ("incomplete", "finished", "lock", "_params")  # of FilePersistence, overridden or used
+PRIVATE = (
+    "incomplete",
+    "finished",
+    "lock",
+    "_params",
+    "_read_record",
+)  # of FilePersistence, overridden or used
 
 
 class Seal(NamedTuple):
@@ -127,10 +133,26 @@ class SealedPersistence(FilePersistence):
                 write_seal(file, Seal(self._recipe(job), *facts(file)))
         await super().finished(job)
 
+    def _read_record(self, key: str) -> Any:
+        """Return Snakemake's record of a file; None: it has none, or one that nobody can read."""
+        try:
+            return super()._read_record(key)
+        except (OSError, ValueError):
+            return None
+
     def _problems(self, job: Any) -> dict[str, str]:
-        """Return what is wrong with a job's results, by file; those without seals only if alone."""
+        """Return what is wrong with a job's results, by file; those without seals only if alone.
+
+        Raises:
+            WorkflowError: a folder, or a link to nothing, lies where a result is to be.
+        """
         problems = {}
         for file in job.output:
+            if os.path.lexists(file) and not os.path.isfile(file):
+                kind = "folder" if os.path.isdir(file) else "link to nothing"
+                raise WorkflowError(
+                    f"{file}: is a {kind}, where the workflow writes a file; remove it"
+                )
             seal, exists = read_seal(file), os.path.exists(file)
             if seal is None:
                 problem = UNSEALED if exists else None

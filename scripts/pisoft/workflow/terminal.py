@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from shutil import get_terminal_size
+from shutil import disk_usage, get_terminal_size
 from statistics import median
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ OMITTED_TEXTS = (
 )
 NOTHING = "Nothing to be done"
 STATUS_INTERVAL = 2.0  # seconds between two looks at what a running job says
+FULL = 100_000  # bytes: a disk with less has no room for a result
 CLEAR = "\r\033[K"  # to the beginning of the terminal's last line, and nothing on it
 
 
@@ -104,14 +105,18 @@ class JobLines(logging.Handler):
                 if said.job_id in self.running:
                     self.ended[said.job_id] = self.running.pop(said.job_id)
             case "progress":
+                total = min(said.total, len(self.plan()))  # not of jobs beyond --until
                 for number, job in self.ended.items():
-                    line = self._line(number, job, said.done, said.total)
+                    line = self._line(number, job, said.done, total)
                     self._show(_record(line, quietness=Quietness.PROGRESS))
                 self.ended.clear()
             case event if event not in OMITTED_EVENTS and not _begins(record, *OMITTED_TEXTS):
                 if event == "job_error":
                     self.running.pop(said.jobid, None)
                 self._show(record)
+                if event == "job_error" and said.log and disk_is_full(Path(said.log[0])):
+                    full = f"The disk is full: {said.log[0]} cannot be written"
+                    self._show(_record(full, levelno=logging.ERROR))
                 if _begins(record, NOTHING):
                     self._show(_record(self.ending()))
 
@@ -180,6 +185,12 @@ def conclusion(verdicts: str, front: Path) -> str:
     lines = [fill(line, 80, subsequent_indent="  ") for line in verdicts.splitlines()]
     command = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
     return "\n".join(["", *lines, "", f"Start here:  {command} {front}\n"])
+
+
+def disk_is_full(file: Path) -> bool:
+    """Tell whether the disk of a file has no room left, not even for the reason of a failure."""
+    folder = next(folder for folder in file.absolute().parents if folder.is_dir())
+    return disk_usage(folder).free < FULL
 
 
 def in_words(seconds: float) -> str:

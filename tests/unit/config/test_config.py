@@ -220,6 +220,36 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         ("datasets/reviews/messages/0/content", "hello", ["messages use no field of the record"]),
         ("datasets/reviews/truncate", "txet", ["truncate: 'txet'", "did you mean 'text'?"]),
+        # labels
+        *(
+            (f"{place}/label", text, [f"{place.split('/')[1]}: label: {says}"])
+            for place in ("models/small", "datasets/reviews", "methods/saliency")
+            for text, says in (
+                (" ", "must not be blank"),
+                ("a\x00b", "must be one line without control characters (got 'a\\x00b')"),
+                ("a\nb", "must be one line"),
+                ("a\uffffb", "must be one line"),
+            )
+        ),
+        *(
+            (
+                "run",
+                {**RUN, kind: [name, "other"], "catalogue": {kind: {"other": {**like, **extra}}}},
+                [f"{kind}: '{name}' and 'other' have the same label '{label}'", "`label` of 'oth"],
+            )
+            for kind, name, like, extra, label in (
+                ("models", "small", {"extends": "small"}, {"dtype": "bfloat16"}, "Small"),
+                ("datasets", "reviews", {"extends": "reviews"}, {"label": "Reviews "}, "Reviews"),
+                ("methods", "saliency", {"method": "saliency"}, {}, "Saliency"),
+            )
+        ),
+        (
+            "run",
+            {**RUN, "layer_study": {}, "catalogue": {"methods": {
+                "other": {"method": "saliency", "label": "Grad-ELLM (depth selected)"}
+            }}, "methods": ["other"]},
+            ["'layer_study' and 'other' have the same label 'Grad-ELLM (depth selected)'"],
+        ),
         # additions of the run file
         (
             "run/catalogue",

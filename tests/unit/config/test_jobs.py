@@ -166,7 +166,7 @@ def test_the_target_of_open_text_is_always_the_generated_token(raw):
 
 
 def test_a_method_may_explain_another_token_than_the_run(raw):
-    own = {"generated": {"method": "saliency", "target": "generated"}}
+    own = {"generated": {"method": "saliency", "label": "Generated", "target": "generated"}}
     catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
     config = load_config(
         raw | {"catalogue": catalogue, "metric_validation": {"permuted_methods": ["generated"]}},

@@ -10,7 +10,6 @@ from pisoft.config.loading import load_config
 from pisoft.config.shards import (
     dataset_of,
     first_place,
-    is_repeated,
     parts,
     places,
     sample_limit,
@@ -69,6 +68,5 @@ def test_without_a_number_of_samples_there_are_no_shards():
         parts(config, "small", "pieces")
 
 
-def test_some_of_the_first_blocks_and_few_of_many_are_evaluated_in_float32_too():
-    assert [block for block in range(125) if is_repeated(block)] == [0, 1, 2, 4, 8, 16, 32, 64]
+def test_a_shard_begins_at_the_place_in_its_name():
     assert [first_place(part) for part in ("sst2", "sst2/0-64", "sst2/64-80")] == [0, 0, 64]

@@ -19,6 +19,7 @@ from pisoft.faithfulness.perturbation import (
     PerturbationTarget,
     Perturber,
 )
+from pisoft.faithfulness.repetition import is_repeated
 from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.soft import (
     METRICS,
@@ -304,6 +305,10 @@ def test_weights_that_cannot_be_widened_cost_the_noise_only(monkeypatch):
     monkeypatch.setattr("pisoft.models.precision.at_least_float32", short_of_memory)
     measure_in_float32(perturber, steps)
     assert [step.rows() for step in steps] == before
+
+
+def test_some_of_the_first_blocks_and_few_of_many_are_repeated_in_float32():
+    assert [block for block in range(125) if is_repeated(block)] == [0, 1, 2, 4, 8, 16, 32, 64]
 
 
 def test_the_step_that_is_repeated_depends_on_its_key_alone():

@@ -16,7 +16,7 @@ from pisoft.models.device import choose_device, peak_memory, reset_peak_memory, 
 
 
 @pytest.fixture
-def gpus(monkeypatch):
+def gpus(monkeypatch, tmp_path):
     """Pretend that there are two GPUs, which nothing else has."""
     names = [str(uuid.uuid4()) for _ in range(2)]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -25,6 +25,7 @@ def gpus(monkeypatch):
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=names[index])
     )
     monkeypatch.setattr(device, "_held", [])
+    monkeypatch.setattr(device, "LOCKS", tmp_path)
     yield names
     for claim in device._held:
         claim.close()
@@ -85,7 +86,7 @@ def test_each_job_has_a_gpu_of_its_own_and_says_that_it_waits(gpus, monkeypatch,
 
 def test_a_gpu_is_known_by_its_uuid_not_by_its_place_among_those_seen(gpus):
     """Under CUDA_VISIBLE_DEVICES=2,3 the first one is another one than elsewhere."""
-    other, free = process_that_claims(f"\0pisoft-gpu-{gpus[0]}")
+    other, free = process_that_claims(f"pisoft-gpu-{gpus[0]}")
     try:
         assert free
         assert choose_device("auto", 1).index == 1
@@ -93,24 +94,34 @@ def test_a_gpu_is_known_by_its_uuid_not_by_its_place_among_those_seen(gpus):
         end(other)
 
 
-def free_for_another_user(name):
-    """Return whether a name is free for a process of another user, if this one may start it."""
+def free_for_another_user(name, hidden=None):
+    """Return whether a name is free for a process of another user, if this one may start it.
+
+    A container may hide the names of sockets (`network`), or the files in `/tmp` (`files`).
+    """
     child = os.fork()
     if child == 0:
+        if hidden == "network":
+            device.socket.socket.bind = lambda *_: None
+        elif hidden == "files":
+            device.LOCKS = Path("/nowhere")
+        os.umask(0o077)
         if os.geteuid() == 0:
             os.setuid(pwd.getpwnam("nobody").pw_uid)
         os._exit(0 if device._claim(name) else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_claim_holds_for_other_users_and_ends_with_its_process():
-    name = f"\0pisoft-test-{uuid.uuid4()}"
+def test_a_claim_holds_for_other_users_and_containers_and_ends_with_its_process():
+    name = f"pisoft-test-{uuid.uuid4()}"
     assert free_for_another_user(name)
     first, free = process_that_claims(name)
     assert free, "the process before has ended"
-    assert not free_for_another_user(name)
+    for hidden in (None, "network", "files"):
+        assert not free_for_another_user(name, hidden), hidden
     end(first)
     assert free_for_another_user(name), "a killed process has no claim"
+    (device.LOCKS / f"{name}.lock").unlink()
 
 
 def kibibytes(file, key):

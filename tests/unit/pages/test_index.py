@@ -343,11 +343,14 @@ def test_facts_name_model_type_device_and_code(quantization):
     model = {"repository": "a/b", "revision": "main", "dtype": "bfloat16"}
     origin = {
         "settings": {"model": model | {"quantization": quantization}},
-        "device": "NVIDIA X", "model_commit": "c0ffee", "git_commit": None, "python": "3.11",
-        "packages": {"torch": "2.13"},
+        "device": "NVIDIA X", "model_commit": "c0ffee",
     }  # fmt: skip
-    first, code, packages = facts_of({"B": origin})
+    versions = {"code": (), "python": ("3.11",), "torch": ("2.13",)}
+    first, code, packages = facts_of({"B": origin}, versions)
     kind = "bfloat16" if quantization == "none" else "bfloat16, nf4"
     assert first == f"B: a/b, {kind}, on NVIDIA X, revision c0ffee"
     assert code == "Code: not a git checkout"
     assert packages == "Packages: python 3.11, torch 2.13"
+    *_, packages, mixed = facts_of({"B": origin}, versions | {"torch": ("2.13", "2.14")})
+    assert packages == "Packages: python 3.11, torch 2.13 and 2.14"
+    assert mixed == "Not all results were computed with the same version of torch"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -32,8 +33,19 @@ def test_rows_come_back_with_their_provenance(tmp_path):
     assert stored["settings"] == {"seed": 1}
     assert stored["device"] == "cpu"
     assert stored["kind"] == "attributions"
-    assert stored["packages"]["torch"]
+    packages = {"torch", "transformers", "tokenizers", "inseq", "captum", "bitsandbytes", "numpy"}
+    assert stored["packages"].keys() >= packages
     assert set(stored) >= {"python", "git_commit"}
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_rows(tmp_path / "scores.parquet", "attributions", [ROW], {})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "scores.parquet").stat().st_mode) == 0o666 & ~umask
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import os
 import re
 import shutil
@@ -11,7 +14,7 @@ import sys
 import pytest
 
 from pisoft.errors import BenchmarkError
-from pisoft.workflow.code_hash import NEUTRAL, PACKAGE, code_hash
+from pisoft.workflow.code_hash import NEUTRAL, PACKAGE, SCRIPTS, code_hash
 
 SCRIPT = """\
 import pisoft.plain
@@ -132,6 +135,33 @@ def test_nothing_else_changes_its_hash(project):
     for path in moved.rglob("*.py"):
         os.utime(path, (0, 0))
     assert hash_of(moved) == before, "undone, and another place and time"
+
+
+def test_no_number_of_a_result_is_decided_in_a_neutral_module():
+    """A constant of numbers, or a function that returns one, that a result is computed with."""
+    inside = tuple(f"{name}." for name in NEUTRAL)
+    deciding = set()
+    for path in SCRIPTS.rglob("*.py"):
+        module = ".".join(path.relative_to(SCRIPTS).with_suffix("").parts)
+        if f"{module}.".startswith((*inside, "pisoft.cost.", "pisoft.workflow.")):
+            continue
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(inside):
+                names = vars(importlib.import_module(node.module))
+                deciding |= {alias.name for alias in node.names if _is_number(names[alias.name])}
+    # Results record the token budget, and depend on it by rounding alone.
+    assert deciding == {"token_budget"}, "move it into the package that computes with it"
+
+
+def _is_number(thing):
+    """Tell whether a name of a module is a number, holds one, or is a function that returns one."""
+    if inspect.isfunction(thing):
+        return thing.__annotations__["return"] in ("bool", "int", "float")
+    if isinstance(thing, dict):
+        return any(map(_is_number, thing.values()))
+    if type(thing) in (tuple, list, set, frozenset):
+        return any(map(_is_number, thing))
+    return isinstance(thing, int | float)
 
 
 def test_another_module_that_is_named_gives_another_hash(project):

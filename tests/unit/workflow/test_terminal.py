@@ -6,6 +6,7 @@ import re
 from logging.handlers import QueueHandler
 from pathlib import Path
 from queue import SimpleQueue
+from types import SimpleNamespace
 
 import pytest
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
@@ -84,6 +85,14 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     ]
 
 
+def test_jobs_beyond_until_are_not_counted(clock):
+    stream = io.StringIO()
+    logger = made(stream)
+    begin(logger, 7, "Tabulating ranks")
+    end(logger, 7, 1, 217)
+    assert stream.getvalue().startswith("1 of 6  Tabulating ranks: ")
+
+
 def test_the_time_left_is_that_of_the_work_left_and_not_of_the_number_of_jobs():
     plan = {k: Planned("evaluate", 60.0 if k else 600.0) for k in range(11)}
     plan |= {k: Planned("summarise", 1.0) for k in range(11, 111)}
@@ -139,7 +148,9 @@ def test_the_last_job_has_no_time_left(clock):
     assert stream.getvalue() == "1 of 1  All results are there: 0 s\n"
 
 
-def test_a_failure_is_shown_with_the_jobs_log(tmp_path):
+@pytest.mark.parametrize("free", [0, 10**9])
+def test_a_failure_is_shown_with_the_jobs_log_and_a_full_disk_is_named(tmp_path, monkeypatch, free):
+    monkeypatch.setattr(terminal, "disk_usage", lambda folder: SimpleNamespace(free=free))
     stream = io.StringIO()
     logger = made(stream)
     log = tmp_path / "job.log"
@@ -156,6 +167,7 @@ def test_a_failure_is_shown_with_the_jobs_log(tmp_path):
     assert "Error in rule attribute" in said
     assert "error: no such token" in said
     assert "never left out" in said
+    assert (f"The disk is full: {log} cannot be written" in said.splitlines()) == (free == 0)
 
 
 def test_where_nothing_was_to_be_done_it_says_what_came_out():

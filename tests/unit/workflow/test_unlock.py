@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,7 @@ cd {jobs} && for job in *; do [ -e "$job" ] && echo "$job $(cat "$job")"; done
 """
 SCANCEL = "#!/bin/sh\ncd {jobs} && rm -- $@\n"
 WORKFLOW = "rule all:\n    output: 'made'\n    shell: 'sleep {seconds} && touch {{output}}'\n"
+ROOT = Path(__file__).parents[3]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1", "--rerun-incomplete"]
 
 
@@ -78,6 +80,20 @@ def test_jobs_of_slurm_are_named_and_left_alone(tmp_path, queue):
     queue(job12=tmp_path, job9=tmp_path, job3=tmp_path / "other")
     with pytest.raises(BenchmarkError, match="Slurm has jobs of an earlier run here: 9 12; wait"):
         unlocked(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "option", [["-d", "{}"], ["--directory", "{}"], ["--directory={}"], ["-d{}"]]
+)
+def test_the_command_for_a_cluster_looks_in_the_folder_of_the_run(tmp_path, queue, option):
+    queue(job12=tmp_path)
+    done = subprocess.run(
+        [ROOT / "profiles/slurm/run", *(part.format(tmp_path) for part in option)],
+        env={**os.environ, "PATH": f"{os.environ['PATH']}:{Path(sys.executable).parent}"},
+        cwd="/", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert f"error: {tmp_path}: Slurm has jobs of an earlier run here: 12;" in done.stderr
 
 
 def test_the_job_that_a_run_is_started_in_is_no_earlier_one(tmp_path, queue, monkeypatch):
