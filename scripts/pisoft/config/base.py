@@ -7,10 +7,20 @@ import inspect
 import itertools
 import re
 import textwrap
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from numbers import Integral
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from pisoft.errors import did_you_mean
@@ -104,10 +114,32 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
                         key.setdefault("description", " ".join(words.split()))
 
 
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+def _as_yaml(value: Any) -> Any:
+    """Return what the text of a number, `true` or `null` stands for, and int for NumPy's."""
+    if isinstance(value, tuple):
+        return tuple(map(_as_yaml, value))
+    if isinstance(value, str):
+        if value.lower() in _CONSTANTS:
+            return _CONSTANTS[value.lower()]
+        for number in (int, float):
+            with suppress(ValueError):
+                return number(value)
+    return int(value) if type(value) is not bool and isinstance(value, Integral) else value
+
+
 class Strict(BaseModel):
-    """A frozen model that refuses unknown keys; the text below a field is its description."""
+    """A frozen model that refuses unknown keys; the text below a field is its description.
+
+    Values have the types of YAML: `yes` is no number, and 1 is not true. Two kinds of texts are
+    numbers nevertheless: those inside sections and lists of `--config`, all of whose values
+    Snakemake reads as texts, and numbers such as 1e-3, which YAML 1.1 takes for a text.
+    """
 
     model_config = ConfigDict(
+        strict=True,
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
@@ -115,12 +147,23 @@ class Strict(BaseModel):
         json_schema_extra=_describe,
     )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _reject_unknown_keys(cls, section: Any) -> Any:
-        """Report an unknown key with its nearest match."""
-        for key in map(str, section if isinstance(section, dict) else ()):
+    def _checked(cls, section: Any, validated: Callable[[Any], Self]) -> Self:
+        """Report an unknown key with its nearest match, and read texts that stand for numbers."""
+        if not isinstance(section, dict):
+            return validated(section)
+        for key in map(str, section):
             if key not in cls.model_fields:
                 context = {"key": key, "hint": did_you_mean(key, cls.model_fields)}
                 raise PydanticCustomError("unknown_key", "unknown key{hint}", context)
-        return section
+        # YAML has no tuples. Lists inside lists stay what they are: aliases can nest billions.
+        section = {k: tuple(v) if isinstance(v, list) else v for k, v in section.items()}
+        try:
+            return validated(section)
+        except ValidationError as error:
+            types = {"int_type", "float_type", "bool_type"}
+            mistyped = {one["loc"][0] for one in error.errors() if one["type"] in types}
+            if not mistyped:
+                raise
+        return validated(section | {str(key): _as_yaml(section[key]) for key in mistyped})

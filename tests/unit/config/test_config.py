@@ -5,12 +5,14 @@ import json
 
 import pytest
 import yaml
+from snakemake.cli import parse_config
 
 from helpers.eraser_dataset import write_eraser
 from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.cells import Cell
+from pisoft.config.evaluation import DrawBudget
 from pisoft.config.jobs.cells import AttributeJob
 from pisoft.config.jobs.displays import DisplayJob
 from pisoft.config.jobs.fields import LoadedModel
@@ -310,8 +312,13 @@ def test_unselected_entries_are_not_looked_at(load):
         (b"run: caf\xe9\n", "is not valid YAML: .*utf-8"),
         (b"a: " + b"[" * 2_000, "is not valid YAML"),
         (b"a: " + b"9" * 5_000, "is not valid YAML"),
+        (b"a: 1:30", "line 1: 1:30 means 90 in YAML; write that, or '1:30' for a text"),
+        (b"a: [1:30.5]", "line 1: 1:30.5 means 90.5"),
+        (b"a: -010", "line 1: -010 means -8"),
+        (b"a: Yes", "line 1: Yes means true"),
+        (b"a: 1\nno: 2", "line 2: no means false"),
     ],
-    ids=["twice", "twice-below", "list", "top", "braces", "latin", "endless", "digits"],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complaint):
     path = tmp_path / "run.yaml"
@@ -320,6 +327,47 @@ def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complai
         read_yaml(path)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "complaint"),
+    [
+        ("max_samples", True, "must be a whole number (got True)"),
+        ("max_samples", 8.0, "must be a whole number (got 8.0)"),
+        ("max_samples", "yes", "must be a whole number (got 'yes')"),
+        ("max_samples", "-1", "must be greater than 0 (got -1)"),
+        ("evaluation/minimum_h0", True, "must be a number (got True)"),
+        ("evaluation/pi_grid", [0.5, True], "must be a number (got True)"),
+        ("metric_validation/noise", ["0.5", "many"], "must be a number (got 'many')"),
+        ("sensitivity", 1, "must be true or false (got 1)"),
+        ("sensitivity", "t", "must be true or false (got 't')"),
+        ("run", 2024, "must be a text (got 2024)"),
+    ],
+)
+def test_a_value_has_the_type_that_yaml_gives_it(load, key, value, complaint):
+    sections = {"evaluation": {}, "metric_validation": {}}
+    with pytest.raises(BenchmarkError, match=rf"^run.yaml: {key.replace('/', '.')}.*: ") as error:
+        load(f"run/{key}", value, **sections)
+    assert complaint in str(error.value)
+
+
+def test_values_of_the_command_line_are_numbers(load):
+    """Snakemake passes what stands in sections and lists of `--config` on as texts."""
+    changes = [
+        "max_samples=8",
+        "sensitivity=false",
+        "ranking=",
+        "evaluation={draws: {target_half_width: 1e-2, max: 9}, pi_grid: [.25, 0.5, 0.75]}",
+        "resources={small: {gpu: 1, mem_mb: null}}",
+        "catalogue={models: {mine: {extends: small, label: 7}}}",
+    ]
+    config = load(models=["small", "mine"], **parse_config(changes))
+    assert (config.run_file.max_samples, config.run_file.sensitivity) == (8, False)
+    assert config.run_file.ranking is None
+    assert config.run_file.evaluation.draws == DrawBudget(target_half_width=0.01, max=9)
+    assert config.run_file.evaluation.pi_grid == (0.25, 0.5, 0.75)
+    assert config.models["small"].resources == Resources(gpu=1, mem_mb=None)
+    assert config.models["mine"].label == "7"
 
 
 def test_a_missing_catalogue_is_named(tmp_path):
