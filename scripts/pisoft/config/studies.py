@@ -106,12 +106,17 @@ class Control(Strict):
     @property
     def name(self) -> str:
         """Name in paths."""
-        return self.scores.replace("_", "-") + (f"-noise-{self.noise:g}" if self.noise else "")
+        return self.scores.replace("_", "-") + (f"-noise-{self._amount}" if self.noise else "")
 
     @property
     def label(self) -> str:
         """Name in tables and figures."""
-        return LABELS[self.scores] + (f", noise {self.noise:g}" if self.noise else "")
+        return LABELS[self.scores] + (f", noise {self._amount}" if self.noise else "")
+
+    @property
+    def _amount(self) -> str:
+        """Its noise, in the fewest digits that no other number has."""
+        return repr(self.noise).removesuffix(".0")
 
 
 class Permuted(Strict):

@@ -335,6 +335,22 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
     assert not main & {*controls, *permuted}, "not in the main tables"
 
 
+def test_almost_equal_noise_has_different_names(load):
+    noise = [0.5, 0.5000000001, 2]
+    config = load(None, metric_validation={"noise": noise}, restrictions={}, catalogue={})
+    assert config.run_file.metric_validation.ladder == (
+        "oracle",
+        "oracle-noise-0.5",
+        "oracle-noise-0.5000000001",
+        "oracle-noise-2",
+    )
+    labels = [
+        config.evaluated_methods[name].label
+        for name in ("oracle-noise-0.5000000001", "oracle-noise-2")
+    ]
+    assert labels == ["Oracle, noise 0.5000000001", "Oracle, noise 2"]
+
+
 def test_without_random_scores_there_are_twins_alone(load):
     config = load(
         None, metric_validation=VALIDATION, methods=["saliency"], restrictions={}, catalogue={}
