@@ -213,12 +213,22 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             ["reviews: labels.words: label words must differ"],
         ),
         ("datasets/reviews/labels/words", {1: "Good", 0: " "}, ["label word of '0' is empty"]),
+        ("datasets/reviews/labels/words", {0: "A", "0": "B"}, ["labels.words: '0' is given twice"]),
+        *(
+            ("datasets/reviews/labels/words", {1: "A", 0: word}, [f"invisible character: {shown}"])
+            for word, shown in ((" B", "' B'"), ("B\u200b", r"'B\u200b'"), ("\u2060", r"'\u2060'"))
+        ),
         ("datasets/reviews/labels", DELETED, ["reviews: a classification dataset needs `labels`"]),
         ("datasets/reviews/task", "generation", ["a generation dataset takes no `labels`"]),
         (
             "datasets/reviews/messages/0/content",
             "{txt}",
             ["reviews: messages use the field 'txt'", "did you mean 'text'?"],
+        ),
+        (
+            "datasets/reviews/messages/0/content",
+            "{text!r:>40}",
+            ["messages.0.content: the field 'text' is inserted as it is; write {text}"],
         ),
         ("datasets/reviews/messages/0/content", "hello", ["messages use no field of the record"]),
         ("datasets/reviews/truncate", "txet", ["truncate: 'txet'", "did you mean 'text'?"]),
