@@ -514,6 +514,31 @@ REFUSED = [
     ({"operators": {"others": []}}, "operators.others: nothing is selected"),
     ({"operators": {"others": ["mean", "mean"]}}, "operators.others: listed twice: mean"),
     ({"operators": {"others": ["zero"]}}, "operators.others: 'zero' is the run's own"),
+    *(
+        (
+            {section: {key: ["attention"]}, "methods": ["random", "saliency"]},
+            f"{section}.{key}: leaves nothing to do: the run has none of attention for demo-llama, "
+            "demo-mistral; allowed: random, saliency",
+        )
+        for section, key in (
+            ("operators", "methods"),
+            ("sanity_checks", "methods"),
+            ("metric_validation", "permuted_methods"),
+        )
+    ),
+    (
+        {
+            "sanity_checks": {},
+            "methods": ["known"],
+            "catalogue": ORACLE,
+            "masked_model": "roberta-base",
+        },
+        "sanity_checks.methods: leaves nothing to do: the scores of known are not computed",
+    ),
+    (
+        {"operators": {"others": ["hide"]}, "protocols": ["fixed"]},
+        "operators.others: leaves nothing to do: 'hide' is not allowed with fixed routing",
+    ),
     ({"operators": {"methods": ["salency"]}}, "operators.methods: unknown name 'salency'; did"),
     ({"operators": {}, "evaluation": {"mask": "element"}}, "others: 'hide' is not allowed with"),
     ({"evaluation": {"mask": "element", "operator": "hide"}}, "'hide' is not allowed with mask"),
