@@ -30,6 +30,8 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 
+MOST_RECORDS = 1_000_000  # that the workflow makes of a dataset; they lie in memory
+
 Family = Literal["baseline", "attention", "gradient", "perturbation", "external", "control"]
 """What kind of method it is."""
 Task = Literal["classification", "generation"]
@@ -95,8 +97,29 @@ def _hub_name(name: str) -> str:
     return name
 
 
-# A repository or a revision; both become parts of paths.
-HubName = Annotated[str, AfterValidator(_hub_name)]
+Revision = Annotated[str, AfterValidator(_hub_name)]  # of a repository; part of a path
+
+# As the hub has them: no dash or dot at an end, nor two of them in a row.
+_REPOSITORY = re.compile(r"(?!.*(?:--|\.\.))(?:[\w.-]{1,96}/)?[\w.-]{1,96}", re.ASCII)
+
+
+def is_repository(name: str) -> bool:
+    """Tell whether a repository of the hub may have a name."""
+    parts = name.split("/")
+    ends = {end for part in parts for end in (part[:1], part[-1:])}
+    return _REPOSITORY.fullmatch(name) is not None and not ends & {"-", "."}
+
+
+def _repository(name: str) -> str:
+    if not is_repository(name):
+        raise ValueError(
+            "must be `owner/name`, in ASCII letters, digits and '._-', with none of '-' and '.' at "
+            "an end or twice in a row"
+        )
+    return name
+
+
+Repository = Annotated[str, AfterValidator(_repository)]  # part of a path
 
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
@@ -114,6 +137,7 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
                         key.setdefault("description", " ".join(words.split()))
 
 
+LARGEST_NUMBER = 2**63 - 1  # whole; what files and random generators hold
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
 
@@ -160,10 +184,17 @@ class Strict(BaseModel):
         # YAML has no tuples. Lists inside lists stay what they are: aliases can nest billions.
         section = {k: tuple(v) if isinstance(v, list) else v for k, v in section.items()}
         try:
-            return validated(section)
+            checked = validated(section)
         except ValidationError as error:
             types = {"int_type", "float_type", "bool_type"}
             mistyped = {one["loc"][0] for one in error.errors() if one["type"] in types}
             if not mistyped:
                 raise
-        return validated(section | {str(key): _as_yaml(section[key]) for key in mistyped})
+            typed = {str(key): _as_yaml(section[key]) for key in mistyped}
+            checked = validated(section | typed)
+        for key, value in checked:
+            if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+                raise PydanticCustomError(
+                    "too_large", "must be below 2^63 (got {value})", {"key": key, "value": value}
+                )
+        return checked

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pisoft.config.base import HubName, Name, OneOrMore, Strict, Task
+from pisoft.config.base import MOST_RECORDS, Name, OneOrMore, Repository, Revision, Strict, Task
 from pisoft.errors import did_you_mean
 from pisoft.records import label_key, placeholders
 
@@ -16,9 +16,9 @@ class HubDataset(Strict):
     """Records from the Hugging Face hub."""
 
     kind: Literal["hub"]
-    repository: HubName = Field(description="Hub repository, `owner/name`.")
+    repository: Repository = Field(description="Hub repository, `owner/name`.")
     split: OneOrMore = Field(description="Split, or a list of splits, read in this order.")
-    revision: HubName = Field("main", description="Branch, tag or commit.")
+    revision: Revision = Field("main", description="Branch, tag or commit.")
     configuration: str | None = Field(None, description="Hub configuration name, if any.")
 
     @property
@@ -72,7 +72,7 @@ class EmbeddedDataset(Strict):
 
     kind: Literal["embedded"]
     task: Literal["sentiment", "why"] = Field(description="Generator.")
-    records: int = Field(200, gt=0, description="Number of records.")
+    records: int = Field(200, gt=0, le=MOST_RECORDS, description="Number of records.")
     seed: int = Field(0, description="Seed of the records; training uses a different one.")
 
 

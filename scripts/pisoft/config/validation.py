@@ -78,9 +78,20 @@ class _StrictLoader(yaml.SafeLoader):
             )
         return value
 
+    def construct_text(self, node: yaml.ScalarNode) -> str:
+        """Return a text that a file can hold: not half of a pair such as `"\ud83d"`."""
+        if re.search("[\ud800-\udfff]", text := str(self.construct_scalar(node))):
+            mark = node.start_mark
+            raise BenchmarkError(
+                f"{mark.name}: line {mark.line + 1}: {text!a} holds half of a surrogate pair, "
+                "which is no character"
+            )
+        return text
+
 
 for _kind in ("bool", "int", "float"):
     _StrictLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _StrictLoader.construct_plain)
+_StrictLoader.add_constructor("tag:yaml.org,2002:str", _StrictLoader.construct_text)
 
 
 def validate(schema: type[Any], raw: Any, where: str) -> Any:
@@ -103,7 +114,7 @@ def _first_problem(error: ValidationError, where: str) -> str:
     keys = [key for key in keys if "[" not in key]
     if kind.startswith("union_tag"):
         keys, value = [*keys, "kind"], context.get("tag")
-    if kind == "unknown_key":
+    if "key" in context:
         keys.append(context["key"])
     place = ": ".join(filter(None, (where, ".".join(keys))))
     if expected := context.get("expected") or context.get("expected_tags"):

@@ -486,6 +486,10 @@ REFUSED = [
         {"metric_validation": {"permuted_methods": ["salency"]}},
         "metric_validation.permuted_methods: unknown name 'salency'; d",
     ),
+    (
+        {"metric_validation": {"permutations": 10**6}},
+        "metric_validation.permutations: must be less than or equal to 100 (got 1000000)",
+    ),
     ({"metric_validation": {"noise": [2, 1]}}, f"metric_validation.noise: {OUT_OF_ORDER}"),
     (
         {"metric_validation": {"permutations": 0, "datasets": ["sst2"]}, **MORE},
