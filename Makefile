@@ -13,6 +13,7 @@ CONFIG ?= config/config.yaml# the run file that is planned, fetched or exported 
 THROUGHPUT ?=# TFLOP/s of the device that is planned for; without it, no time is planned
 SETTINGS ?=# keys of the run file that are changed for that, as --config has them: max_samples=8
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
+CHECK = @$(BIN)/python scripts/check_run_file.py --configfile $(CONFIG) $(CHANGED)
 CHANGED = --config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 RUN ?= results/demo# the finished run whose draws `make bench` repeats
 RUNS ?=# folders of two finished runs whose orders of methods `make compare` compares
@@ -51,6 +52,7 @@ plan: $(STAMP) ## predict a run: make plan CONFIG=my.yaml THROUGHPUT=400
 		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') $(CHANGED)
 
 fetch: $(STAMP) ## download what a run reads of the hub: CONFIG=my.yaml
+	$(CHECK)
 	$(BIN)/snakemake fetch_hub --cores 1 --forcerun fetch_hub --configfile $(CONFIG) $(CHANGED)
 
 unlock: $(STAMP) ## free the folder after a run was killed
@@ -58,6 +60,7 @@ unlock: $(STAMP) ## free the folder after a run was killed
 
 ##@ Your runs
 export: $(STAMP) ## write what there is to score elsewhere: CONFIG=my.yaml
+	$(CHECK)
 	$(BIN)/snakemake export_prompts --cores all --configfile $(CONFIG) $(CHANGED)
 
 check-scores: export ## check the scores made elsewhere: CONFIG=my.yaml

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pisoft.config.commandline import run_file_parser
+from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.commandline import run
 from pisoft.workflow.seals import LISTING, PROBLEMS, UNSEALED
@@ -22,6 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     Raises:
         BenchmarkError: the run file is not valid.
     """
+    run_file(arguments)  # Snakemake's messages do not name a file it cannot read
     options = ["--configfile", *map(str, arguments.configfile)]
     if arguments.config:
         options += ["--config", *arguments.config]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from pisoft.attribution import load_method
-from pisoft.attribution.external import problems, read_scores
+from pisoft.attribution.external import problems, read_scores, warnings
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
 from pisoft.config.methods import ScoresFile
@@ -37,10 +37,11 @@ def main(arguments: argparse.Namespace) -> None:
             try:
                 scores = read_scores(Path(source.path_of(model, dataset)), model, dataset)
                 messages = problems(scores, explained)
+                strange = [] if messages else warnings(scores)
             except BenchmarkError as error:
                 messages = [str(error)]
             wrong += len(messages)
-            for line in messages or [f"fine: {explained.num_rows} rows"]:
+            for line in messages or [f"fine: {explained.num_rows} rows", *strange]:
                 print(f"{method}, {model} on {dataset}: {line}")
     if wrong:
         raise BenchmarkError("the scores cannot be imported as they are; see above")

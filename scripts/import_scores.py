@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ from pisoft.attribution.external import (
     read_scores,
     rows_to_score,
     scores_hash,
+    warnings,
 )
 from pisoft.config.jobs.cells import ImportJob
 from pisoft.errors import BenchmarkError
@@ -20,6 +22,8 @@ from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import provenance, read_table, write_rows
 from pisoft.store.schemas import SCHEMAS
 from pisoft.workflow.commandline import job_parser, run
+
+logger = logging.getLogger(__name__)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -42,6 +46,8 @@ def main(arguments: argparse.Namespace) -> None:
         more = f"; {len(found) - 1} more: `make check-scores CONFIG=…`" if len(found) > 1 else ""
         where = f"{scores_file}: {settings.model} on {settings.dataset}"
         raise BenchmarkError(f"{where}: {found[0]}{more}")
+    for line in warnings(given):
+        logger.warning("%s: %s", scores_file, line)
     scores = attribution_rows(given, generations)
     origin = provenance(settings.model_dump(mode="json"), scores=scores_hash(scores))
     (output,) = arguments.outputs["attributions"]

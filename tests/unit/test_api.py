@@ -318,16 +318,25 @@ class TestErrors:
             ("grad_ellm", {"layer": 2}, "'grad_ellm': options: layer: .* did you mean 'layers'"),
             ("grad_ellm", {"layers": 9}, "method 'grad_ellm': option layers: 9 is more than the 3"),
             ("grad_ellm", {"heads": "all"}, "'grad_ellm': options: heads: 'all' is not allowed"),
-            ("inseq", {"method": "saliancy"}, "option method: 'saliancy' .*mean 'saliency'"),
+            ("inseq", {"method": "saliancy"}, "options: method: 'saliancy' .*mean 'saliency'"),
         ],
     )
     def test_methods_and_options_are_named(self, model, prompt, method, options, message):
         with pytest.raises(BenchmarkError, match=message):
             pisoft.attribute(model, prompt, method, **options)
 
-    @pytest.mark.parametrize("pi", [0, 1, -0.2, float("nan")])
+    @pytest.mark.parametrize(
+        "given", [{"generated": [10**9]}, {"generated": [5, "a"]}, {"target": "good"}]
+    )
+    def test_ids_outside_the_vocabulary_name_the_option(self, model, prompt, given):
+        (option,) = given
+        message = rf"^method 'saliency': option {option}: token id \S+ is outside the vocabulary"
+        with pytest.raises(BenchmarkError, match=message):
+            pisoft.attribute(model, prompt, "saliency", **given)
+
+    @pytest.mark.parametrize("pi", [0, 1, -0.2, float("nan"), "0.3"])
     def test_pi_must_lie_between_0_and_1(self, pi):
-        with pytest.raises(BenchmarkError, match=r"pi: .* must be in \(0, 1\)"):
+        with pytest.raises(BenchmarkError, match=r"pi: .*must be .*in \(0, 1\)"):
             pisoft.calibrate(np.arange(3.0), pi)
 
     def test_scores_to_calibrate_must_be_finite(self):
@@ -395,8 +404,9 @@ class TestErrors:
     def test_wrong_models_are_named(self, folder):
         with pytest.raises(BenchmarkError, match=r"dtype: 'bf16' is not allowed.*bfloat16"):
             pisoft.load(folder, dtype="bf16")
-        with pytest.raises(BenchmarkError, match=r"^model 'no/such/folder': "):
-            pisoft.load("no/such/folder", device="cpu")
+        for name in ("/nope/x", "no/such/folder"):
+            with pytest.raises(BenchmarkError, match=f"^model '{name}': no such folder, and no na"):
+                pisoft.load(name, device="cpu")
 
 
 def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):

@@ -67,7 +67,14 @@ def test_every_job_depends_on_its_settings_and_its_code(rules):
         scripts.add(Path(script))
     by_hand = {
         SCRIPTS / f"{name}.py"
-        for name in ("plan", "check_run", "check_scores", "compare_runs", "unlock")
+        for name in (
+            "plan",
+            "check_run",
+            "check_run_file",
+            "check_scores",
+            "compare_runs",
+            "unlock",
+        )
     }
     assert scripts | by_hand == set(SCRIPTS.glob("*.py")), (
         "a script that no rule calls, or none has"

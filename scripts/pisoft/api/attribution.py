@@ -57,8 +57,8 @@ def attribute(
         options: options of the method.
 
     Raises:
-        BenchmarkError: an unknown method or option, more tokens than the model can read, or no
-            token to explain.
+        BenchmarkError: an unknown method or option, more tokens than the model can read, an id
+            outside its vocabulary, or no token to explain.
     """
     model = load(model)
     (row,) = prompt_rows(model, [prompt])
@@ -66,6 +66,9 @@ def attribute(
         raise BenchmarkError(f"prompt: {row['status']}: {STATUSES[row['status']]}")
     read = [*row["input_ids"], *generated]
     check_length(model, read, f"method '{method}': option generated")
+    model.check_ids(generated, f"method '{method}': option generated")
+    if target is not None:
+        model.check_ids([target], f"method '{method}': option target")
     context = Context(seed, token_budget(None, model.device), masked)
     scorer = checked_method(method, options, context, model) if isinstance(method, str) else method
     if target is None:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from transformers import PreTrainedModel
 
+from pisoft.config.base import is_repository
 from pisoft.config.jobs.fields import LoadedModel, loaded_model
 from pisoft.config.models import ModelEntry
 from pisoft.config.validation import validate
@@ -84,6 +85,10 @@ def load_masked(source: str | Path, *, revision: str = "main") -> MaskedLanguage
 def _located(source: str | Path, revision: str, **entry: Any) -> tuple[LoadedModel, Path | None]:
     """Return what names a model that is to be loaded, and its folder if it has one."""
     folder = Path(source) if Path(source).is_dir() else None
+    if folder is None and not is_repository(str(source)):
+        raise BenchmarkError(
+            f"model '{source}': no such folder, and no name on the hub, which is `owner/name`"
+        )
     hub = {"kind": "hub", "repository": str(source), "revision": revision}
     place = {"kind": "local", "path": str(source)} if folder else hub
     entry |= {"label": str(source), "source": place}

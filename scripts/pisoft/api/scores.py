@@ -82,6 +82,8 @@ def calibrate(
     Raises:
         BenchmarkError: π outside (0, 1), or scores that are not finite.
     """
+    if not isinstance(pi, int | float | np.floating):
+        raise BenchmarkError(f"pi: must be a number in (0, 1), got {pi!r}")
     if not 0 < pi < 1:
         raise BenchmarkError(f"pi: {pi} is not allowed; it must be in (0, 1)")
     raw = np.asarray(scores.content if isinstance(scores, Scores) else scores, dtype=np.float64)

@@ -29,6 +29,8 @@ from pisoft.store.schemas import SCHEMAS
 
 Row = dict[str, Any]
 EXPLAINED = ("input_ids", "output_ids", "target_id")  # what the scores of a row are of
+IN_FULL = pa.field("scores", pa.list_(pa.float64()))  # until they are known to fit float32
+LARGEST_LOSS = 1e-3  # of the range of a row's scores, by rounding to float32
 NEEDED = ("model", "dataset", "sample_id", "step", *EXPLAINED, "scores")
 
 
@@ -68,7 +70,8 @@ def rows_to_score(
 def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
     """Return the rows of a file of scores that are of a model and a dataset, as they stand there.
 
-    Columns have the types of contract `to_score`. Those that it does not have are left out.
+    Columns have the types of contract `to_score`, but scores are float64. Columns that it does not
+    have are left out.
 
     Raises:
         BenchmarkError: missing or unreadable file, a missing column or one of another type, or no
@@ -84,7 +87,7 @@ def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
     except (pa.ArrowInvalid, OSError) as error:
         raise BenchmarkError(f"{path}: is not a readable Parquet file ({error})") from error
     for place, name in enumerate(NEEDED):
-        wanted = SCHEMAS["to_score"].field(name)
+        wanted = IN_FULL if name == "scores" else SCHEMAS["to_score"].field(name)
         try:
             table = table.set_column(place, wanted, table.column(name).cast(wanted.type))
         except pa.ArrowException as error:
@@ -113,7 +116,7 @@ def problems(given: pa.Table, explained: pa.Table) -> list[str]:
 
     Returns:
         How often each kind occurs and where it does first; nothing if every row that is to be
-        scored is there once, with the same tokens and as many finite scores.
+        scored is there once, with the same tokens and as many finite scores that float32 holds.
     """
     wanted = {key: place for place, key in enumerate(_keys(explained))}
     samples = dict.fromkeys(sample for sample, _ in wanted)
@@ -143,6 +146,18 @@ def problems(given: pa.Table, explained: pa.Table) -> list[str]:
     return lines + _lines({"missing steps": unseen}, "steps", len(wanted))
 
 
+def warnings(given: pa.Table) -> list[str]:
+    """Return what is strange about scores without :func:`problems`, one line for each kind."""
+    rows = zip(_keys(given), given["scores"].to_pylist(), strict=True)
+    equal = [
+        f"sample '{sample}', step {step}"
+        for (sample, step), scores in rows
+        if len(scores) > 1 and len(set(scores)) == 1
+    ]
+    kind = "scores that are all equal, which order no tokens"
+    return _lines({kind: equal}, "rows", given.num_rows)
+
+
 def attribution_rows(given: pa.Table, generations: Sequence[Row]) -> list[Row]:
     """Return scores as rows of contract `attributions`, in the order of samples and steps.
 
@@ -150,7 +165,8 @@ def attribution_rows(given: pa.Table, generations: Sequence[Row]) -> list[Row]:
         given: scores without :func:`problems`.
         generations: rows of that contract; a sample that failed has a row with its status.
     """
-    scores = dict(zip(_keys(given), given["scores"].to_pylist(), strict=True))
+    in_float32 = given["scores"].cast(SCHEMAS["attributions"].field("raw_scores").type)
+    scores = dict(zip(_keys(given), in_float32.to_pylist(), strict=True))
     return [
         {
             "sample_id": row["sample_id"],
@@ -192,6 +208,17 @@ def _of_row(given: pa.Table, row: int, explained: pa.Table, wanted: int) -> list
         for place in np.flatnonzero(~np.isfinite(values))[:1]:
             where = f"{values[place]} at place {place}, counted from 0"
             found.append(("scores that are not finite", where))
+            return found
+        with np.errstate(over="ignore"):
+            losses = np.abs(values.astype(np.float32) - values)
+            noticeable = LARGEST_LOSS * np.ptp(values)
+        if np.isinf(losses).any() or 0 < noticeable < losses.max():
+            place = losses.argmax()
+            detail = (
+                f"{values[place]} at place {place}, counted from 0, of scores from {values.min()} "
+                f"to {values.max()}; shift or scale them"
+            )
+            found.append(("scores that float32 does not hold", detail))
     return found
 
 

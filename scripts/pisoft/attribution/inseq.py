@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import random
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pisoft.attribution.base import AttributionMethod, GradientOptions
 from pisoft.datasets.hub import first_line
@@ -36,17 +35,34 @@ REFUSED = {
 }
 DISCRETIZED = "discretized_integrated_gradients"
 NEED_SCIKIT_LEARN = (DISCRETIZED, "lime")
-_PASSED_BY_INSEQ = {
-    "self",
-    "attribution_model",
-    "inputs",
-    "baselines",
-    "target",
-    "additional_forward_args",
-    "encoder_self_attentions",
-    "decoder_self_attentions",
-    "cross_attentions",
+_OF_PATHS = ("n_steps", "method", "internal_batch_size", "return_convergence_delta")
+# The other methods, and the arguments of their attribution: importing Inseq takes seconds, so this
+# is checked without it.
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "attention": (),
+    "deeplift": ("return_convergence_delta", "custom_attribution_func"),
+    DISCRETIZED: _OF_PATHS,
+    "gradient_shap": ("n_samples", "stdevs", "return_convergence_delta"),
+    "input_x_gradient": (),
+    "integrated_gradients": _OF_PATHS,
+    "layer_gradient_x_activation": ("attribute_to_layer_input", "grad_kwargs"),
+    "lime": ("n_samples", "perturbations_per_eval", "show_progress"),
+    "occlusion": ("sliding_window_shapes", "strides", "perturbations_per_eval", "show_progress"),
+    "saliency": ("abs",),
+    "sequential_integrated_gradients": _OF_PATHS,
 }
+# Of their constructors.
+LOAD_ARGUMENTS = dict.fromkeys(
+    (
+        "deeplift",
+        DISCRETIZED,
+        "gradient_shap",
+        "integrated_gradients",
+        "layer_gradient_x_activation",
+        "sequential_integrated_gradients",
+    ),
+    ("multiply_by_inputs",),
+)
 
 
 class InseqOptions(GradientOptions):
@@ -67,6 +83,28 @@ class InseqOptions(GradientOptions):
         "last; null: mean over layers.",
     )
 
+    @model_validator(mode="after")
+    def _offered_by_inseq(self) -> InseqOptions:
+        name = self.method
+        if name in REFUSED:
+            raise ValueError(f"method: '{name}' is refused: {REFUSED[name]}")
+        if name not in ARGUMENTS:
+            raise ValueError(
+                f"method: '{name}' is no method of Inseq" + did_you_mean(name, ARGUMENTS)
+            )
+        for option, table in (("arguments", ARGUMENTS), ("load_arguments", LOAD_ARGUMENTS)):
+            allowed = table.get(name, ())
+            for argument in getattr(self, option):
+                if argument not in allowed:  # Inseq might ignore it
+                    hint = did_you_mean(argument, allowed)
+                    raise ValueError(f"{option}: '{name}' takes no '{argument}'{hint}")
+        if self.layer is not None and name != "attention":
+            raise ValueError(
+                f"layer: {self.layer} is for methods that read attention, not for '{name}'; leave "
+                "it out"
+            )
+        return self
+
 
 class InseqMethod(AttributionMethod):
     """An attribution method of Inseq, step by step on token ids.
@@ -86,28 +124,18 @@ class InseqMethod(AttributionMethod):
     _loaded: Any = None
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError for a method, layer or argument that Inseq does not offer."""
-        from inseq.attr import FeatureAttribution
-        from inseq.attr.feat.internals_attribution import InternalsAttributionRegistry
-
-        name = self.options.method
-        if name in REFUSED:
-            raise BenchmarkError(f"{self._where} is refused: {REFUSED[name]}")
-        classes = FeatureAttribution.available_classes()
-        known = {key: found for key, found in classes.items() if key not in REFUSED}
-        if name not in known:
-            raise BenchmarkError(f"{self._where} is no method of Inseq" + did_you_mean(name, known))
-        if name in NEED_SCIKIT_LEARN and find_spec("sklearn") is None:
+        """Raise a BenchmarkError for a layer that the model lacks, or without scikit-learn."""
+        if self.options.method in NEED_SCIKIT_LEARN and find_spec("sklearn") is None:
             raise BenchmarkError(f"{self._where} needs scikit-learn, which is not installed")
-        self._check_layer(model, issubclass(known[name], InternalsAttributionRegistry))
-        self._check_arguments("load_arguments", known[name].__init__)
-        self._check_arguments("arguments", self._inseq(model).attribution_method.method.attribute)
+        layer = self.options.layer
+        if layer is not None and not -model.layers <= layer < model.layers:
+            raise BenchmarkError(
+                f"method 'inseq': option layer: {layer} is no layer of model '{model.name}' "
+                f"(allowed: {-model.layers} to {model.layers - 1})"
+            )
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """Inseq's own passes for one step, with the arguments' defaults there, for every step.
-
-        Methods that Inseq may add are taken for a gradient's forward and backward.
-        """
+        """Inseq's own passes for one step, with the arguments' defaults there, for every step."""
         given = self.options.arguments
         points = given.get("n_steps", 50)
         passes = {
@@ -145,36 +173,6 @@ class InseqMethod(AttributionMethod):
     @property
     def _where(self) -> str:
         return f"method 'inseq': option method: '{self.options.method}'"
-
-    def _check_layer(self, model: LanguageModel, reads_layers: bool) -> None:
-        layer = self.options.layer
-        if layer is None:
-            return
-        if not reads_layers:
-            raise BenchmarkError(
-                f"method 'inseq': option layer: {layer} is for methods that read attention, not "
-                f"for '{self.options.method}'; leave it out"
-            )
-        if not -model.layers <= layer < model.layers:
-            raise BenchmarkError(
-                f"method 'inseq': option layer: {layer} is no layer of model '{model.name}' "
-                f"(allowed: {-model.layers} to {model.layers - 1})"
-            )
-
-    def _check_arguments(self, option: str, function: Callable[..., Any]) -> None:
-        """Refuse names that are not parameters of Inseq's function, which might ignore them."""
-        allowed = [
-            parameter.name
-            for parameter in inspect.signature(function).parameters.values()
-            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-            and parameter.name not in _PASSED_BY_INSEQ
-        ]
-        for name in getattr(self.options, option):
-            if name not in allowed:
-                raise BenchmarkError(
-                    f"method 'inseq': option {option}: '{self.options.method}' takes no '{name}'"
-                    + did_you_mean(name, allowed)
-                )
 
     def _inseq(self, model: LanguageModel) -> Any:
         """Return the model as Inseq wraps it, with the method; made once."""

@@ -8,18 +8,29 @@ import itertools
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from numbers import Integral
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from pisoft.errors import did_you_mean
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-
 LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
+
+MOST_RECORDS = 1_000_000  # that the workflow makes of a dataset; they lie in memory
 
 
 def _check_label(text: str) -> str:
@@ -99,8 +110,29 @@ def _hub_name(name: str) -> str:
     return name
 
 
-# A repository or a revision; both become parts of paths.
-HubName = Annotated[str, AfterValidator(_hub_name)]
+Revision = Annotated[str, AfterValidator(_hub_name)]  # of a repository; part of a path
+
+# As the hub has them: no dash or dot at an end, nor two of them in a row.
+_REPOSITORY = re.compile(r"(?!.*(?:--|\.\.))(?:[\w.-]{1,96}/)?[\w.-]{1,96}", re.ASCII)
+
+
+def is_repository(name: str) -> bool:
+    """Tell whether a repository of the hub may have a name."""
+    parts = name.split("/")
+    ends = {end for part in parts for end in (part[:1], part[-1:])}
+    return _REPOSITORY.fullmatch(name) is not None and not ends & {"-", "."}
+
+
+def _repository(name: str) -> str:
+    if not is_repository(name):
+        raise ValueError(
+            "must be `owner/name`, in ASCII letters, digits and '._-', with none of '-' and '.' at "
+            "an end or twice in a row"
+        )
+    return name
+
+
+Repository = Annotated[str, AfterValidator(_repository)]  # part of a path
 
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
@@ -118,10 +150,33 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
                         key.setdefault("description", " ".join(words.split()))
 
 
+LARGEST_NUMBER = 2**63 - 1  # whole; what files and random generators hold
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+def _as_yaml(value: Any) -> Any:
+    """Return what the text of a number, `true` or `null` stands for, and int for NumPy's."""
+    if isinstance(value, tuple):
+        return tuple(map(_as_yaml, value))
+    if isinstance(value, str):
+        if value.lower() in _CONSTANTS:
+            return _CONSTANTS[value.lower()]
+        for number in (int, float):
+            with suppress(ValueError):
+                return number(value)
+    return int(value) if type(value) is not bool and isinstance(value, Integral) else value
+
+
 class Strict(BaseModel):
-    """A frozen model that refuses unknown keys; the text below a field is its description."""
+    """A frozen model that refuses unknown keys; the text below a field is its description.
+
+    Values have the types of YAML: `yes` is no number, and 1 is not true. Two kinds of texts are
+    numbers nevertheless: those inside sections and lists of `--config`, all of whose values
+    Snakemake reads as texts, and numbers such as 1e-3, which YAML 1.1 takes for a text.
+    """
 
     model_config = ConfigDict(
+        strict=True,
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
@@ -129,12 +184,30 @@ class Strict(BaseModel):
         json_schema_extra=_describe,
     )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _reject_unknown_keys(cls, section: Any) -> Any:
-        """Report an unknown key with its nearest match."""
-        for key in map(str, section if isinstance(section, dict) else ()):
+    def _checked(cls, section: Any, validated: Callable[[Any], Self]) -> Self:
+        """Report an unknown key with its nearest match, and read texts that stand for numbers."""
+        if not isinstance(section, dict):
+            return validated(section)
+        for key in map(str, section):
             if key not in cls.model_fields:
                 context = {"key": key, "hint": did_you_mean(key, cls.model_fields)}
                 raise PydanticCustomError("unknown_key", "unknown key{hint}", context)
-        return section
+        # YAML has no tuples. Lists inside lists stay what they are: aliases can nest billions.
+        section = {k: tuple(v) if isinstance(v, list) else v for k, v in section.items()}
+        try:
+            checked = validated(section)
+        except ValidationError as error:
+            types = {"int_type", "float_type", "bool_type"}
+            mistyped = {one["loc"][0] for one in error.errors() if one["type"] in types}
+            if not mistyped:
+                raise
+            typed = {str(key): _as_yaml(section[key]) for key in mistyped}
+            checked = validated(section | typed)
+        for key, value in checked:
+            if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+                raise PydanticCustomError(
+                    "too_large", "must be below 2^63 (got {value})", {"key": key, "value": value}
+                )
+        return checked

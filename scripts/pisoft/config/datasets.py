@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import string
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pisoft.config.base import HubName, Label, Name, OneOrMore, Strict, Task
+from pisoft.config.base import (
+    MOST_RECORDS,
+    Label,
+    Name,
+    OneOrMore,
+    Repository,
+    Revision,
+    Strict,
+    Task,
+)
 from pisoft.errors import did_you_mean
 from pisoft.records import label_key, placeholders
 
@@ -15,9 +25,9 @@ class HubDataset(Strict):
     """Records from the Hugging Face hub."""
 
     kind: Literal["hub"]
-    repository: HubName = Field(description="Hub repository, `owner/name`.")
+    repository: Repository = Field(description="Hub repository, `owner/name`.")
     split: OneOrMore = Field(description="Split, or a list of splits, read in this order.")
-    revision: HubName = Field("main", description="Branch, tag or commit.")
+    revision: Revision = Field("main", description="Branch, tag or commit.")
     configuration: str | None = Field(None, description="Hub configuration name, if any.")
 
     @property
@@ -71,7 +81,7 @@ class EmbeddedDataset(Strict):
 
     kind: Literal["embedded"]
     task: Literal["sentiment", "why"] = Field(description="Generator.")
-    records: int = Field(200, gt=0, description="Number of records.")
+    records: int = Field(200, gt=0, le=MOST_RECORDS, description="Number of records.")
     seed: int = Field(0, description="Seed of the records; training uses a different one.")
 
 
@@ -99,6 +109,15 @@ class Labels(Strict):
     words: dict[Annotated[str, BeforeValidator(label_key)], str] = Field(min_length=2)
     """Label word for each value of the column."""
 
+    @field_validator("words", mode="before")
+    @classmethod
+    def _one_word_per_value(cls, words: Any) -> Any:
+        keys = [label_key(value) for value in words] if isinstance(words, dict) else []
+        for key in keys:
+            if keys.count(key) > 1:
+                raise ValueError(f"'{key}' is given twice; values are compared as texts")
+        return words
+
     @field_validator("words")
     @classmethod
     def _distinct(cls, words: dict[str, str]) -> dict[str, str]:
@@ -107,6 +126,11 @@ class Labels(Strict):
         for key, word in words.items():
             if not word.strip():
                 raise ValueError(f"the label word of '{key}' is empty")
+            if not all(end.isprintable() and not end.isspace() for end in (word[0], word[-1])):
+                raise ValueError(
+                    f"the label word of '{key}' begins or ends with a space or an invisible "
+                    f"character: {word!a}"
+                )
         return words
 
 
@@ -115,6 +139,14 @@ class Message(Strict):
 
     role: Literal["system", "user"] = Field(description="Who speaks.")
     content: str = Field(min_length=1, description="Text with `{field}` placeholders.")
+
+    @field_validator("content")
+    @classmethod
+    def _plain_placeholders(cls, content: str) -> str:
+        for _, name, form, conversion in string.Formatter().parse(content):
+            if form or conversion:
+                raise ValueError(f"the field '{name}' is inserted as it is; write {{{name}}}")
+        return content
 
 
 class ExpectedRecords(Strict):

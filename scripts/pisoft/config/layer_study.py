@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pisoft.config.cells import Study, StudyDepth
 from pisoft.config.methods import LoadMethod, Method, MethodEntry, resolve_method
-from pisoft.config.models import LocalModel, ModelSource
+from pisoft.config.models import MOST_LAYERS, LocalModel, ModelSource
 from pisoft.config.resolved import Config
 from pisoft.config.studies import LayerStudy
 from pisoft.errors import BenchmarkError
@@ -98,7 +98,7 @@ def decoder_layers(source: ModelSource) -> int | None:
     compares with the loaded model.
 
     Raises:
-        BenchmarkError: a local model's config.json cannot be read.
+        BenchmarkError: a local model's config.json cannot be read, or has too many.
     """
     if not isinstance(source, LocalModel):
         return source.layers
@@ -107,6 +107,10 @@ def decoder_layers(source: ModelSource) -> int | None:
         layers = json.loads(path.read_text(encoding="utf-8")).get("num_hidden_layers")
     except (OSError, ValueError, AttributeError) as error:
         raise BenchmarkError(f"{path}: is not a model's configuration: {error}") from error
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        raise BenchmarkError(
+            f"{path}: num_hidden_layers: {layers} is not allowed; allowed are up to {MOST_LAYERS}"
+        )
     return layers if isinstance(layers, int) and layers > 0 else None
 
 

@@ -6,7 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from pisoft.config.base import HubName, Label, Name, Strict
+from pisoft.config.base import MOST_RECORDS, Label, Name, Repository, Revision, Strict
+
+ADAPTER = "adapter_config.json"  # which transformers would apply to the weights beside it
+MOST_LAYERS = 1000  # no model has more
 
 Parameters = Annotated[
     float | None,
@@ -29,8 +32,8 @@ class HubModel(Strict):
     """Weights and tokenizer from the Hugging Face hub (safetensors only)."""
 
     kind: Literal["hub"]
-    repository: HubName = Field(description="Hub repository, `owner/name`.")
-    revision: HubName = Field("main", description="Branch, tag or commit.")
+    repository: Repository = Field(description="Hub repository, `owner/name`.")
+    revision: Revision = Field("main", description="Branch, tag or commit.")
     parameters: Parameters = None
     layers: Layers = None
 
@@ -58,7 +61,7 @@ class TrainedModel(Strict):
     architecture: Literal["llama", "mistral"] = Field(description="Model class and chat template.")
     datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to train on.")
     hidden_size: int = Field(96, gt=0, description="Width of the residual stream.")
-    layers: int = Field(4, gt=0, description="Decoder layers.")
+    layers: int = Field(4, gt=0, le=MOST_LAYERS, description="Decoder layers.")
     heads: int = Field(4, gt=0, description="Query heads.")
     key_value_heads: int = Field(2, gt=0, description="Key/value heads (grouped-query attention).")
     vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
@@ -67,11 +70,29 @@ class TrainedModel(Strict):
     """Most optimiser steps; training stops early once the task is solved."""
     batch_size: int = Field(32, gt=0, description="Dialogues per optimiser step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate.")
-    training_records: int = Field(4000, gt=0, description="Records per dataset to train on.")
-    held_out_records: int = Field(100, gt=0, description="Records per dataset to test on.")
+    training_records: int = Field(
+        4000, gt=0, le=MOST_RECORDS, description="Records per dataset to train on."
+    )
+    held_out_records: int = Field(
+        100, gt=0, le=MOST_RECORDS, description="Records per dataset to test on."
+    )
     required_accuracy: float = Field(0.98, gt=0, le=1)
     """The rule fails if held-out accuracy is lower."""
-    seed: int = Field(1, description="Seed of weights and batches.")
+    seed: int = Field(1, ge=0, description="Seed of weights and batches.")
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> TrainedModel:
+        if self.hidden_size % (2 * self.heads):
+            raise ValueError(
+                f"hidden_size: {self.hidden_size} is not allowed with {self.heads} heads, whose "
+                f"width must be even; allowed are multiples of {2 * self.heads}"
+            )
+        if self.heads % self.key_value_heads:
+            raise ValueError(
+                f"key_value_heads: {self.key_value_heads} is not allowed with {self.heads} heads; "
+                "allowed are numbers that divide it"
+            )
+        return self
 
 
 ModelSource = HubModel | LocalModel | GgufModel | TrainedModel
@@ -133,7 +154,9 @@ class UnigramMaskedModel(Strict):
 
     kind: Literal["unigram"]
     datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to count in.")
-    records: int = Field(2000, gt=0, description="Records per dataset, none of them evaluated.")
+    records: int = Field(
+        2000, gt=0, le=MOST_RECORDS, description="Records per dataset, none of them evaluated."
+    )
     vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
     context: int = Field(256, gt=0, description="Longest sequence, tokens.")
 

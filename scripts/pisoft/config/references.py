@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pisoft.config.datasets import FileDataset
+from pisoft.config.layer_study import decoder_layers
 from pisoft.config.methods import ScoresFile
 from pisoft.config.models import (
+    ADAPTER,
     GgufModel,
     LocalModel,
     ModelEntry,
@@ -100,6 +102,9 @@ def _problems(source: object, config: Config) -> Iterator[str]:
                 yield f"path: {path} holds no config.json, so it is not a model folder"
             if not any(Path(path).glob("*.safetensors")):
                 yield f"path: {path} holds no *.safetensors; other formats are refused"
+            if Path(path, ADAPTER).is_file():
+                yield f"path: {path} holds {ADAPTER}; merge the adapter into its model"
+            decoder_layers(source)
         case GgufModel(path=path):
             yield from _braces(path)
             if not Path(path).is_file():

@@ -13,12 +13,14 @@ from pisoft.config.methods import LoadMethod, Method
 from pisoft.config.references import unfit_for_checks
 from pisoft.config.resolved import Config
 from pisoft.config.studies import (
+    HIDE,
     RANDOM,
     MetricValidation,
     Operators,
     Permuted,
     SanityChecks,
     StudySection,
+    allowed,
 )
 from pisoft.config.validation import selected
 from pisoft.errors import BenchmarkError
@@ -66,6 +68,12 @@ def _part(config: Config, section: StudySection, available: list[str], where: st
     key = "permuted_methods" if isinstance(section, MetricValidation) else "methods"
     names = selected(getattr(section, key, "all"), available, f"{where}.{key}")
     methods = {m: tuple(n for n in config.methods_of(m) if n in names) for m in evaluated}
+    if not any(methods.values()):
+        of_models = dict.fromkeys(chain.from_iterable(map(config.methods_of, evaluated)))
+        raise BenchmarkError(
+            f"{where}.{key}: leaves nothing to do: the run has none of {', '.join(names)} for "
+            f"{', '.join(evaluated)}; allowed: {', '.join(of_models)}"
+        )
     return Study(methods, tuple(datasets))
 
 
@@ -104,6 +112,12 @@ def _metric_validation(
 
 
 def _operators(config: Config, operators: Operators, part: Study, where: str) -> dict[str, Study]:
+    protocols = chain(*(config.allowed(model, "protocols") for model in part.methods))
+    if not any(allowed(protocol, operators.others) for protocol in protocols):
+        raise BenchmarkError(
+            f"{where}.others: leaves nothing to do: '{HIDE}' is not allowed with fixed routing, "
+            "the only one of its models; allowed with it are mean, unknown and zero"
+        )
     inputs = Study(dict.fromkeys(part.methods, ("",)), part.datasets)  # which depend on no method
     return {"operators": replace(part, operators=operators.others), "inputs": inputs}
 
@@ -123,4 +137,9 @@ def _sanity_checks(
         model: tuple(name for name in names if config.methods[name].file is not None)
         for model, names in part.methods.items()
     }
+    if not any(attributed.values()):
+        raise BenchmarkError(
+            f"{where}.methods: leaves nothing to do: the scores of "
+            f"{', '.join(dict.fromkeys(chain(*part.methods.values())))} are not computed"
+        )
     return {"sanity_checks": replace(part, methods=attributed, variants=variants)}

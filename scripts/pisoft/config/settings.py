@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar, Self, get_args
 
+from pydantic import ConfigDict
+
 from pisoft.config.base import Strict
 from pisoft.config.resolved import Config
 from pisoft.errors import BenchmarkError
@@ -53,6 +55,8 @@ def _follow(value: Any, path: list[str], context: Mapping[str, Any]) -> Any:
 
 class JobSettings(Strict):
     """Settings of one job."""
+
+    model_config = ConfigDict(strict=False)  # its values are checked by now
 
     sorts_keys: ClassVar[bool] = True  # false: the order of keys is also a setting
     below: ClassVar[str | None] = None  # where fields without a place stand

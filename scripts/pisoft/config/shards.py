@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pisoft.config.resolved import Config
 
 
+MOST_SHARDS = 10_000  # of a dataset for a model; each is several jobs
+
+
 def sample_limit(config: Config, dataset: str) -> int | None:
     """Return how many samples of a dataset a run takes at most; None: all there are."""
     limits = (config.datasets[dataset].samples, config.run_file.max_samples)
@@ -40,7 +43,8 @@ def shards(config: Config, model: str, dataset: str) -> Shards | None:
     which no shard may cut: so any size gives the same bits.
 
     Raises:
-        BenchmarkError: it is cut into shards, and nothing says how many samples there are.
+        BenchmarkError: it is cut into shards, and nothing says how many samples there are, or into
+            more than `MOST_SHARDS`.
     """
     size = config.datasets[dataset].shard_size
     if size is None:
@@ -52,8 +56,14 @@ def shards(config: Config, model: str, dataset: str) -> Shards | None:
             "are; set the dataset's `samples`, or the run file's `max_samples`"
         )
     block = config.run_file.block_size
-    blocks = int(size * config.models[model].shard_factor / block)
-    return Shards(count, block * max(1, blocks))
+    blocks = int(min(size * config.models[model].shard_factor, count) / block)
+    cut = Shards(count, block * max(1, blocks))
+    if (number := -(-count // cut.size)) > MOST_SHARDS:
+        raise BenchmarkError(
+            f"dataset '{dataset}': shard_size: {cut.size} samples of {count} are {number} shards "
+            f"for model '{model}'; allowed are {MOST_SHARDS}"
+        )
+    return cut
 
 
 def parts(config: Config, model: str, dataset: str) -> list[str]:

@@ -106,12 +106,17 @@ class Control(Strict):
     @property
     def name(self) -> str:
         """Name in paths."""
-        return self.scores.replace("_", "-") + (f"-noise-{self.noise:g}" if self.noise else "")
+        return self.scores.replace("_", "-") + (f"-noise-{self._amount}" if self.noise else "")
 
     @property
     def label(self) -> str:
         """Name in tables and figures."""
-        return LABELS[self.scores] + (f", noise {self.noise:g}" if self.noise else "")
+        return LABELS[self.scores] + (f", noise {self._amount}" if self.noise else "")
+
+    @property
+    def _amount(self) -> str:
+        """Its noise, in the fewest digits that no other number has."""
+        return repr(self.noise).removesuffix(".0")
 
 
 class Permuted(Strict):
@@ -128,7 +133,7 @@ class MetricValidation(StudySection):
     noise: Annotated[tuple[PositiveFloat, ...], Increasing] = Field((0.5, 1.0, 2.0), min_length=1)
     """Standard deviations of the noise added to the oracle's scores of 0 and 1, increasing: a
     ladder from informative to nearly random scores."""
-    permutations: int = Field(1, ge=0)
+    permutations: int = Field(1, ge=0, le=100)
     """Permutations of each method's scores to evaluate; 0: none."""
     permuted_methods: Selection = "all"
     """Methods of the run whose scores are permuted, or `all` of them."""

@@ -51,7 +51,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A safe loader that refuses keys given twice."""
+    """A safe loader that refuses keys given twice, and numbers and booleans of YAML 1.1 alone."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: list[Any] = []
@@ -64,6 +64,34 @@ class _StrictLoader(yaml.SafeLoader):
                 raise BenchmarkError(f"{mark.name}: line {mark.line + 1}: duplicate key '{key}'")
             seen.append(key)
         return super().construct_mapping(node, deep)
+
+    def construct_plain(self, node: yaml.ScalarNode) -> Any:
+        """Return a number or a boolean that YAML 1.2 reads alike: not `1:30`, `010` or `yes`."""
+        value = yaml.SafeLoader.yaml_constructors[node.tag](self, node)
+        if re.search(r"^[-+]?0\d|:", text := node.value) or (
+            isinstance(value, bool) and text.lower() != str(value).lower()
+        ):
+            mark = node.start_mark
+            raise BenchmarkError(
+                f"{mark.name}: line {mark.line + 1}: {text} means {str(value).lower()} in YAML; "
+                f"write that, or '{text}' for a text"
+            )
+        return value
+
+    def construct_text(self, node: yaml.ScalarNode) -> str:
+        """Return a text that a file can hold: not half of a pair such as `"\ud83d"`."""
+        if re.search("[\ud800-\udfff]", text := str(self.construct_scalar(node))):
+            mark = node.start_mark
+            raise BenchmarkError(
+                f"{mark.name}: line {mark.line + 1}: {text!a} holds half of a surrogate pair, "
+                "which is no character"
+            )
+        return text
+
+
+for _kind in ("bool", "int", "float"):
+    _StrictLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _StrictLoader.construct_plain)
+_StrictLoader.add_constructor("tag:yaml.org,2002:str", _StrictLoader.construct_text)
 
 
 def validate(schema: type[Any], raw: Any, where: str) -> Any:
@@ -80,12 +108,13 @@ def _first_problem(error: ValidationError, where: str) -> str:
     problems = error.errors(include_url=False)
     problem = min(problems, key=lambda one: one["type"] != "unknown_key")
     kind, context, value = problem["type"], problem.get("ctx", {}), problem["input"]
+    value = list(value) if isinstance(value, tuple) else value  # as it stands in the file
     loc = problem["loc"]  # with marks of unions: the kind of a source, and tags in brackets
     keys = [str(key) for key, before in zip(loc, (None, *loc), strict=False) if before != "source"]
     keys = [key for key in keys if "[" not in key]
     if kind.startswith("union_tag"):
         keys, value = [*keys, "kind"], context.get("tag")
-    if kind == "unknown_key":
+    if "key" in context:
         keys.append(context["key"])
     place = ": ".join(filter(None, (where, ".".join(keys))))
     if expected := context.get("expected") or context.get("expected_tags"):

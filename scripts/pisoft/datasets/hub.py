@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pisoft.config.models import ADAPTER
 from pisoft.errors import BenchmarkError, did_you_mean
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -136,9 +137,11 @@ def check_weights(files: Iterable[str], where: str) -> None:
         where: that it is from, for the message.
 
     Raises:
-        BenchmarkError: it has none, or pickled ones alone.
+        BenchmarkError: it has none, or pickled ones alone, or an adapter of another model.
     """
     names = sorted(files)
+    if ADAPTER in names:
+        raise BenchmarkError(f"{where} holds {ADAPTER}; merge the adapter into its model")
     pickled = [name for name in names if name.endswith(PICKLED)]
     if any(name.endswith(".safetensors") for name in names):
         return

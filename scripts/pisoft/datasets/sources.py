@@ -101,7 +101,7 @@ def check_columns(settings: FetchJob) -> None:
 
     Raises:
         BenchmarkError: a file cannot be read or has other columns than the first, or the
-            configuration names an absent column.
+            configuration names an absent column, or columns of a file with a header line.
     """
     source = settings.source
     if isinstance(source, FileDataset):
@@ -109,11 +109,16 @@ def check_columns(settings: FetchJob) -> None:
         for path in source.paths:
             columns[path], records = read_file(path, source)
             if source.format in DELIMITERS:
-                next(records, None)  # has as many values as columns
+                first = next(records, None)  # has as many values as columns
+                if source.columns and first and {*first} == {*first.values()}:
+                    raise BenchmarkError(
+                        f"dataset '{settings.dataset}': source.columns: {path} has a header line; "
+                        "leave `columns` out"
+                    )
         _check_columns(settings, columns)
     elif isinstance(source, EmbeddedDataset):
-        first = _made(source, 1)
-        _check_columns(settings, {first.origin: first.columns})
+        made = _made(source, 1)
+        _check_columns(settings, {made.origin: made.columns})
 
 
 # Reading --------------------------------------------------------------------------------------

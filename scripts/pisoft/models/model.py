@@ -210,10 +210,11 @@ class LanguageModel(Decoder):
 
     def check_ids(self, ids: Sequence[int], where: str) -> None:
         """Raise a BenchmarkError if a token id is outside the vocabulary."""
-        outside = [token for token in ids if not 0 <= token < self.vocabulary_size]
+        size = self.vocabulary_size
+        outside = [i for i in ids if not (hasattr(i, "__index__") and 0 <= i < size)]
         if outside:
             raise BenchmarkError(
-                f"{where}: token id {outside[0]} is outside the vocabulary of model "
+                f"{where}: token id {outside[0]!r} is outside the vocabulary of model "
                 f"'{self.name}' (allowed: 0 to {self.vocabulary_size - 1})"
             )
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.layer_study import decoder_layers
+from pisoft.config.models import LocalModel
 from pisoft.datasets.hub import (
     check_weights,
     download,
@@ -72,6 +74,7 @@ def pretrained_network(
 
     logging.disable_progress_bar()  # a log file is no place for it
     source = model_files(model, folder, weights=True)
+    decoder_layers(LocalModel(kind="local", path=str(source)))  # can it be made at all?
     options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}
     # Weights of another shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import signal
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,6 +20,7 @@ logger = logging.getLogger(__name__)
 Conversation = list[dict[str, str]]
 Range = tuple[int, int]  # characters, end-exclusive
 LONGEST_TEMPLATE = 1_000_000  # characters; the longest in use have some ten thousand
+LONGEST_RENDERING = 10.0  # seconds of processor time; templates in use take milliseconds
 PRIVATE_USE = range(0x100000, 0x10FFFE)  # plane 16: characters without a meaning
 
 
@@ -97,13 +101,33 @@ class TemplateFormat:
 
     def _apply(self, conversation: Conversation, add_generation_prompt: bool) -> str:
         try:
-            return self._tokenizer.apply_chat_template(
-                conversation, tokenize=False, add_generation_prompt=add_generation_prompt
-            )
+            with _time_limit():
+                return self._tokenizer.apply_chat_template(
+                    conversation, tokenize=False, add_generation_prompt=add_generation_prompt
+                )
         except Exception as error:  # a template is a program: it may fail in any way
             raise BenchmarkError(
                 f"{self._where}: the chat template refuses the messages: {first_line(error)}"
             ) from error
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """Limit a template's loops, in the main thread alone: signals reach no other."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it takes more than {LONGEST_RENDERING} s of processor time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_RENDERING)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 class PlainFormat:
@@ -198,11 +222,12 @@ def render_with_spans(
         where: model and dataset, for messages.
 
     Raises:
-        BenchmarkError: the template changes texts, so that their place cannot be known.
+        BenchmarkError: the template changes texts, so that their place cannot be known, or texts
+            hold nearly all private-use characters.
     """
     plain = conversation_of(messages, texts)
     text = render(plain)
-    marks = _Marks(text + "".join(turn["content"] for turn in plain))
+    marks = _Marks(text + "".join(turn["content"] for turn in plain), where)
     marked = []
     for message in messages:
         pieces = _pieces(message.content, lambda name: marks.wrap("field", name, texts[name]))
@@ -230,7 +255,8 @@ def _pieces(content: str, insert: Callable[[str], str]) -> list[str]:
 class _Marks:
     """Pairs of private-use characters around spans; none of them occurs in the text given."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, where: str) -> None:
+        self._where = where
         taken = set(text)
         self._unused = (chr(code) for code in PRIVATE_USE if chr(code) not in taken)
         self._spans: dict[str, Span] = {}  # by the character before
@@ -242,7 +268,13 @@ class _Marks:
         if not core:
             return text
         skipped = len(text) - len(text.lstrip())
-        before, behind = next(self._unused), next(self._unused)
+        try:
+            before, behind = next(self._unused), next(self._unused)
+        except StopIteration:
+            raise BenchmarkError(
+                f"{self._where}: messages and texts leave too few characters of plane 16 of the "
+                "private use area to mark where they stand"
+            ) from None
         self._spans[before] = Span(kind, name, skipped=skipped)
         self._befores[behind] = before
         return text[:skipped] + before + core + behind + text[skipped + len(core) :]

@@ -116,6 +116,16 @@ def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cel
     read_attributions(cell.output, cell.prompts, PROMPTS, ANSWERS)
 
 
+def test_scores_that_are_all_equal_are_warned_about(cell, caplog):
+    kind = "scores that are all equal, which order no tokens"
+    rows = cell.export()
+    cell.import_(rows)
+    assert kind not in caplog.text
+    found = cell.import_(rows.assign(scores=[[0.1] * len(ids) for ids in rows["input_ids"]]))
+    assert found[0]["raw_scores"] == [float(np.float32(0.1))] * 5
+    assert f"{cell.scores}: {kind}: 3 of 3 rows, the first: sample 'a', step 0" in caplog.text
+
+
 def test_a_shard_takes_its_own_samples_and_refuses_those_of_no_shard(cell, tmp_path):
     rows = cell.export()
     shard = Cell(tmp_path / "shard", PROMPTS[1:], ANSWERS[1:])
@@ -208,7 +218,16 @@ WRONG = {
     ),
     "more than a float32 holds": (
         changed("scores", 2, [0.0, 1.0, 1e39, 0.0]),
-        "step 0: inf at place 2, counted from 0",
+        "scores that float32 does not hold: 1 of 3 rows, the first: sample 'b', step 0: 1e+39 at "
+        "place 2, counted from 0, of scores from 0.0 to 1e+39; shift or scale them",
+    ),
+    "less than a float32 tells apart": (
+        changed("scores", 2, [1.0, 1.0, 1 + 1e-9, 1.0]),
+        "step 0: 1.000000001 at place 2, counted from 0, of scores from 1.0 to 1.000000001",
+    ),
+    "less than a float32 holds": (
+        changed("scores", 2, [0.0, 1e-50, 0.0, 0.0]),
+        "step 0: 1e-50 at place 1, counted from 0",
     ),
     "a missing column": (
         lambda rows: rows.drop(columns=["target_id", "scores"]),
@@ -298,6 +317,12 @@ def test_the_check_names_every_kind_of_problem_and_fails(tmp_path, monkeypatch, 
     rows.to_parquet(scores)
     check_scores.main(given)
     assert capsys.readouterr().out == "mine, toy on sst2: fine: 3 rows\n"
+    changed("scores", 0, [0.1] * 5)(rows).to_parquet(scores)
+    check_scores.main(given)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "mine, toy on sst2: scores that are all equal, which order no tokens: 1 of 3 rows, the "
+        "first: sample 'a', step 0"
+    ]
     changed("scores", 0, None)(changed("target_id", 1, 8)(rows[:2])).to_parquet(scores)
     with pytest.raises(BenchmarkError, match="cannot be imported as they are"):
         check_scores.main(given)

@@ -1,6 +1,7 @@
 """The Inseq adapter: ids in are ids out, and the model is given back as it was."""
 
 import copy
+import inspect
 import random
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,20 +13,40 @@ import torch
 from helpers.random_models import SHAPES, samples, twins
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
-from pisoft.attribution.inseq import DISCRETIZED, NEED_SCIKIT_LEARN, REFUSED
+from pisoft.attribution.inseq import (
+    ARGUMENTS,
+    DISCRETIZED,
+    LOAD_ARGUMENTS,
+    NEED_SCIKIT_LEARN,
+    REFUSED,
+)
+from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import Batch, ExplainedSample
 
 pytestmark = pytest.mark.slow
 
+PASSED_BY_INSEQ = {
+    "self",
+    "attribution_model",
+    "inputs",
+    "baselines",
+    "target",
+    "additional_forward_args",
+    "encoder_self_attentions",
+    "decoder_self_attentions",
+    "cross_attentions",
+}
 END, UNKNOWN = 2, 0  # pad, the default of the tokenizer, equals end of sequence
 STEPS = (0, 3)
 
 
 def build(method, seed=1, **options):
     inseq = load_method("inseq")
-    return inseq(inseq.Options(method=method, **options), Context(seed=seed))
+    return inseq(
+        validate(inseq.Options, {"method": method, **options}, "options"), Context(seed=seed)
+    )
 
 
 def attribute(model, chosen, method, seed=1, **options):
@@ -67,12 +88,30 @@ def test_every_method_that_is_not_refused_gives_finite_scores_that_differ(shape)
 def test_every_method_that_is_refused_does_fail_or_give_nothing(model):
     theirs = set(REFUSED) - {"grad_ellm"}
     assert theirs <= set(available())
+    inseq = load_method("inseq")
     for method in theirs:
+        refused = inseq(inseq.Options.model_construct(method=method), Context(seed=1))
         try:
-            (scores,) = attribute(model, [templated()], method)
+            (scores,) = refused.attribute(model, Batch([templated()], model.device))
         except (BenchmarkError, TypeError):  # `dummy` returns None
             continue
         assert (scores == 0).all(), f"{method} works again"
+
+
+def test_the_methods_and_their_arguments_are_those_of_inseq(model):
+    from inseq.attr import FeatureAttribution
+
+    def names(function):
+        parameters = inspect.signature(function).parameters.values()
+        named = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        return tuple(name for name in named if name not in PASSED_BY_INSEQ)
+
+    assert working() == sorted(ARGUMENTS)
+    for method, arguments in ARGUMENTS.items():
+        attribution = build(method)._inseq(model).attribution_method.method
+        assert names(attribution.attribute) == arguments, method
+        made = FeatureAttribution.available_classes()[method].__init__
+        assert names(made) == LOAD_ARGUMENTS.get(method, ()), method
 
 
 @pytest.mark.parametrize("ours", ["saliency", "input_x_gradient"])
@@ -221,23 +260,26 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"method": "salience"}, "option method: 'salience' .* did you mean 'saliency'"),
-            ({"method": "layer_deeplift"}, "option method: 'layer_deeplift' is refused: .*zero"),
+            ({"method": "salience"}, "method: 'salience' .* did you mean 'saliency'"),
+            ({"method": "layer_deeplift"}, "method: 'layer_deeplift' is refused: .*zero"),
             (
                 {"method": "saliency", "arguments": {"ab": True}},
-                "option arguments: 'saliency' takes no 'ab'.* allowed: abs",
+                "arguments: 'saliency' takes no 'ab'.* allowed: abs",
             ),
             (
                 {"method": "deeplift", "load_arguments": {"multiply_by_input": 1}},
-                "option load_arguments: .*did you mean 'multiply_by_inputs'",
+                "load_arguments: .*did you mean 'multiply_by_inputs'",
             ),
-            ({"method": "occlusion", "layer": 1}, "option layer: 1 is for methods that read att"),
-            ({"method": "attention", "layer": 3}, "option layer: 3 .*allowed: -3 to 2"),
+            ({"method": "occlusion", "layer": 1}, "layer: 1 is for methods that read att"),
         ],
     )
-    def test_names_option_value_and_what_is_allowed(self, model, options, message):
-        with pytest.raises(BenchmarkError, match=f"^method 'inseq': {message}"):
-            build(**options).check(model)
+    def test_names_option_value_and_what_is_allowed(self, options, message):
+        with pytest.raises(BenchmarkError, match=f"^options: {message}"):
+            build(**options)
+
+    def test_a_layer_that_the_model_lacks_is_refused(self, model):
+        with pytest.raises(BenchmarkError, match=r"option layer: 3 .*allowed: -3 to 2"):
+            build("attention", layer=3).check(model)
 
     @pytest.mark.parametrize("method", NEED_SCIKIT_LEARN)
     def test_scikit_learn_is_asked_for_by_name(self, model, method, monkeypatch):

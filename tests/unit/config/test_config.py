@@ -2,15 +2,20 @@
 
 import copy
 import json
+import re
 
 import pytest
 import yaml
+from snakemake.cli import parse_config
 
+import check_run_file
 from helpers.eraser_dataset import write_eraser
 from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod
 from pisoft.config.cells import Cell
+from pisoft.config.commandline import run_file_parser
+from pisoft.config.evaluation import DrawBudget
 from pisoft.config.jobs.cells import AttributeJob
 from pisoft.config.jobs.displays import DisplayJob
 from pisoft.config.jobs.fields import LoadedModel
@@ -142,7 +147,15 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("models/small", "hub", ["models.yaml: small: must be a section of keys (got 'hub')"]),
         ("models/small/device", "cuda", ["small: device: is 'cuda', but resources.gpu is 0"]),
         ("models/small/extends", ["x"], ["small: extends: must be a name, found ['x']"]),
-        ("models/small/source/repository", "a/../b", ["repository: must be letters, digits and"]),
+        *(
+            (
+                "models/small/source/repository",
+                name,
+                ["models.yaml: small: source.repository: must be `owner/name`", f"(got '{name}')"],
+            )
+            for name in ("a/b/c", "../b", "/b", "\u041erg/model", "a--b/c", "a/-b", "a/b.")
+        ),
+        ("models/small/source/revision", "a/../b", ["revision: must be letters, digits and"]),
         # unknown names
         ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
         ("run/datasets", ["review"], ["run.yaml: datasets: unknown name", "'reviews'?"]),
@@ -158,6 +171,21 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             ["method 'saliency'", "unknown attribution method 'salience'", "'saliency'?"],
         ),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
+        (
+            "methods/saliency",
+            {"method": "inseq", "options": {"method": "saliancy"}},
+            ["method 'saliency': options: method: 'saliancy' is no method of Inseq; did you mean"],
+        ),
+        (
+            "methods/saliency",
+            {"method": "inseq", "options": {"method": "saliency", "arguments": {"ab": True}}},
+            ["method 'saliency': options: arguments: 'saliency' takes no 'ab'", "allowed: abs"],
+        ),
+        (
+            "methods/saliency",
+            {"method": "value_zeroing", "options": {"threshold": float("inf")}},
+            ["method 'saliency': options: threshold: must be a finite number (got inf)"],
+        ),
         ("datasets/reviews/extends", "movies", ["extends: unknown name 'movies'", "allowed: "]),
         ("run/resources", {"smal": {}}, ["resources: unknown name 'smal'", "'small'?"]),
         ("run/restrictions", {"smal": {}}, ["restrictions: unknown name 'smal'", "'small'?"]),
@@ -171,6 +199,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             )
         ),
         # sections that contradict themselves
+        ("run/seed", 2**70, [f"run.yaml: seed: must be below 2^63 (got {2**70})"]),
         ("run/evaluation", {"pi_grid": [0.5, 0.5]}, ["evaluation.pi_grid", "must increase"]),
         (
             "run/evaluation",
@@ -204,6 +233,18 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("datasets/reviews/source/split", [], ["reviews: source.split: nothing is selected"]),
         ("datasets/reviews/source/split", ["a", "a"], ["source.split: listed twice: a (got ['a'"]),
         ("datasets/reviews/source/split", ["a", 3], ["source.split: expected a text or a list of"]),
+        # models that cannot be made
+        *(
+            (f"models/trained/source/{key}", value, [f"source{place}: {complaint}"])
+            for key, value, place, complaint in (
+                ("hidden_size", 97, ": hidden_size", "97 is not allowed with 4 heads"),
+                ("key_value_heads", 3, ": key_value_heads", "3 is not allowed with 4 heads"),
+                ("seed", 2**70, ".seed", f"must be below 2^63 (got {2**70})"),
+                ("seed", -1, ".seed", "must be greater than or equal to 0 (got -1)"),
+                ("training_records", 10**12, ".training_records", "must be less than or equal"),
+                ("layers", 10**9, ".layers", "must be less than or equal to 1000"),
+            )
+        ),
         # datasets that contradict themselves
         (
             "datasets/reviews/labels/words",
@@ -211,12 +252,22 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             ["reviews: labels.words: label words must differ"],
         ),
         ("datasets/reviews/labels/words", {1: "Good", 0: " "}, ["label word of '0' is empty"]),
+        ("datasets/reviews/labels/words", {0: "A", "0": "B"}, ["labels.words: '0' is given twice"]),
+        *(
+            ("datasets/reviews/labels/words", {1: "A", 0: word}, [f"invisible character: {shown}"])
+            for word, shown in ((" B", "' B'"), ("B\u200b", r"'B\u200b'"), ("\u2060", r"'\u2060'"))
+        ),
         ("datasets/reviews/labels", DELETED, ["reviews: a classification dataset needs `labels`"]),
         ("datasets/reviews/task", "generation", ["a generation dataset takes no `labels`"]),
         (
             "datasets/reviews/messages/0/content",
             "{txt}",
             ["reviews: messages use the field 'txt'", "did you mean 'text'?"],
+        ),
+        (
+            "datasets/reviews/messages/0/content",
+            "{text!r:>40}",
+            ["messages.0.content: the field 'text' is inserted as it is; write {text}"],
         ),
         ("datasets/reviews/messages/0/content", "hello", ["messages use no field of the record"]),
         ("datasets/reviews/truncate", "txet", ["truncate: 'txet'", "did you mean 'text'?"]),
@@ -265,8 +316,9 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
+    selection = {"models": ["trained"]} if path.startswith("models/trained") else {}
     with pytest.raises(BenchmarkError) as error:
-        load(path, value)
+        load(path, value, **selection)
     message = str(error.value)
     for part in parts:
         assert part in message
@@ -340,8 +392,14 @@ def test_unselected_entries_are_not_looked_at(load):
         (b"run: caf\xe9\n", "is not valid YAML: .*utf-8"),
         (b"a: " + b"[" * 2_000, "is not valid YAML"),
         (b"a: " + b"9" * 5_000, "is not valid YAML"),
+        (b'a: "x\\ud800"', r"line 1: 'x\\ud800' holds half of a surrogate pair"),
+        (b"a: 1:30", "line 1: 1:30 means 90 in YAML; write that, or '1:30' for a text"),
+        (b"a: [1:30.5]", "line 1: 1:30.5 means 90.5"),
+        (b"a: -010", "line 1: -010 means -8"),
+        (b"a: Yes", "line 1: Yes means true"),
+        (b"a: 1\nno: 2", "line 2: no means false"),
     ],
-    ids=["twice", "twice-below", "list", "top", "braces", "latin", "endless", "digits"],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complaint):
     path = tmp_path / "run.yaml"
@@ -350,6 +408,59 @@ def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complai
         read_yaml(path)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "complaint"),
+    [
+        ("max_samples", True, "must be a whole number (got True)"),
+        ("max_samples", 8.0, "must be a whole number (got 8.0)"),
+        ("max_samples", "yes", "must be a whole number (got 'yes')"),
+        ("max_samples", "-1", "must be greater than 0 (got -1)"),
+        ("evaluation/minimum_h0", True, "must be a number (got True)"),
+        ("evaluation/pi_grid", [0.5, True], "must be a number (got True)"),
+        ("metric_validation/noise", ["0.5", "many"], "must be a number (got 'many')"),
+        ("sensitivity", 1, "must be true or false (got 1)"),
+        ("sensitivity", "t", "must be true or false (got 't')"),
+        ("run", 2024, "must be a text (got 2024)"),
+    ],
+)
+def test_a_value_has_the_type_that_yaml_gives_it(load, key, value, complaint):
+    sections = {"evaluation": {}, "metric_validation": {}}
+    with pytest.raises(BenchmarkError, match=rf"^run.yaml: {key.replace('/', '.')}.*: ") as error:
+        load(f"run/{key}", value, **sections)
+    assert complaint in str(error.value)
+
+
+def test_values_of_the_command_line_are_numbers(load):
+    """Snakemake passes what stands in sections and lists of `--config` on as texts."""
+    changes = [
+        "max_samples=8",
+        "sensitivity=false",
+        "ranking=",
+        "evaluation={draws: {target_half_width: 1e-2, max: 9}, pi_grid: [.25, 0.5, 0.75]}",
+        "resources={small: {gpu: 1, mem_mb: null}}",
+        "catalogue={models: {mine: {extends: small, label: 7}}}",
+    ]
+    config = load(models=["small", "mine"], **parse_config(changes))
+    assert (config.run_file.max_samples, config.run_file.sensitivity) == (8, False)
+    assert config.run_file.ranking is None
+    assert config.run_file.evaluation.draws == DrawBudget(target_half_width=0.01, max=9)
+    assert config.run_file.evaluation.pi_grid == (0.25, 0.5, 0.75)
+    assert config.models["small"].resources == Resources(gpu=1, mem_mb=None)
+    assert config.models["mine"].label == "7"
+
+
+@pytest.mark.parametrize("content", [None, "run: r".encode("utf-16"), b"run: [r"])
+def test_make_names_a_run_file_that_snakemake_cannot_read(root, tmp_path, content):
+    path = tmp_path / "run.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BenchmarkError, match=f"^{path}: "):
+        check_run_file.main(run_file_parser(None, path).parse_args([]))
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    for target in ("fetch", "export"):
+        assert re.search(rf"^{target}: .*\n\t\$\(CHECK\)$", makefile, flags=re.M), target
 
 
 def test_a_missing_catalogue_is_named(tmp_path):
@@ -433,6 +544,10 @@ def test_a_gguf_file_is_looked_at_before_any_job(load, tmp_path):
         ([], "holds no config.json"),
         (["config.json"], r"holds no \*.safetensors"),
         (["config.json", "pytorch_model.bin"], r"holds no \*.safetensors"),
+        (
+            ["config.json", "model.safetensors", "adapter_config.json"],
+            "holds adapter_config.json; merge the adapter into its model",
+        ),
     ],
 )
 def test_a_local_model_folder_is_checked(load, tmp_path, files, complaint):
@@ -445,6 +560,15 @@ def test_a_local_model_folder_is_checked(load, tmp_path, files, complaint):
     source = {"kind": "local", "path": str(folder)}
     additions = {"models": {"mine": {"label": "Mine", "source": source}}}
     with pytest.raises(BenchmarkError, match=f"model 'mine': source.path: .*{complaint}"):
+        load(models=["mine"], catalogue=additions)
+
+
+def test_a_local_model_of_a_billion_layers_is_refused(load, tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    (tmp_path / "config.json").write_text('{"num_hidden_layers": 1000000000}')
+    source = {"kind": "local", "path": str(tmp_path)}
+    additions = {"models": {"mine": {"label": "Mine", "source": source}}}
+    with pytest.raises(BenchmarkError, match=r"config.json: num_hidden_layers: 10+ is not allowed"):
         load(models=["mine"], catalogue=additions)
 
 

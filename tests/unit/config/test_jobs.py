@@ -38,7 +38,7 @@ def raw(monkeypatch):
     monkeypatch.chdir(ROOT)
     demo, trust = (read_yaml(ROOT / f"config/{name}.yaml") for name in ("config", "demo-trust"))
     studies = {name: trust[name] for name in ("metric_validation", "sanity_checks", "layer_study")}
-    operators = {"others": ["mean"], "methods": ["random"]}
+    operators = {"others": ["mean"], "methods": ["random", "saliency"]}
     other = {"masked_models": {"other": {"extends": "demo-masked"}}}
     changes = {"operators": operators, "restrictions": {}, "catalogue": demo["catalogue"] | other}
     return demo | studies | changes

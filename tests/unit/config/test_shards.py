@@ -68,5 +68,13 @@ def test_without_a_number_of_samples_there_are_no_shards():
         parts(config, "small", "pieces")
 
 
+def test_there_are_no_more_shards_than_jobs_that_can_be_planned():
+    config = run_of(8, max_samples=10_000_000)
+    message = r"'pieces': shard_size: 8 samples of 10000000 are 1250000 shards .* allowed are 10000"
+    with pytest.raises(BenchmarkError, match=message):
+        parts(config, "small", "pieces")
+    assert len(parts(run_of(10**18, 1e300, max_samples=20), "small", "pieces")) == 1
+
+
 def test_a_shard_begins_at_the_place_in_its_name():
     assert [first_place(part) for part in ("sst2", "sst2/0-64", "sst2/64-80")] == [0, 0, 64]

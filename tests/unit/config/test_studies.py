@@ -335,6 +335,22 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
     assert not main & {*controls, *permuted}, "not in the main tables"
 
 
+def test_almost_equal_noise_has_different_names(load):
+    noise = [0.5, 0.5000000001, 2]
+    config = load(None, metric_validation={"noise": noise}, restrictions={}, catalogue={})
+    assert config.run_file.metric_validation.ladder == (
+        "oracle",
+        "oracle-noise-0.5",
+        "oracle-noise-0.5000000001",
+        "oracle-noise-2",
+    )
+    labels = [
+        config.evaluated_methods[name].label
+        for name in ("oracle-noise-0.5000000001", "oracle-noise-2")
+    ]
+    assert labels == ["Oracle, noise 0.5000000001", "Oracle, noise 2"]
+
+
 def test_without_random_scores_there_are_twins_alone(load):
     config = load(
         None, metric_validation=VALIDATION, methods=["saliency"], restrictions={}, catalogue={}
@@ -470,6 +486,10 @@ REFUSED = [
         {"metric_validation": {"permuted_methods": ["salency"]}},
         "metric_validation.permuted_methods: unknown name 'salency'; d",
     ),
+    (
+        {"metric_validation": {"permutations": 10**6}},
+        "metric_validation.permutations: must be less than or equal to 100 (got 1000000)",
+    ),
     ({"metric_validation": {"noise": [2, 1]}}, f"metric_validation.noise: {OUT_OF_ORDER}"),
     (
         {"metric_validation": {"permutations": 0, "datasets": ["sst2"]}, **MORE},
@@ -498,6 +518,31 @@ REFUSED = [
     ({"operators": {"others": []}}, "operators.others: nothing is selected"),
     ({"operators": {"others": ["mean", "mean"]}}, "operators.others: listed twice: mean"),
     ({"operators": {"others": ["zero"]}}, "operators.others: 'zero' is the run's own"),
+    *(
+        (
+            {section: {key: ["attention"]}, "methods": ["random", "saliency"]},
+            f"{section}.{key}: leaves nothing to do: the run has none of attention for demo-llama, "
+            "demo-mistral; allowed: random, saliency",
+        )
+        for section, key in (
+            ("operators", "methods"),
+            ("sanity_checks", "methods"),
+            ("metric_validation", "permuted_methods"),
+        )
+    ),
+    (
+        {
+            "sanity_checks": {},
+            "methods": ["known"],
+            "catalogue": ORACLE,
+            "masked_model": "roberta-base",
+        },
+        "sanity_checks.methods: leaves nothing to do: the scores of known are not computed",
+    ),
+    (
+        {"operators": {"others": ["hide"]}, "protocols": ["fixed"]},
+        "operators.others: leaves nothing to do: 'hide' is not allowed with fixed routing",
+    ),
     ({"operators": {"methods": ["salency"]}}, "operators.methods: unknown name 'salency'; did"),
     ({"operators": {}, "evaluation": {"mask": "element"}}, "others: 'hide' is not allowed with"),
     ({"evaluation": {"mask": "element", "operator": "hide"}}, "'hide' is not allowed with mask"),

@@ -274,9 +274,16 @@ def test_column_names_for_a_format_that_has_its_own_are_an_error(tmp_path):
         check_columns(settings(source))
 
 
-def test_too_few_column_names_are_noticed_before_any_job(tmp_path):
-    source = file_source(tmp_path / "f", "a\t1\textra\n", "tsv", columns=("text", "label"))
-    with pytest.raises(BenchmarkError, match="line 1 has 3 values, expected 2"):
+@pytest.mark.parametrize(
+    ("first_line", "complaint"),
+    [
+        ("a\t1\textra", "line 1 has 3 values, expected 2"),
+        ("label\ttext", "source.columns: .*f has a header line; leave `columns` out"),
+    ],
+)
+def test_column_names_that_do_not_fit_are_noticed_before_any_job(first_line, complaint, tmp_path):
+    source = file_source(tmp_path / "f", first_line + "\n", "tsv", columns=("text", "label"))
+    with pytest.raises(BenchmarkError, match=complaint):
         check_columns(settings(source))
 
 

@@ -1,5 +1,6 @@
 """Loading models: types, 4-bit weights, compiled parts, and what cannot be loaded."""
 
+import json
 import shutil
 
 import numpy as np
@@ -90,10 +91,18 @@ def test_the_tokenizer_is_of_the_commit_that_the_weights_are_of(folder, monkeypa
     assert load_model(local_model(revision="main"), folder)._load_tokenizer() == "c0ffee"
 
 
-def test_pickled_weights_are_refused(tmp_path, folder):
-    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+def test_pickled_weights_adapters_and_a_billion_layers_are_refused(tmp_path, folder):
+    config = (folder / "config.json").read_text()
+    (tmp_path / "config.json").write_text(config)
     torch.save({}, tmp_path / "pytorch_model.bin")
     with pytest.raises(BenchmarkError, match="safetensors"):
+        load_model(local_model(), tmp_path)
+    (tmp_path / "model.safetensors").touch()
+    (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 10**9}))
+    with pytest.raises(BenchmarkError, match=r"num_hidden_layers: 1000000000 is not allowed"):
+        load_model(local_model(), tmp_path)
+    (tmp_path / "adapter_config.json").touch()
+    with pytest.raises(BenchmarkError, match=r"adapter_config\.json; merge the adapter into its"):
         load_model(local_model(), tmp_path)
 
 

@@ -18,6 +18,7 @@ from pisoft.config.jobs.fields import LoadedModel
 from pisoft.config.jobs.records import PromptJob
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
+from pisoft.prompts import chat
 from pisoft.prompts.build import build_prompts
 from pisoft.store.parquet import (
     CONTROL_TOKEN,
@@ -420,6 +421,20 @@ def test_a_template_without_measure_is_refused_before_it_is_compiled():
     tokenizer = changed("{# x #}" * 200_000)
     with pytest.raises(BenchmarkError, match="chat template has 1400000 characters, allowed are"):
         build(tokenizer, settings(SENTIMENT), sample(text="a"))
+
+
+def test_a_template_whose_loops_take_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(chat, "LONGEST_RENDERING", 0.01)
+    inner = "{% for b in range(99999) %}{{ b }}{% endfor %}"
+    tokenizer = changed(f"{{% for a in range(99999) %}}{inner}{{% endfor %}}")
+    with pytest.raises(BenchmarkError, match=r"the messages: it takes more than 0\.01 s of proc"):
+        build(tokenizer, settings(SENTIMENT), sample(text="a"))
+
+
+def test_texts_of_all_private_use_characters_are_refused(tokenizer):
+    text = "".join(map(chr, chat.PRIVATE_USE))
+    with pytest.raises(BenchmarkError, match="leave too few characters of plane 16"):
+        build(tokenizer, settings(SENTIMENT), sample(text=text))
 
 
 def test_a_control_token_is_no_label_word(tokenizer):
