@@ -44,7 +44,7 @@ class Job:
 
     rule: str
     cell: str = ""  # its wildcards as they stand in its paths
-    model: str | None = None  # that it runs; None: none
+    model: str | None = None  # that it loads; None: none
     low: float = 0  # tokens that the model reads at least, and at most: draws may go on until a
     high: float = 0  # mean is certain enough
     start_up: float = START_UP  # seconds before its work begins
@@ -144,9 +144,11 @@ class _Model:
                 yield self.job("inspect_inputs", f"{routed}/{part}", self._inspected(lengths))
                 continue
             method = self._config.evaluated_methods[cell.method]
-            if method.file is not None:
-                attributed = self._attributed(method.file, method.options, lengths)
-                yield self.job("attribute", f"{self.name}{names['variant']}/{path}", attributed)
+            attribute = ("attribute", f"{self.name}{names['variant']}/{path}")
+            if not method.needs_model:
+                yield Job(*attribute, start_up=START_UP_WITH_MODEL)
+            elif method.file is not None:
+                yield self.job(*attribute, self._attributed(method.file, method.options, lengths))
             if cell.protocol:
                 bounds = draw_bounds(run_file.evaluation.draws)
                 low, high = (self._evaluated(part, draws) for draws in bounds)

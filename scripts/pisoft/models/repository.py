@@ -76,10 +76,30 @@ def pretrained_network(
     # Weights of another shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
     check_loaded(loaded, model.name, unused)
+    return network, _commit(model, source)
+
+
+def network_outline(kind: Any, model: LoadedModel, folder: Path | None) -> tuple[Any, str | None]:
+    """Return a network without weights, on the meta device, and its commit likewise.
+
+    Raises:
+        BenchmarkError: as :func:`model_files`.
+    """
+    import torch
+    from transformers import AutoConfig
+
+    source = model_files(model, folder)
+    with torch.device("meta"):
+        network = kind.from_config(pretrained(AutoConfig, model, source))
+    return network, _commit(model, source)
+
+
+def _commit(model: LoadedModel, source: Path) -> str | None:
+    """Return the commit of a model on the hub; `sha256:…` of a GGUF file, else None."""
     if model.repository is not None:
-        return network, source.name
+        return source.name
     gguf = source / GGUF_REPORT
-    return network, f"sha256:{json.loads(gguf.read_bytes())['sha256']}" if gguf.is_file() else None
+    return f"sha256:{json.loads(gguf.read_bytes())['sha256']}" if gguf.is_file() else None
 
 
 def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:

@@ -13,7 +13,7 @@ from helpers.random_models import twins
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models import loading
-from pisoft.models.loading import compile_layers, load_model, model_facts
+from pisoft.models.loading import compile_layers, load_model, load_outline, model_facts
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +155,15 @@ def test_four_bit_weights_keep_their_gradients(tmp_path):
         assert layer.weight.quant_type == "nf4"
         assert layer.compute_dtype == torch.bfloat16
         assert not layer.support_avx512bf16_for_cpu
+
+
+def test_an_outline_has_a_model_s_shape_and_needs_neither_weights_nor_a_gpu(folder, tmp_path):
+    shutil.copy(folder / "config.json", tmp_path)
+    model, outline = (
+        load_model(local_model(), folder),
+        load_outline(local_model(device="cuda"), tmp_path),
+    )
+    for name in ("layers", "context", "vocabulary_size", "width", "device", "commit"):
+        assert getattr(outline, name) == getattr(model, name), name
+    assert all(weight.is_meta for weight in outline.network.parameters())
+    assert model_facts(outline) == model_facts(model)

@@ -80,6 +80,16 @@ def test_the_masked_model_is_read_by_methods_that_need_it_alone(paper):
     assert commit.startswith("results/r/data/commits/models/")
 
 
+def test_a_job_that_runs_no_model_holds_no_gpu(paper):
+    jobs = Jobs(paper, None, ROOT / "scripts", "python")
+    gpus = {
+        (rule, method): jobs.resources(rule)["gpu"](of(model=LLAMA, method=method))
+        for rule in ("attribute", "evaluate_soft")
+        for method in ("random", "saliency")
+    }
+    assert [case for case, count in gpus.items() if count != 1] == [("attribute", "random")]
+
+
 def test_a_model_trained_on_shuffled_labels_has_a_folder_of_its_own(demo):
     for variant, folder in (
         ("", "demo-llama"),
