@@ -13,6 +13,7 @@ from pisoft.datasets.hub import COPIES, WEIGHTS, read_commit
 from pisoft.errors import BenchmarkError
 
 HUB_FILE = 5e9  # bytes: where transformers cut the weights of most models on the hub
+NF4_BYTES = 0.5 + 4 / 64  # 4 bits, and a float32 scale for every 64 weights
 NUMBER_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -48,6 +49,11 @@ def parameters_of(name: str, source: ModelSource, results: Path | None = None) -
 def weight_bytes(parameters: float, dtype: str) -> float:
     """Return the bytes of so many weights; of quantised ones, those of their files."""
     return parameters * NUMBER_BYTES[dtype]
+
+
+def device_bytes(parameters: float, dtype: str, quantization: str) -> float:
+    """Return the bytes that so many weights take on the device; embeddings count as quantised."""
+    return parameters * (NUMBER_BYTES[dtype] if quantization == "none" else NF4_BYTES)
 
 
 def largest_file(source: ModelSource, weights: float) -> float:
