@@ -72,11 +72,25 @@ def pretrained_network(
 
     logging.disable_progress_bar()  # a log file is no place for it
     source = model_files(model, folder, weights=True)
+    _check_quantization(model, source)
     options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}
     # Weights of another shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
     check_loaded(loaded, model.name, unused)
     return network, _commit(model, source)
+
+
+def _check_quantization(model: LoadedModel, source: Path) -> None:
+    """Refuse 4-bit weights of bitsandbytes for a model that is not quantised by its entry."""
+    from transformers import AutoConfig
+
+    config = pretrained(AutoConfig, model, source)
+    stored = getattr(config, "quantization_config", None) or {}
+    if model.quantization == "none" and stored.get("load_in_4bit"):
+        raise BenchmarkError(
+            f"model '{model.name}': quantization: is 'none', but the weights in "
+            f"{_origin(model, source)} are 4-bit ones of bitsandbytes; set quantization: nf4"
+        )
 
 
 def network_outline(kind: Any, model: LoadedModel, folder: Path | None) -> tuple[Any, str | None]:

@@ -1,5 +1,6 @@
 """Loading models: types, 4-bit weights, compiled parts, and what cannot be loaded."""
 
+import json
 import shutil
 
 import numpy as np
@@ -67,6 +68,15 @@ def test_folders_that_hold_no_model_are_named(tmp_path, folder):
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     (tmp_path / "model.safetensors").write_bytes(b"broken")
     with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(local_model(), tmp_path)
+
+
+def test_4_bit_weights_ask_for_their_setting(tmp_path, folder):
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    shutil.copy(folder / "model.safetensors", tmp_path)
+    with pytest.raises(BenchmarkError, match=r"is 'none', but .*; set quantization: nf4$"):
         load_model(local_model(), tmp_path)
 
 
